@@ -1,0 +1,23 @@
+"""AuthorizationCode and its one-way life: issued, then redeemed once or expired."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationCode:
+    """What a code stands for; the code itself is known by its SHA-256 alone."""
+
+    digest: bytes
+    family_id: str
+    client_id: str
+    user_id: str
+    redirect_uri: str
+    scope: tuple[str, ...]
+    issued_at: datetime
+    expires_at: datetime
+    authenticated_at: datetime
+    session_id: str | None = None
+    nonce: str | None = None
+    code_challenge: str | None = None
+    redeemed_at: datetime | None = None

@@ -1,0 +1,58 @@
+"""How names are compared and which ones are allowed."""
+
+import re
+import unicodedata
+
+_DOMAIN = re.compile(r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*\Z")
+_USER_NAME_FORBIDDEN = re.compile(r"[\s@/\\]")
+
+NAME_LENGTH = 200
+
+
+def name_key(name: str) -> str:
+    """The form in which two spellings of one name are equal: NFKC, case folded, no space around it."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
+
+
+def is_printable(text: str) -> bool:
+    """True if the text holds no control, format, surrogate or unassigned character."""
+    return not any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Cn", "Co") for character in text)
+
+
+def name_problem(name: str, *, length: int = NAME_LENGTH) -> str | None:
+    """What is wrong with a display name, as a sentence, or None."""
+    if not name.strip():
+        return "Enter a name."
+    if len(name) > length:
+        return f"Use at most {length} characters."
+    if not is_printable(name):
+        return "Use printable characters only."
+    return None
+
+
+def user_name_problem(name: str) -> str | None:
+    """What is wrong with a user name, as a sentence, or None.
+
+    An @ is refused because it separates the user name from the organization's domain in a login name.
+    """
+    if not name.strip():
+        return "Enter a user name."
+    if len(name) > NAME_LENGTH:
+        return f"Use at most {NAME_LENGTH} characters."
+    if _USER_NAME_FORBIDDEN.search(name) or not is_printable(name):
+        return "Use letters, digits and punctuation, without spaces, @ or slashes."
+    return None
+
+
+def domain_problem(domain: str) -> str | None:
+    """What is wrong with a primary domain, as a sentence, or None."""
+    if _DOMAIN.match(domain):
+        return None
+    return "Enter a domain such as acme.example: lower-case letters, digits, hyphens and dots."
+
+
+def domain_from_name(name: str, host: str) -> str:
+    """A primary domain derived from an organization's name, under ``host``: "Acme GmbH" → acme-gmbh.host."""
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    label = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:63].strip("-") or "organization"
+    return f"{label}.{host}"

@@ -1,0 +1,17 @@
+"""Organization: who owns users and projects."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organization:
+    """A tenant. ``primary_domain`` is unique in the instance and part of every login name."""
+
+    id: str
+    name: str
+    primary_domain: str
+    created_at: datetime
+    changed_at: datetime
+    active: bool = True
+    version: int = 1

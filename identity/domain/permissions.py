@@ -1,0 +1,88 @@
+"""Permission names, and which resource lies below which."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from identity.domain.projects import Project, ProjectGrant
+
+
+class Level(StrEnum):
+    """The four levels at which managers hold roles (service description §2.6)."""
+
+    INSTANCE = "instance"
+    ORGANIZATION = "organization"
+    PROJECT = "project"
+    PROJECT_GRANT = "project_grant"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKey:
+    """Names one manageable resource."""
+
+    level: Level
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A manageable resource with everything above it.
+
+    A role held at any member of ``chain`` reaches the resource. A project grant has two lines above it: the
+    project with its owner, and the organization that it was granted to.
+    """
+
+    key: ResourceKey
+    above: tuple[ResourceKey, ...]
+    organization_id: str | None
+
+    @property
+    def chain(self) -> tuple[ResourceKey, ...]:
+        """The resource itself and all that lies above it."""
+        return (self.key, *self.above)
+
+
+INSTANCE_KEY = ResourceKey(Level.INSTANCE, "instance")
+INSTANCE = Resource(INSTANCE_KEY, (), None)
+
+
+def organization_resource(organization_id: str) -> Resource:
+    """The organization as a resource: below the instance."""
+    return Resource(ResourceKey(Level.ORGANIZATION, organization_id), (INSTANCE_KEY,), organization_id)
+
+
+def project_resource(project: Project) -> Resource:
+    """The project as a resource: below its organization."""
+    owner = organization_resource(project.organization_id)
+    return Resource(ResourceKey(Level.PROJECT, project.id), owner.chain, project.organization_id)
+
+
+def project_grant_resource(grant: ProjectGrant, project: Project) -> Resource:
+    """The project grant as a resource: below its project and below the organization that holds it."""
+    holder = ResourceKey(Level.ORGANIZATION, grant.organization_id)
+    above = (*project_resource(project).chain, holder)
+    return Resource(ResourceKey(Level.PROJECT_GRANT, grant.id), above, grant.organization_id)
+
+
+#: Every permission, "resource.action". Roles from plugins may name only these.
+PERMISSIONS: frozenset[str] = frozenset(
+    f"{resource}.{action}"
+    for resource, actions in {
+        "instance": ("read", "write"),
+        "instance_manager": ("read", "write"),
+        "signing_key": ("read", "write"),
+        "audit_event": ("read",),
+        "organization": ("read", "create", "write", "delete"),
+        "organization_manager": ("read", "write"),
+        "user": ("read", "write", "delete"),
+        "service_user": ("read", "write", "delete"),
+        "session": ("read", "delete"),
+        "project": ("read", "create", "write", "delete"),
+        "project_manager": ("read", "write"),
+        "project_role": ("read", "write"),
+        "application": ("read", "write", "delete"),
+        "project_grant": ("read", "write", "delete"),
+        "project_grant_manager": ("read", "write"),
+        "user_grant": ("read", "write"),
+    }.items()
+    for action in actions
+)

@@ -1,0 +1,63 @@
+"""Projects, their roles, their grants to other organizations, and the roles given to users."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """What applications and roles belong to.
+
+    ``assert_roles`` puts the user's project roles into userinfo and introspection unasked; ``check_roles``
+    refuses users who hold no role in the project.
+    """
+
+    id: str
+    organization_id: str
+    name: str
+    created_at: datetime
+    changed_at: datetime
+    assert_roles: bool = False
+    check_roles: bool = False
+    active: bool = True
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRole:
+    """A role that applications of the project understand; ``key`` never changes."""
+
+    project_id: str
+    key: str
+    display_name: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectGrant:
+    """A project granted to another organization, with the roles which that organization may give on."""
+
+    id: str
+    project_id: str
+    organization_id: str
+    roles: frozenset[str]
+    created_at: datetime
+    changed_at: datetime
+    active: bool = True
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserGrant:
+    """Project roles given to a user; ``project_grant_id`` is set where they derive from a project grant."""
+
+    id: str
+    user_id: str
+    organization_id: str
+    project_id: str
+    roles: frozenset[str]
+    created_at: datetime
+    changed_at: datetime
+    project_grant_id: str | None = None
+    active: bool = True
+    version: int = 1

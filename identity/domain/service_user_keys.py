@@ -1,0 +1,60 @@
+"""Service user keys: the public half that is stored, and the file that is handed out once."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from identity.domain.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceUserKey:
+    """The public half of a service user's key pair; ``public_key`` is DER (SubjectPublicKeyInfo)."""
+
+    id: str
+    user_id: str
+    public_key: bytes
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None = None
+
+    def live(self, now: datetime) -> bool:
+        """True until the expiration date; from that second on the key is refused."""
+        return now < self.expires_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFile:
+    """The downloadable key file (service description §2.2); the only copy of the private key."""
+
+    TYPE: ClassVar[str] = "serviceaccount"
+
+    key_id: str
+    key: str
+    user_id: str
+
+    def __repr__(self) -> str:
+        return f"KeyFile(key_id={self.key_id!r}, user_id={self.user_id!r})"
+
+    def to_json(self) -> str:
+        """The file's text: exactly the members type, keyId, key, userId."""
+        members = {"type": self.TYPE, "keyId": self.key_id, "key": self.key, "userId": self.user_id}
+        return json.dumps(members)
+
+    @classmethod
+    def from_json(cls, text: str) -> "KeyFile":
+        """Read a key file back.
+
+        Raises Invalid, naming what is wrong, if the text is not a key file.
+        """
+        try:
+            members = json.loads(text)
+        except ValueError:
+            raise Invalid({"key_file": "This is not a JSON file."}) from None
+        if not isinstance(members, dict) or members.get("type") != cls.TYPE:
+            raise Invalid({"key_file": f'This is not a key file: "type" must be "{cls.TYPE}".'})
+        for name in ("keyId", "key", "userId"):
+            if not isinstance(members.get(name), str) or not members[name]:
+                raise Invalid({"key_file": f'This key file lacks "{name}".'})
+        return cls(key_id=members["keyId"], key=members["key"], user_id=members["userId"])

@@ -1,0 +1,72 @@
+"""SigningKey: waiting, then active, then retired, then removed; all derived from rows and the clock."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class KeyState(StrEnum):
+    """Where a signing key stands in its life."""
+
+    WAITING = "waiting"
+    ACTIVE = "active"
+    RETIRED = "retired"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """A key of the service. ``generation`` counts up without gaps and is unique, so two nodes cannot both add
+    the next one. ``sealed_private_key`` is encrypted under a master key; ``public_key`` is DER."""
+
+    id: str
+    generation: int
+    algorithm: str
+    public_key: bytes
+    sealed_private_key: bytes
+    created_at: datetime
+    active_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeySchedule:
+    """All signing keys, and what follows from them at any moment; every node derives the same."""
+
+    keys: tuple[SigningKey, ...]
+    published_age: timedelta
+
+    @classmethod
+    def of(cls, keys: Iterable[SigningKey], published_age: timedelta) -> "KeySchedule":
+        """Order the keys by generation. ``published_age`` is how long a retired key stays published."""
+        return cls(tuple(sorted(keys, key=lambda key: key.generation)), published_age)
+
+    def active(self, now: datetime) -> SigningKey | None:
+        """The key to sign with: the newest generation whose time has come."""
+        return next((key for key in reversed(self.keys) if key.active_at <= now), None)
+
+    def waiting(self, now: datetime) -> SigningKey | None:
+        """The newest key that is announced and will sign later, if there is one."""
+        newest = self.keys[-1] if self.keys else None
+        return newest if newest is not None and newest.active_at > now else None
+
+    def retires_at(self, key: SigningKey) -> datetime | None:
+        """When a newer generation takes over from the key, if one exists."""
+        newer = [other.active_at for other in self.keys if other.generation > key.generation]
+        return min(newer) if newer else None
+
+    def published_until(self, key: SigningKey) -> datetime | None:
+        """When the key leaves the JWKS, if it has a successor."""
+        retires_at = self.retires_at(key)
+        return None if retires_at is None else retires_at + self.published_age
+
+    def state(self, key: SigningKey, now: datetime) -> KeyState:
+        """The key's state at ``now``."""
+        retires_at = self.retires_at(key)
+        if retires_at is not None and retires_at <= now:
+            return KeyState.RETIRED if now < retires_at + self.published_age else KeyState.REMOVED
+        return KeyState.ACTIVE if key.active_at <= now else KeyState.WAITING
+
+    def published(self, now: datetime) -> tuple[SigningKey, ...]:
+        """The keys that JWKS shows: waiting, active and retired ones, newest first."""
+        return tuple(key for key in reversed(self.keys) if self.state(key, now) is not KeyState.REMOVED)

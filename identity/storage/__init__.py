@@ -1,0 +1,1 @@
+"""The storage port: interfaces, a reference backend in memory, and the contract that every backend passes."""

@@ -1,0 +1,91 @@
+"""Backend (one per process) and Storage (one per transaction)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, ClassVar
+
+from identity.storage.stores.applications import ApplicationStore
+from identity.storage.stores.assertions import AssertionStore
+from identity.storage.stores.audit import AuditStore
+from identity.storage.stores.authorization_codes import AuthorizationCodeStore
+from identity.storage.stores.instance import InstanceStore
+from identity.storage.stores.leases import LeaseStore
+from identity.storage.stores.managers import ManagerStore
+from identity.storage.stores.organizations import OrganizationStore
+from identity.storage.stores.passwords import PasswordStore
+from identity.storage.stores.project_grants import ProjectGrantStore
+from identity.storage.stores.projects import ProjectStore
+from identity.storage.stores.service_user_keys import ServiceUserKeyStore
+from identity.storage.stores.signing_keys import SigningKeyStore
+from identity.storage.stores.tokens import TokenStore
+from identity.storage.stores.user_grants import UserGrantStore
+from identity.storage.stores.users import UserStore
+
+if TYPE_CHECKING:
+    from transaction.interfaces import ITransactionManager
+
+
+class Storage(ABC):
+    """All stores, seen from inside one transaction (or one read connection).
+
+    A writing Storage sees its own changes; others see them after the commit and never in part. Storages are
+    not shared between threads.
+    """
+
+    instance: InstanceStore
+    organizations: OrganizationStore
+    projects: ProjectStore
+    project_grants: ProjectGrantStore
+    user_grants: UserGrantStore
+    users: UserStore
+    passwords: PasswordStore
+    service_user_keys: ServiceUserKeyStore
+    assertions: AssertionStore
+    applications: ApplicationStore
+    managers: ManagerStore
+    authorization_codes: AuthorizationCodeStore
+    tokens: TokenStore
+    signing_keys: SigningKeyStore
+    leases: LeaseStore
+    audit: AuditStore
+
+
+class Backend(ABC):
+    """A place to keep everything; made once per process and opened lazily, after any fork."""
+
+    #: The word by which ``identity.storage`` selects it.
+    name: ClassVar[str]
+    #: False if other processes cannot share it: racing tests then run over threads.
+    concurrent: ClassVar[bool] = True
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Storage]:
+        """A Storage to read from, outside any transaction; writing through it is an error.
+
+        Raises Unavailable if the backend cannot be reached.
+        """
+
+    @abstractmethod
+    def writing(self, transactions: "ITransactionManager") -> Storage:
+        """A Storage joined to the current transaction of ``transactions``.
+
+        It never commits or aborts by itself: its changes become visible when the transaction commits, and vanish
+        when it aborts. A process passes the same transaction manager each time. Raises Unavailable.
+        """
+
+    @abstractmethod
+    def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
+        """Bring the schema up to this version; one runner at a time, restartable.
+
+        Returns what was (or with ``dry_run`` would be) applied, one line each, oldest first; empty if nothing was
+        due. Raises Unavailable if the stored schema is newer than this version.
+        """
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise Unavailable, saying what to do, unless the backend answers and its schema fits."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back connections; the backend may be used again afterwards."""

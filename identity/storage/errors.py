@@ -1,0 +1,35 @@
+"""The answers, besides values, that a store can give."""
+
+
+class StorageError(Exception):
+    """Base of them all; nothing else leaves a backend."""
+
+    keep_changes = False
+
+
+class Missing(StorageError):
+    """There is no such row (or none that the caller may touch)."""
+
+
+class Duplicate(StorageError):
+    """A unique value is taken; ``field`` names it."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"{field} is taken")
+        self.field = field
+
+
+class AlreadyUsed(StorageError):
+    """A one-time thing was used before; ``value`` is the stored row where one exists."""
+
+    def __init__(self, value: object = None) -> None:
+        super().__init__("already used")
+        self.value = value
+
+
+class Unavailable(StorageError):
+    """The backend cannot answer now: down, full, overloaded, or its schema does not fit."""
+
+
+class Stale(StorageError):
+    """The row changed since the caller read it (its version differs)."""

@@ -1,0 +1,46 @@
+"""Applications and their client secrets."""
+
+from abc import ABC, abstractmethod
+
+from identity.domain.applications import Application, Client, ClientSecret
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+
+
+class ApplicationStore(ABC):
+    """Client secrets belong to their application and go with it."""
+
+    @abstractmethod
+    def add(self, application: Application) -> None:
+        """Store a new application."""
+
+    @abstractmethod
+    def find(self, application_id: str) -> Application | None:
+        """The application with this client id."""
+
+    @abstractmethod
+    def find_client(self, client_id: str) -> Client | None:
+        """The application with secrets, project and organization, in one query."""
+
+    @abstractmethod
+    def update(self, application: Application) -> None:
+        """Replace the stored value."""
+
+    @abstractmethod
+    def remove(self, application_id: str) -> None:
+        """Delete it with its secrets, codes and tokens."""
+
+    @abstractmethod
+    def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[Application]:
+        """The project's applications by name; ``query`` is the start of the name."""
+
+    @abstractmethod
+    def add_secret(self, application_id: str, secret: ClientSecret) -> None:
+        """Store a secret beside the others. Raises Missing if there is no such application."""
+
+    @abstractmethod
+    def remove_secret(self, application_id: str, secret_id: str) -> None:
+        """Delete one secret. Raises Missing."""
+
+    @abstractmethod
+    def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
+        """The application's secrets, oldest first."""

@@ -1,0 +1,44 @@
+"""Managers."""
+
+from abc import ABC, abstractmethod
+
+from identity.domain.managers import Manager
+from identity.domain.permissions import ResourceKey
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+
+
+class ManagerStore(ABC):
+    """Unique: one row per user and resource (Duplicate("user_id")). Lists are newest first."""
+
+    @abstractmethod
+    def add(self, manager: Manager) -> None:
+        """Store a new manager. Raises Missing if there is no such user."""
+
+    @abstractmethod
+    def find(self, manager_id: str) -> Manager | None:
+        """The manager with this id."""
+
+    @abstractmethod
+    def find_for(self, user_id: str, resource: ResourceKey) -> Manager | None:
+        """What the user holds at this very resource."""
+
+    @abstractmethod
+    def of_user(self, user_id: str) -> tuple[Manager, ...]:
+        """Everything the user holds anywhere, in one query."""
+
+    @abstractmethod
+    def update(self, manager: Manager) -> None:
+        """Replace the stored value."""
+
+    @abstractmethod
+    def remove(self, manager_id: str) -> None:
+        """Delete it."""
+
+    @abstractmethod
+    def page(self, resource: ResourceKey, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
+        """The managers of a resource."""
+
+    @abstractmethod
+    def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
+        """The managers of the resource whose user is active and who hold the role, locked until the transaction
+        ends: two removals of the last two owners cannot both go through."""

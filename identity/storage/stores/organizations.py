@@ -1,0 +1,34 @@
+"""Organizations."""
+
+from abc import ABC, abstractmethod
+
+from identity.domain.organizations import Organization
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+
+
+class OrganizationStore(ABC):
+    """Unique: ``primary_domain`` (Duplicate("primary_domain"))."""
+
+    @abstractmethod
+    def add(self, organization: Organization) -> None:
+        """Store a new organization."""
+
+    @abstractmethod
+    def find(self, organization_id: str) -> Organization | None:
+        """The organization with this id."""
+
+    @abstractmethod
+    def find_by_domain(self, primary_domain: str) -> Organization | None:
+        """The organization with this primary domain."""
+
+    @abstractmethod
+    def update(self, organization: Organization) -> None:
+        """Replace the stored value."""
+
+    @abstractmethod
+    def remove(self, organization_id: str) -> None:
+        """Delete it with its users, projects, grants held, managers, keys and tokens."""
+
+    @abstractmethod
+    def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
+        """Organizations by name; ``query`` is the start of the name (as name_key compares)."""

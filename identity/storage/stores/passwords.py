@@ -1,0 +1,17 @@
+"""Password hashes of human users."""
+
+from abc import ABC, abstractmethod
+
+from identity.domain.users import PasswordHash
+
+
+class PasswordStore(ABC):
+    """At most one row per user."""
+
+    @abstractmethod
+    def find(self, user_id: str) -> PasswordHash | None:
+        """The user's password hash."""
+
+    @abstractmethod
+    def set(self, password: PasswordHash) -> None:
+        """Store or replace the user's password hash. Raises Missing if there is no such user."""

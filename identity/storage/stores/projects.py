@@ -1,0 +1,51 @@
+"""Projects and their roles."""
+
+from abc import ABC, abstractmethod
+
+from identity.domain.projects import Project, ProjectRole
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+
+
+class ProjectStore(ABC):
+    """Role keys are unique in a project (Duplicate("key"))."""
+
+    @abstractmethod
+    def add(self, project: Project) -> None:
+        """Store a new project."""
+
+    @abstractmethod
+    def find(self, project_id: str) -> Project | None:
+        """The project with this id."""
+
+    @abstractmethod
+    def update(self, project: Project) -> None:
+        """Replace the stored value."""
+
+    @abstractmethod
+    def remove(self, project_id: str) -> None:
+        """Delete it with its roles, applications, grants, user grants, managers and their tokens."""
+
+    @abstractmethod
+    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[Project]:
+        """The organization's projects by name; ``query`` is the start of the name."""
+
+    @abstractmethod
+    def audience(self, project_ids: frozenset[str], organization_id: str) -> frozenset[str]:
+        """Those of the ids that name an active project, in an active organization, which ``organization_id`` owns
+        or holds an active grant of: the projects that a user of it may have in a token's audience."""
+
+    @abstractmethod
+    def add_role(self, role: ProjectRole) -> None:
+        """Store a new role."""
+
+    @abstractmethod
+    def update_role(self, role: ProjectRole) -> None:
+        """Replace display name and group. Raises Missing."""
+
+    @abstractmethod
+    def remove_role(self, project_id: str, key: str) -> None:
+        """Delete the role, and take it out of project grants and user grants."""
+
+    @abstractmethod
+    def roles(self, project_id: str) -> tuple[ProjectRole, ...]:
+        """The project's roles by key."""

@@ -1,0 +1,25 @@
+"""Signing keys of the service."""
+
+from abc import ABC, abstractmethod
+
+from identity.domain.signing_keys import SigningKey
+
+
+class SigningKeyStore(ABC):
+    """Unique: ``generation``; it decides between nodes that rotate at once."""
+
+    @abstractmethod
+    def add(self, key: SigningKey) -> None:
+        """Store the next generation. Raises Duplicate("generation") if another node was first."""
+
+    @abstractmethod
+    def all(self) -> tuple[SigningKey, ...]:
+        """Every stored key, oldest generation first."""
+
+    @abstractmethod
+    def reseal(self, key_id: str, sealed_private_key: bytes) -> None:
+        """Replace the sealed private key (after a change of master key). Raises Missing."""
+
+    @abstractmethod
+    def remove(self, key_id: str) -> None:
+        """Delete a key that is no longer published. Raises Missing."""

@@ -1,0 +1,78 @@
+"""Access tokens, refresh tokens and their families."""
+
+from abc import ABC, abstractmethod
+from datetime import datetime
+
+from identity.domain.tokens import AccessToken, IssuedToken, RefreshToken, TokenFamily
+
+
+class TokenStore(ABC):
+    """Known by digest alone. No method ever makes a revoked row live again."""
+
+    @abstractmethod
+    def start_family(self, family: TokenFamily) -> None:
+        """Store a new family. Raises Missing if its user or client does not exist."""
+
+    @abstractmethod
+    def find_family(self, family_id: str) -> TokenFamily | None:
+        """The family with this id."""
+
+    @abstractmethod
+    def revoke_family(self, family_id: str, at: datetime) -> None:
+        """Revoke the family and so all its tokens, those of transactions still running included."""
+
+    @abstractmethod
+    def add_access(self, token: AccessToken) -> None:
+        """Record an access token."""
+
+    @abstractmethod
+    def find_access(self, digest: bytes) -> AccessToken | None:
+        """The access token alone."""
+
+    @abstractmethod
+    def find_issued(self, digest: bytes) -> IssuedToken | None:
+        """The access token with subject, organization, client and family, in one query."""
+
+    @abstractmethod
+    def revoke_access(self, digest: bytes, at: datetime) -> None:
+        """Revoke one access token; a revoked one keeps its moment, an unknown one is ignored."""
+
+    @abstractmethod
+    def revoke_access_of_key(self, key_id: str, at: datetime) -> int:
+        """Revoke the live access tokens that a service user key obtained; returns how many."""
+
+    @abstractmethod
+    def revoke_access_of_session(self, session_id: str, at: datetime) -> int:
+        """Revoke the live access tokens of a session; returns how many."""
+
+    @abstractmethod
+    def revoke_of_user(self, user_id: str, at: datetime) -> int:
+        """Revoke all live access tokens and families of a user; returns how many access tokens."""
+
+    @abstractmethod
+    def add_refresh(self, token: RefreshToken) -> None:
+        """Record the first refresh token of a family."""
+
+    @abstractmethod
+    def find_refresh(self, digest: bytes) -> RefreshToken | None:
+        """The refresh token, live or not."""
+
+    @abstractmethod
+    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
+        """Exchange a live refresh token for its successor by one conditional write; returns the old one as it was.
+
+        Raises AlreadyUsed (with the row as value) if it was rotated before; Missing if there is none, or it is
+        expired, revoked, or of a revoked family. Of racing callers exactly one succeeds.
+        """
+
+    @abstractmethod
+    def revoke_refresh(self, digest: bytes, at: datetime) -> None:
+        """Revoke one refresh token; a revoked one keeps its moment, an unknown one is ignored."""
+
+    @abstractmethod
+    def purge_access(self, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` access tokens that expired before; returns how many went."""
+
+    @abstractmethod
+    def purge_families(self, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` families that ended before, with their codes and tokens."""

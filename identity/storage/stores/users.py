@@ -1,0 +1,51 @@
+"""Users, human and service users alike."""
+
+from abc import ABC, abstractmethod
+from enum import StrEnum
+
+from identity.domain.users import Subject, User
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+
+
+class UserKind(StrEnum):
+    """Which of the two kinds a list asks for."""
+
+    HUMAN = "human"
+    SERVICE = "service"
+
+
+class UserStore(ABC):
+    """Unique: the user name in its organization over both kinds, compared by name_key (Duplicate("user_name"))."""
+
+    @abstractmethod
+    def add(self, user: User) -> None:
+        """Store a new user."""
+
+    @abstractmethod
+    def find(self, user_id: str) -> User | None:
+        """The user with this id."""
+
+    @abstractmethod
+    def find_subject(self, user_id: str) -> Subject | None:
+        """The user with its organization, in one query."""
+
+    @abstractmethod
+    def find_by_name(self, organization_id: str, user_name: str) -> User | None:
+        """The organization's user of this name."""
+
+    @abstractmethod
+    def find_by_login_name(self, login_name: str) -> Subject | None:
+        """The user named ``user_name@primary-domain``, or by a bare user name where just one user has it."""
+
+    @abstractmethod
+    def update(self, user: User) -> None:
+        """Replace the stored value (of the same kind)."""
+
+    @abstractmethod
+    def remove(self, user_id: str) -> None:
+        """Delete it with its keys, password, grants, manager roles, codes and tokens."""
+
+    @abstractmethod
+    def page(self, organization_id: str, kind: UserKind, request: PageRequest = FIRST_PAGE) -> Page[User]:
+        """The organization's users of one kind by user name; ``query`` is the start of user name, display name,
+        email or id."""
