@@ -1,8 +1,10 @@
 """Application: an OIDC client of a project."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
@@ -77,3 +79,34 @@ class Client:
     def in_audience(self, audience: tuple[str, ...]) -> bool:
         """True if a token with this audience is meant for the client: its id or its project's id is named."""
         return self.application.id in audience or self.project.id in audience
+
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+_PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+\Z")
+_URI_FORBIDDEN = re.compile(r"[\s\\*\x00-\x20\x7f-\uffff]")
+
+
+def redirect_uri_problem(uri: str, *, type: ApplicationType, development: bool = False) -> str | None:  # noqa: A002
+    """What is wrong with a redirect URI, as a sentence, or None.
+
+    https everywhere; http for loopback hosts or with the development switch; native applications may use a
+    private-use scheme that is a reversed domain name (RFC 8252 §7.1).
+    """
+    if _URI_FORBIDDEN.search(uri) or len(uri) > 2000:
+        return f"{uri!r} holds characters that an address cannot have, or is longer than 2000."
+    try:
+        parts = urlsplit(uri)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return f"{uri} is not an address."
+    if "#" in uri:
+        return f"{uri} must not have a fragment (#)."
+    if "@" in parts.netloc:
+        return f"{uri} must not hold a user name."
+    if type is ApplicationType.NATIVE and _PRIVATE_SCHEME.match(parts.scheme):
+        return None
+    if parts.scheme not in ("https", "http") or not host:
+        return f"{uri} must be an absolute address that starts with https://."
+    if parts.scheme == "http" and host not in _LOOPBACK and not development:
+        return f"{uri} must start with https://; http:// is for loopback hosts and development."
+    return None

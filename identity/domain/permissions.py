@@ -27,13 +27,15 @@ class ResourceKey:
 class Resource:
     """A manageable resource with everything above it.
 
-    A role held at any member of ``chain`` reaches the resource. A project grant has two lines above it: the
-    project with its owner, and the organization that it was granted to.
+    A role held at any member of ``chain`` reaches the resource. ``organization_id`` names the organization that the
+    resource belongs to. A project grant also has a ``holder``, the organization that it was granted to: roles held
+    there reach it with HOLDER_PERMISSIONS alone.
     """
 
     key: ResourceKey
     above: tuple[ResourceKey, ...]
     organization_id: str | None
+    holder: ResourceKey | None = None
 
     @property
     def chain(self) -> tuple[ResourceKey, ...]:
@@ -57,10 +59,10 @@ def project_resource(project: Project) -> Resource:
 
 
 def project_grant_resource(grant: ProjectGrant, project: Project) -> Resource:
-    """The project grant as a resource: below its project and below the organization that holds it."""
+    """The project grant as a resource: below its project, and held by the organization it was granted to."""
+    owner = project_resource(project)
     holder = ResourceKey(Level.ORGANIZATION, grant.organization_id)
-    above = (*project_resource(project).chain, holder)
-    return Resource(ResourceKey(Level.PROJECT_GRANT, grant.id), above, grant.organization_id)
+    return Resource(ResourceKey(Level.PROJECT_GRANT, grant.id), owner.chain, project.organization_id, holder)
 
 
 #: Every permission, "resource.action". Roles from plugins may name only these.
@@ -85,4 +87,15 @@ PERMISSIONS: frozenset[str] = frozenset(
         "user_grant": ("read", "write"),
     }.items()
     for action in actions
+)
+
+#: What an organization may do with a project grant that it holds: use it, not widen it.
+HOLDER_PERMISSIONS: frozenset[str] = frozenset(
+    {
+        "project_grant.read",
+        "project_grant_manager.read",
+        "project_grant_manager.write",
+        "user_grant.read",
+        "user_grant.write",
+    }
 )

@@ -1,0 +1,345 @@
+"""The only assembler: settings → plugins → protocol → backend → Pyramid."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from pyramid.config import Configurator
+from pyramid.router import Router
+from transaction import ThreadTransactionManager
+
+from identity import clock as real_clock
+from identity.clock import Clock
+from identity.crypto.sealing import Sealer, create_master_key_file, read_master_keys
+from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
+from identity.domain.errors import Invalid
+from identity.domain.managers import Role
+from identity.domain.permissions import PERMISSIONS, Resource
+from identity.operations import Check
+from identity.plugin_host import PluginHost, PluginProblem
+from identity.provider.client_authentication import authenticate_client
+from identity.provider.discovery import capabilities
+from identity.provider.endpoint import Host
+from identity.provider.endpoints import ENDPOINTS
+from identity.provider.oidc import IdentityProvider
+from identity.provider.protocol import Protocol
+from identity.provider.scope import Scopes
+from identity.services.access import Deny, Principal
+from identity.services.bundle import ProcessState, Services
+from identity.services.lookup import Lookup
+from identity.services.purge import BATCH, PURGES
+from identity.services.signing_keys import KeyRing
+from identity.settings import BadSetting, Settings, read_settings
+from identity.storage.backend import Backend, Storage
+from identity.storage.errors import Unavailable
+from identity.worker import Job, Worker
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED_REFUSALS = 10_000
+_EXPIRY_INTERVAL = timedelta(hours=6)
+_BREATH = 0.02
+
+
+class Transactions(ThreadTransactionManager):  # type: ignore[misc]
+    """One manager for the process, a transaction per thread, each begun and ended explicitly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.explicit = True
+
+
+@dataclass
+class Identity:
+    """One assembled service: what a process keeps, and the ways into it. Found as ``registry.identity``."""
+
+    settings: Settings
+    host: PluginHost
+    protocol: Protocol
+    provider: IdentityProvider
+    backend: Backend
+    process: ProcessState
+    clock: Clock
+    checks: tuple[Check, ...]
+    transactions: Transactions = field(default_factory=Transactions)
+    worker: Worker = field(init=False)
+    _refusals: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.worker = Worker(
+            [
+                Job("purge", self.settings.purge_interval, self.purge_if_free),
+                Job("key rotation", self.settings.purge_interval, self.rotate_if_due),
+                Job("expiring keys", _EXPIRY_INTERVAL, self.note_expiring_keys),
+            ]
+        )
+        self.writing_paths: Mapping[str, bool] = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
+        self.host_of_path: Mapping[str, Host] = {endpoint.path: endpoint.host for endpoint in ENDPOINTS}
+        self.strict_transport = self.settings.base_url.startswith("https://")
+
+    def services(self, open_storage: Callable[[], Storage], actor: Actor) -> Services:
+        """The use cases over a storage that is opened when first needed."""
+        return Services(self.process, open_storage, self.clock(), actor)
+
+    @contextmanager
+    def transaction(self, actor: Actor = OPERATOR) -> Iterator[Services]:
+        """Services in a transaction of their own: committed at the end, aborted by an exception.
+
+        Observers are told after the commit. For programs and background work; requests have pyramid_tm.
+        """
+        with self.transactions:
+            services = self.services(lambda: self.backend.writing(self.transactions), actor)
+            yield services
+        if "audit" in vars(services):
+            self.host.notify(services.audit.recorded)
+
+    @contextmanager
+    def reading(self, actor: Actor = OPERATOR) -> Iterator[Services]:
+        """Services on a read connection."""
+        with ExitStack() as stack:
+            yield self.services(lambda: stack.enter_context(self.backend.reading()), actor)
+
+    def write_refusals(self, events: list[AuditEvent]) -> None:
+        """Write refused attempts, each ``once`` at most; a storage that is away is logged, the answer stands."""
+        fresh = [event for event in events if event.once is None or event.once not in self._refusals]
+        if not fresh:
+            return
+        written: list[AuditEvent] = []
+        try:
+            with self.transactions:
+                storage = self.backend.writing(self.transactions)
+                written = [event for event in fresh if storage.audit.append(event)]
+        except Unavailable as problem:
+            log.warning("a refusal could not be audited: %s", problem)
+            return
+        # A copy per process keeps floods away from the database; the storage decides over all processes.
+        if len(self._refusals) > _REMEMBERED_REFUSALS:
+            self._refusals.clear()
+        self._refusals.update((event.once, None) for event in fresh if event.once is not None)
+        self.host.notify(written)
+
+    def failed_checks(self) -> dict[str, str]:
+        """What an operator has to fix: check → sentence. Empty if all is well."""
+        found = {}
+        for check in self.checks:
+            try:
+                problem = check.run()
+            except Exception as failure:
+                log.warning("the check %s failed", check.name, exc_info=failure)
+                problem = f"The check itself failed: {type(failure).__name__}."
+            if problem is not None:
+                found[check.name] = problem
+                log.warning("check %s: %s", check.name, problem)
+        return found
+
+    def check_storage(self) -> str | None:
+        """What is wrong with the storage, if anything."""
+        try:
+            self.backend.check()
+        except Unavailable as problem:
+            return str(problem)
+        return None
+
+    def check_signing_key(self) -> str | None:
+        """Whether there is a key to sign with, and whether it can be opened."""
+        try:
+            with self.reading() as services:
+                services.signing_keys.current()
+        except Exception as problem:
+            return str(problem) or type(problem).__name__
+        return None
+
+    def purge(self) -> dict[str, int]:
+        """Delete all that has expired, batch by batch; returns how many of each kind went."""
+        before = self.clock() - self.settings.purge_after
+        deleted = dict.fromkeys(PURGES, 0)
+        for kind, purge in PURGES.items():
+            while True:
+                with self.transaction(SYSTEM) as services:
+                    count = purge(services.storage, before)
+                deleted[kind] += count
+                if count < BATCH:
+                    break
+                # Others are waiting to write.
+                time.sleep(_BREATH)
+        with self.transaction(SYSTEM) as services:
+            deleted["signing keys"] = services.signing_keys.remove_unpublished()
+        return {kind: count for kind, count in deleted.items() if count}
+
+    def purge_if_free(self) -> None:
+        """Purge, unless another node is at it."""
+        if self._acquire("purge", self.settings.purge_interval / 2):
+            self.purge()
+
+    def rotate_if_due(self) -> None:
+        """Announce the next signing key when the active one is old enough."""
+        with self.reading(SYSTEM) as services:
+            due = services.signing_keys.rotation_due()
+        if due:
+            with self.transaction(SYSTEM) as services:
+                services.signing_keys.rotate()
+
+    def note_expiring_keys(self) -> None:
+        """Write audit events for service user keys that expire soon, unless another node is at it."""
+        if self._acquire("expiring keys", _EXPIRY_INTERVAL / 2):
+            with self.transaction(SYSTEM) as services:
+                services.service_users.note_expiring()
+
+    def _acquire(self, name: str, span: timedelta) -> bool:
+        now = self.clock()
+        with self.transaction(SYSTEM) as services:
+            return services.storage.leases.acquire(name, at=now, until=now + span)
+
+    def close(self) -> None:
+        """Finish background work and give back connections."""
+        self.worker.stop()
+        self.backend.close()
+
+
+def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> Identity:
+    """The service that these ini strings describe, nothing opened yet.
+
+    Raises BadSetting or PluginProblem, saying what to mend.
+    """
+    file = read_settings(settings)
+    core = file.core
+    host = PluginHost.load(core.plugins, file.plugins)
+    backends: dict[str, Backend] = host.unique("identity_storage_backends", lambda one: str(one.name), "storage")
+    if core.storage not in backends:
+        offered = ", ".join(sorted(backends)) or "none"
+        raise BadSetting("identity.storage", f'"{core.storage}" is offered by no listed plugin; offered: {offered}')
+    roles: dict[str, Role] = host.unique("identity_manager_roles", lambda one: str(one.name), "manager role")
+    _check_roles(roles)
+    protocol = Protocol(
+        grants=host.unique("identity_grant_types", lambda one: str(one.grant_type), "grant type"),
+        scopes=Scopes(_scopes(host)),
+        client_authentications=host.unique(
+            "identity_client_authentications", lambda one: str(one.name), "client authentication"
+        ),
+        user_claims=tuple(host.implementations("identity_user_claims")),
+        token_claims=tuple(host.implementations("identity_token_claims")),
+        discovery=tuple(host.implementations("identity_discovery")),
+    )
+    ring = KeyRing(Sealer(_master_keys(core)), published_age=core.longest_token_lifetime + core.clock_skew)
+    identity = Identity(
+        settings=core,
+        host=host,
+        protocol=protocol,
+        provider=_provider(core, protocol),
+        backend=backends[core.storage],
+        process=ProcessState(settings=core, ring=ring, roles=roles, deny=_deny(host)),
+        clock=clock,
+        checks=(),
+    )
+    identity.checks = (
+        Check("storage", identity.check_storage),
+        Check("signing key", identity.check_signing_key),
+        *(offer.value for offer in host.offers("identity_checks")),
+    )
+    return identity
+
+
+def configure(identity: Identity, settings: Mapping[str, Any]) -> Router:
+    """The Pyramid application around an assembled service."""
+    with Configurator(settings=dict(settings)) as config:
+        config.registry.identity = identity
+        config.include("identity.http")
+        for name, hook in identity.host.implementations("identity_configure"):
+            config.include(_named(partial(_configure_plugin, hook), name))
+    return config.make_wsgi_app()
+
+
+def main(global_config: Mapping[str, str], **settings: str) -> Router:
+    """The WSGI application for ``pserve``; in development it migrates and bootstraps first.
+
+    Raises SystemExit with a clear sentence for settings, plugins or a storage that do not fit.
+    """
+    from identity import first_start
+
+    try:
+        identity = assemble(settings)
+        if identity.settings.development:
+            first_start.prepare(identity, announce=True)
+        else:
+            identity.backend.check()
+    except (BadSetting, PluginProblem, Invalid, Unavailable) as problem:
+        raise SystemExit(f"identity cannot start. {problem}") from None
+    return configure(identity, settings)
+
+
+def _configure_plugin(hook: Callable[..., None], config: Configurator) -> None:
+    hook(config=config)
+
+
+def _named(function: partial[None], name: str) -> Callable[[Configurator], None]:
+    """A function of its own per plugin: Pyramid includes each callable once and names it in conflicts."""
+
+    def include(config: Configurator) -> None:
+        function(config)
+
+    include.__name__ = include.__qualname__ = f"plugin_{name}"
+    return include
+
+
+def _provider(settings: Settings, protocol: Protocol) -> IdentityProvider:
+    addresses = {Host.ISSUER: settings.issuer_url, Host.BASE: settings.base_url, Host.LOGIN: settings.login_url}
+    advertised = {one.advertised_as: addresses[one.host] + one.path for one in ENDPOINTS if one.advertised_as}
+    members = {**capabilities(protocol, settings), "jwks_uri": advertised.pop("jwks_uri")}
+    return IdentityProvider(
+        settings.issuer_url,
+        base_url=settings.base_url,
+        endpoints=advertised.items(),
+        capabilities=members,
+        client_authn=authenticate_client,
+    )
+
+
+def _scopes(host: PluginHost) -> list[Any]:
+    """All scopes; a name offered twice stops the start."""
+    host.unique("identity_scopes", lambda one: " ".join(one.names) or type(one).__qualname__, "scope")
+    return [offer.value for offer in host.offers("identity_scopes")]
+
+
+def _check_roles(roles: Mapping[str, Role]) -> None:
+    for role in roles.values():
+        unknown = role.permissions - PERMISSIONS
+        if unknown:
+            raise PluginProblem(f"The role {role.name} names unknown permissions: {', '.join(sorted(unknown))}.")
+
+
+def _deny(host: PluginHost) -> Deny | None:
+    """One callable for all vetoes; a failing plugin denies."""
+    hooks = host.implementations("identity_deny")
+    if not hooks:
+        return None
+
+    def deny(principal: Principal, permission: str, resource: Resource, lookup: Lookup) -> str | None:
+        for name, hook in hooks:
+            try:
+                reason: str | None = hook(principal=principal, permission=permission, resource=resource, lookup=lookup)
+            except Exception:
+                log.exception("plugin %s failed to decide", name)
+                return "A check of this action failed."
+            if reason is not None:
+                return reason
+        return None
+
+    return deny
+
+
+def _master_keys(settings: Settings) -> Any:
+    if settings.master_keys:
+        return read_master_keys(settings.master_keys)
+    path = settings.data / "master.key"
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        try:
+            create_master_key_file(path)
+        except FileExistsError:
+            log.debug("another process made the master key first")
+    return read_master_keys((f"development:{path}",))

@@ -1,0 +1,1 @@
+"""The only makers of secrets and signatures: values in, values out."""

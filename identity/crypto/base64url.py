@@ -1,0 +1,24 @@
+"""Base64url without padding (RFC 7515 §2), in its one canonical form."""
+
+import base64
+import binascii
+
+
+def encode(data: bytes) -> str:
+    """The unpadded base64url text of ``data``."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def decode(text: str) -> bytes:
+    """The bytes that ``text`` stands for.
+
+    Raises ValueError for anything that ``encode`` does not produce: padding, junk (which the standard library
+    skips silently) and stray bits in the last character.
+    """
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except binascii.Error:
+        raise ValueError("not base64url") from None
+    if encode(data) != text:
+        raise ValueError("not canonical base64url")
+    return data

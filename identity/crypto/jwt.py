@@ -1,0 +1,253 @@
+"""JSON Web Tokens: read strictly, verified and signed with the algorithm that the caller names.
+
+The only importer of joserfc and the only code that parses a JWT. A token is looked at in two steps: ``inspect``
+takes the text apart and yields an UnverifiedToken, good for looking up the key; ``verify`` checks the signature.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from joserfc.errors import JoseError
+from joserfc.jwk import RSAKey
+from joserfc.jws import JWSRegistry
+
+from identity.crypto import base64url
+from identity.crypto.keys import PrivateKey, PublicKey
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+
+# Parameters that bring a key along, point to one, or change how the token is read (RFC 8725 §3.10, RFC 7797).
+REFUSED_PARAMETERS = frozenset(("b64", "crit", "jku", "jwk", "x5c", "x5t", "x5t#S256", "x5u"))
+
+MAX_DEPTH = 8
+
+_REGISTRY = JWSRegistry(algorithms=ALGORITHMS)
+_HASHES: dict[str, Callable[[bytes], Any]] = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
+
+# Possessive, and content with a missing end quote, so that no text takes more than linear time.
+_JSON_STRING = re.compile(r'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
+
+
+class Malformed(Exception):
+    """The text is no JWT that we would look at; ``why`` says it in words of ours and quotes nothing."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class BadSignature(Exception):
+    """The signature does not hold under this key and algorithm."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class UnverifiedToken:
+    """A token as a stranger sent it: anybody may have written ``header`` and ``claims``.
+
+    They serve to find the key. What ``verify`` returns is what the signer said.
+    """
+
+    text: str
+    header: dict[str, Any]
+    claims: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return "UnverifiedToken()"
+
+
+def inspect(text: str, *, max_length: int = 8192) -> UnverifiedToken:
+    """The token taken apart, its signature not yet checked.
+
+    Accepted is a signed JWT in compact form (RFC 7515 §7.1) of at most ``max_length`` characters: three parts of
+    canonical base64url, the first two UTF-8 JSON objects without repeated names, at most MAX_DEPTH deep, without
+    NaN, infinity, integers beyond 64 bits, NUL or lone surrogates; ``alg`` present, it and ``kid`` and
+    ``typ`` strings, none of REFUSED_PARAMETERS.
+
+    Raises Malformed for every other string, and nothing else.
+    """
+    if len(text) > max_length:
+        raise Malformed(f"longer than {max_length} characters")
+    parts = text.split(".", 3)
+    if len(parts) != 3 or "" in parts:
+        raise Malformed("not three parts")
+    header, claims, signature = parts
+    _decoded(signature, "signature")
+    token = UnverifiedToken(text, _json_object(header, "header"), _json_object(claims, "payload"))
+    _check_header(token.header)
+    return token
+
+
+def verify(token: UnverifiedToken, key: PublicKey, *, algorithm: str) -> dict[str, Any]:
+    """The claims, once the signature holds under ``key`` and ``algorithm``.
+
+    No claim is judged here: not exp, not aud, not typ. Raises BadSignature, also if the header names another
+    algorithm than exactly ``algorithm``; Malformed if the token did not come from ``inspect`` and would not pass it;
+    ValueError if ``algorithm`` is none of ALGORITHMS.
+    """
+    model = _model(algorithm)
+    _check_header(token.header)
+    if token.header["alg"] != algorithm:
+        raise BadSignature(f"alg is not {algorithm}")
+    signing_input, _, signature = token.text.rpartition(".")
+    native = _Key(key.native, key.native)
+    try:
+        good = model.verify(signing_input.encode("ascii"), _decoded(signature, "signature"), native)
+    except (JoseError, ValueError):
+        good = False
+    if not good:
+        raise BadSignature("signature does not match")
+    # Read again from what was signed: the dict in the token may have been changed since.
+    return _json_object(signing_input.partition(".")[2], "payload")
+
+
+def sign(
+    claims: Mapping[str, Any], key: PrivateKey, *, algorithm: str = "RS256", key_id: str, typ: str | None = None
+) -> str:
+    """The signed token in compact form; ``typ`` is left out of the header unless given.
+
+    Raises ValueError if ``algorithm`` is none of ALGORITHMS, ValueError or TypeError if JSON cannot carry the claims.
+    """
+    model = _model(algorithm)
+    signing_input = f"{_encoded_header(algorithm, key_id, typ)}.{_encoded(dict(claims))}"
+    signature = model.sign(signing_input.encode("ascii"), _Key(key.native, key.native))
+    return f"{signing_input}.{base64url.encode(signature)}"
+
+
+def half_hash(value: str, algorithm: str) -> str:
+    """``at_hash`` or ``c_hash`` of a token or code, by the hash of the signing algorithm (OIDC Core §3.1.3.6).
+
+    Raises ValueError if ``algorithm`` is none of ALGORITHMS.
+    """
+    _model(algorithm)
+    hashed: bytes = _HASHES[algorithm[-3:]](value.encode("ascii")).digest()
+    return base64url.encode(hashed[: len(hashed) // 2])
+
+
+class _Key(RSAKey):
+    """joserfc's RSA key without its JWK dictionary.
+
+    joserfc derives it at the first use, only to ask whether the key is restricted to some use. That would take 11 µs
+    for each public key and leave the numbers of each private key lying in memory as strings.
+    """
+
+    def get(self, k: str, default: str | list[str] | None = None) -> str | list[str] | None:
+        return default
+
+
+def _model(algorithm: str) -> Any:
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"{algorithm!r} is not one of {', '.join(ALGORITHMS)}")
+    return _REGISTRY.get_alg(algorithm)
+
+
+def _check_header(header: Mapping[str, Any]) -> None:
+    if not REFUSED_PARAMETERS.isdisjoint(header):
+        raise Malformed("header has a parameter that is not accepted")
+    if "alg" not in header:
+        raise Malformed("header lacks alg")
+    for name in ("alg", "kid", "typ"):
+        if not isinstance(header.get(name, ""), str):
+            raise Malformed(f"header has a {name} that is not a string")
+
+
+def _decoded(part: str, name: str) -> bytes:
+    try:
+        return base64url.decode(part)
+    except ValueError:
+        raise Malformed(f"{name} is not canonical base64url") from None
+
+
+def _encoded(members: dict[str, Any]) -> str:
+    return base64url.encode(_ENCODER.encode(members).encode("ascii"))
+
+
+@lru_cache(maxsize=64)
+def _encoded_header(algorithm: str, key_id: str, typ: str | None) -> str:
+    header = {"alg": algorithm, "kid": key_id}
+    return _encoded(header if typ is None else {**header, "typ": typ})
+
+
+def _json_object(part: str, name: str) -> dict[str, Any]:
+    data = _decoded(part, name)
+    try:
+        text = data.decode("utf-8")
+        if text.count("{") + text.count("[") > MAX_DEPTH:
+            _check_depth(text)
+        value = _DECODER.decode(text)
+        # UTF-8 carries no surrogates and JSON no raw NUL, so only an escape can smuggle one in.
+        if "\\u" in text:
+            _check_strings(value)
+    except Malformed as error:
+        raise Malformed(f"{name} {error.why}") from None
+    except (ValueError, RecursionError):
+        raise Malformed(f"{name} is not JSON in UTF-8") from None
+    if not isinstance(value, dict):
+        raise Malformed(f"{name} is not a JSON object")
+    return value
+
+
+def _check_depth(text: str) -> None:
+    """Counted in the text, before the parser descends: a bomb must not reach it."""
+    depth = 0
+    for character in _JSON_STRING.sub("", text):
+        if character in "{[":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise Malformed(f"is more than {MAX_DEPTH} levels deep")
+        elif character in "}]":
+            depth -= 1
+
+
+def _check_strings(value: object) -> None:
+    if isinstance(value, str):
+        if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
+            raise Malformed("has NUL or a lone surrogate in a string")
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            _check_strings(name)
+            _check_strings(member)
+    elif isinstance(value, list):
+        for member in value:
+            _check_strings(member)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise Malformed("repeats a member name")
+    return members
+
+
+def _integer(text: str) -> int:
+    # Beyond 64 bits no date, no database and hardly any other JSON parser follows.
+    number = int(text) if len(text) <= 20 else 2**64
+    if not -(2**63) <= number < 2**63:
+        raise Malformed("has an integer beyond 64 bits")
+    return number
+
+
+def _fraction(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise Malformed("has a number beyond all bounds")
+    return number
+
+
+def _constant(text: str) -> NoReturn:
+    raise Malformed("has NaN or infinity, which are not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
+)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,242 @@
+"""What must stay secret in the database, sealed with AES-256-GCM under master keys that lie outside of it.
+
+A sealed value is: version (one byte), length of the master key's id (one byte), that id, nonce (12 bytes),
+ciphertext with its tag (16 bytes). Version, id and the caller's associated text are authenticated too.
+"""
+
+import base64
+import itertools
+import os
+import re
+import secrets
+import stat
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from identity.domain.errors import Invalid
+
+KEY_LENGTH = 32
+NONCE_LENGTH = 12
+TAG_LENGTH = 16
+VERSION = 1
+LONGEST_FILE = 1024
+
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,32}")
+_BASE64 = re.compile(rb"[A-Za-z0-9+/]{43}=?|[A-Za-z0-9_-]{43}=?")
+_HEX = re.compile(rb"[0-9A-Fa-f]{64}")
+
+# 32 random bytes hold 30 different values on average, and fewer than these with a probability below 10^-15.
+_FEWEST_VALUES = 16
+
+
+class Unsealable(Exception):
+    """The value cannot be opened: its master key is missing, or it is damaged, forged, or sealed for another place.
+
+    ``key_id`` names the master key where the value tells; nothing of the content is ever in here.
+    """
+
+    def __init__(self, why: str, key_id: str | None = None) -> None:
+        super().__init__(why)
+        self.key_id = key_id
+
+
+@dataclass(frozen=True, slots=True)
+class MasterKey:
+    """A key of 32 bytes with the name under which sealed values remember it.
+
+    Raises Invalid for an id other than 1 to 32 of ``A-Za-z0-9_.-`` and for a key of another length or a guessable one.
+    """
+
+    id: str
+    key: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.id):
+            raise _invalid(f"The id {self.id!r} must be 1 to 32 of the characters A-Z a-z 0-9 _ . -")
+        if len(self.key) != KEY_LENGTH:
+            raise _invalid(f"The master key {self.id} must have {KEY_LENGTH} bytes, not {len(self.key)}.")
+        if _guessable(self.key):
+            raise _invalid(f"The master key {self.id} is not random. {_HOW_TO_CREATE}")
+
+
+class Sealer:
+    """Seals under the first master key and opens what any of them has sealed.
+
+    Raises Invalid if there is no key, or if two share an id or their bytes.
+    """
+
+    def __init__(self, keys: tuple[MasterKey, ...]) -> None:
+        _check_set(keys)
+        self._ciphers = {key.id: AESGCM(key.key) for key in keys}
+        self.active_id = keys[0].id
+
+    def __repr__(self) -> str:
+        return f"Sealer({', '.join(self._ciphers)})"
+
+    def seal(self, plaintext: bytes, *, associated: str) -> bytes:
+        """The sealed value; it opens only with the same ``associated`` text, say the id of the row it belongs to."""
+        name = self.active_id.encode("ascii")
+        head = bytes((VERSION, len(name))) + name
+        nonce = os.urandom(NONCE_LENGTH)
+        return head + nonce + self._ciphers[self.active_id].encrypt(nonce, plaintext, _bound(head, associated))
+
+    def open(self, sealed: bytes, *, associated: str) -> bytes:
+        """What was sealed.
+
+        Raises Unsealable.
+        """
+        key_id, head = _head(sealed)
+        cipher = self._ciphers.get(key_id)
+        if cipher is None:
+            raise Unsealable(f"the master key {key_id} is not among identity.master_keys", key_id)
+        body = sealed[len(head) :]
+        try:
+            return cipher.decrypt(body[:NONCE_LENGTH], body[NONCE_LENGTH:], _bound(head, associated))
+        except InvalidTag:
+            raise Unsealable(f"damaged, or not sealed under this master key {key_id} for this place", key_id) from None
+
+    def is_current(self, sealed: bytes) -> bool:
+        """True if the value names the active master key; otherwise it is due to be sealed anew.
+
+        Raises Unsealable if it is no sealed value at all.
+        """
+        return _head(sealed)[0] == self.active_id
+
+
+def _bound(head: bytes, associated: str) -> bytes:
+    # The head tells its own length, so no other pair of head and text yields the same bytes.
+    return head + associated.encode("utf-8", "surrogatepass")
+
+
+def _head(sealed: bytes) -> tuple[str, bytes]:
+    """The master key's id, and the bytes that carry it."""
+    if len(sealed) < 2 or sealed[0] != VERSION or len(sealed) < 2 + sealed[1] + NONCE_LENGTH + TAG_LENGTH:
+        raise Unsealable("not a sealed value")
+    head = sealed[: 2 + sealed[1]]
+    key_id = head[2:].decode("ascii", "replace")
+    if not _ID.fullmatch(key_id):
+        raise Unsealable("not a sealed value")
+    return key_id, head
+
+
+_HOW_TO_CREATE = 'Create one with "(umask 077; openssl rand -base64 32 > FILE)".'
+
+
+def read_master_keys(entries: Sequence[str]) -> tuple[MasterKey, ...]:
+    """The master keys that ``identity.master_keys`` lists as ``id:file``, in that order.
+
+    A file holds 32 random bytes as they are, in base64 or in hexadecimal, and only its owner may read it. Raises
+    Invalid, whose sentence about ``master_keys`` tells the operator what to do.
+    """
+    keys = tuple(_read(entry, number) for number, entry in enumerate(entries, start=1))
+    _check_set(keys)
+    return keys
+
+
+def create_master_key_file(path: Path) -> None:
+    """Create a file (mode 0600) with a new master key in base64; it appears complete or not at all.
+
+    Raises FileExistsError, leaving the file alone, if there is one.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(path)
+    # A link fails if the name is taken, as O_EXCL does, but other processes never see a file half written.
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(base64.b64encode(secrets.token_bytes(KEY_LENGTH)) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(scratch, path)
+    finally:
+        os.unlink(scratch)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    # Whatever is sealed under a key that a power failure takes away is lost.
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _invalid(sentence: str) -> Invalid:
+    return Invalid({"master_keys": sentence})
+
+
+def _check_set(keys: Sequence[MasterKey]) -> None:
+    if not keys:
+        raise _invalid(f'Name at least one master key, as "id:file". {_HOW_TO_CREATE}')
+    ids = [key.id for key in keys]
+    for key_id in ids:
+        if ids.count(key_id) > 1:
+            raise _invalid(f"The id {key_id} is used twice; give every master key an id of its own.")
+    if len({key.key for key in keys}) != len(keys):
+        raise _invalid(f"Two of the master keys {', '.join(ids)} are the same; a new id needs a new key.")
+
+
+def _read(entry: str, number: int) -> MasterKey:
+    key_id, colon, path = (part.strip() for part in entry.partition(":"))
+    if not colon or not path or not _ID.fullmatch(key_id):
+        # The entry is not quoted: someone may have written the key itself there.
+        raise _invalid(f'Entry {number} is not of the form "id:file", the id being 1 to 32 of A-Z a-z 0-9 _ . -')
+    key = _key_in(_content(key_id, path))
+    if key is None:
+        raise _invalid(
+            f"{path} does not hold a master key: 32 random bytes, as they are, in base64 (44 characters) or in "
+            f"hexadecimal (64). {_HOW_TO_CREATE}"
+        )
+    return MasterKey(key_id, key)
+
+
+def _content(key_id: str, path: str) -> bytes:
+    try:
+        # Non-blocking: a pipe by that name must not hang the start.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        if _key_in(os.fsencode(path)) is not None:
+            raise _invalid(f"Name a file for the master key {key_id}, and put the key into the file.") from None
+        raise _invalid(f"The file of the master key {key_id}, {path}, does not exist. {_HOW_TO_CREATE}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "not a file name"
+        raise _invalid(f"The file of the master key {key_id}, {path}, cannot be read: {why}.") from None
+    try:
+        # Asked of the open file, not of its name, so that it cannot be exchanged in between.
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            raise _invalid(f"{path}, named for the master key {key_id}, is not a regular file.")
+        if mode & 0o077:
+            raise _invalid(f'{path} is open to others (mode {stat.S_IMODE(mode):04o}): run "chmod 600 {path}".')
+        return os.read(handle, LONGEST_FILE)
+    finally:
+        os.close(handle)
+
+
+def _key_in(content: bytes) -> bytes | None:
+    """The key that a file holds; None if it holds none."""
+    # 32 printable characters are a phrase, or 16 bytes in hexadecimal, but hardly chance.
+    if len(content) == KEY_LENGTH and not _printable(content):
+        return content
+    text = content.strip()
+    if _HEX.fullmatch(text):
+        return bytes.fromhex(text.decode("ascii"))
+    if _BASE64.fullmatch(text):
+        return base64.b64decode(text.translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=") + b"=")
+    return None
+
+
+def _printable(data: bytes) -> bool:
+    return all(0x20 <= byte < 0x7F or byte in b"\t\r\n" for byte in data)
+
+
+def _guessable(key: bytes) -> bool:
+    """True for a phrase, a repeated pattern or a row of numbers: what examples and place-holders are made of."""
+    steps = {(after - before) % 256 for before, after in itertools.pairwise(key)}
+    return _printable(key) or len(set(key)) < _FEWEST_VALUES or len(steps) == 1

@@ -1,0 +1,64 @@
+"""Identifiers, tokens and one-time passwords, and what is stored and compared instead of them."""
+
+import hashlib
+import hmac
+import os
+import secrets
+
+import uuid_utils
+
+TOKEN_LENGTH = 43  # 43 characters out of 62 hold 256.03 bits
+PASSWORD_GROUPS = 4
+PASSWORD_GROUP_LENGTH = 5
+
+_TOKEN_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+# 62 does not divide 256: bytes from 248 up are thrown away, or the first letters would come up more often.
+_TOKEN_CHARACTERS = bytes(_TOKEN_ALPHABET[byte % 62] for byte in range(256))
+_SURPLUS_BYTES = bytes(range(248, 256))
+
+# No i, l, o, 0, 1: they look alike on paper.
+_LEGIBLE = "abcdefghjkmnpqrstuvwxyz23456789"
+
+
+def new_id() -> str:
+    """A new identifier: a UUID version 7 (RFC 9562 §5.7) in the usual form with dashes.
+
+    Time-ordered, so that indexes stay local. Not a secret: knowing one must never authorise anything.
+    """
+    return str(uuid_utils.uuid7())
+
+
+def new_client_id() -> str:
+    """A new client id: an identifier without its dashes, ``[0-9a-f]{32}``."""
+    return uuid_utils.uuid7().hex
+
+
+def new_token() -> str:
+    """A new secret of 256 random bits: TOKEN_LENGTH characters out of ``[A-Za-z0-9]``."""
+    # One call and a table look-up, a microsecond in all; sixty-four single choices would take thirty.
+    token = b""
+    while len(token) < TOKEN_LENGTH:
+        token = os.urandom(64).translate(_TOKEN_CHARACTERS, _SURPLUS_BYTES)
+    return token[:TOKEN_LENGTH].decode("ascii")
+
+
+def new_password() -> str:
+    """A one-time password of 99 random bits that a person can read out and type: ``k7wqa-h3mzp-9vtec-x4ns8``."""
+    return "-".join(
+        "".join(secrets.choice(_LEGIBLE) for _ in range(PASSWORD_GROUP_LENGTH)) for _ in range(PASSWORD_GROUPS)
+    )
+
+
+def digest(token: str) -> bytes:
+    """The 32 bytes of SHA-256 that are stored and looked up instead of a token.
+
+    For secrets of 256 random bits alone; what people choose goes through ``passwords``. Takes any string, also one
+    with lone surrogates, because callers pass what strangers send.
+    """
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def same(a: bytes, b: bytes) -> bool:
+    """True if the bytes are equal; the time it takes does not tell where they differ."""
+    return hmac.compare_digest(a, b)

@@ -1,0 +1,185 @@
+"""What the first start makes: schema, instance, owner, example service user, introspecting application.
+
+Everything is found in place the second time. Secrets go to files that only their owner reads (mode 0600), the owner's
+one-time password is printed once.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from identity.domain.errors import Invalid
+from identity.domain.service_user_keys import KeyFile
+from identity.domain.users import ServiceUser
+from identity.services import bootstrap
+from identity.storage.errors import Duplicate
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+
+EXAMPLE_USER = "example"
+KEY_FILE = "example-service-user.json"
+CLIENT_FILE = "introspection-client.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What bootstrap found or made; ``owner`` only if this run made it."""
+
+    organization_id: str
+    project_id: str
+    owner: bootstrap.NewOwner | None
+    service_user: ServiceUser | None = None
+    key_file: Path | None = None
+    client_file: Path | None = None
+
+
+def run(
+    identity: "Identity",
+    *,
+    user_name: str | None = None,
+    role: str | None = None,
+    key_out: Path | None = None,
+    client_out: Path | None = None,
+) -> Outcome:
+    """Make what is missing, in one transaction with the files: all of it happens, or none.
+
+    Raises Invalid for an unknown role, or a file that cannot be written or is something else.
+    """
+    try:
+        return _run(identity, user_name, role, key_out, client_out)
+    except Duplicate:
+        # Another process was first; what it made is found now.
+        return _run(identity, user_name, role, key_out, client_out)
+
+
+def _run(
+    identity: "Identity", user_name: str | None, role: str | None, key_out: Path | None, client_out: Path | None
+) -> Outcome:
+    with _written_files() as write, identity.transaction() as services:
+        instance, owner = bootstrap.ensure_instance(services)
+        user = None
+        if user_name is not None:
+            user = bootstrap.ensure_service_user(services, instance.organization_id, user_name)
+            if role is not None:
+                resource = bootstrap.resource_of_role(services, role, instance.organization_id)
+                bootstrap.ensure_roles(services, user.id, resource, frozenset({role}))
+        if user is not None and key_out is not None:
+            present = _present_key_file(key_out)
+            key_file = bootstrap.ensure_key(services, user, present)
+            if key_file is not present:
+                write(key_out, key_file.to_json())
+        if client_out is not None:
+            application, secret = bootstrap.ensure_introspection_client(
+                services, instance, _present_client_id(client_out)
+            )
+            if secret is not None:
+                write(client_out, json.dumps({"client_id": application.id, "client_secret": secret}))
+    return Outcome(instance.organization_id, instance.project_id, owner, user, key_out, client_out)
+
+
+def prepare(identity: "Identity", *, announce: bool) -> Outcome:
+    """Everything a developer needs at the first start; says where to go next if ``announce``."""
+    data = identity.settings.data
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    identity.backend.migrate()
+    outcome = run(identity, user_name=EXAMPLE_USER, key_out=data / KEY_FILE, client_out=data / CLIENT_FILE)
+    if announce:
+        print(announcement(identity, outcome), flush=True)  # noqa: T201
+    return outcome
+
+
+def announcement(identity: "Identity", outcome: Outcome) -> str:
+    """Where to go next, as text for the terminal."""
+    settings = identity.settings
+    program = _relative(Path(sys.prefix) / "bin" / "identity")
+    lines = [
+        "",
+        f"  identity is served at {settings.issuer_url}",
+        "",
+        f"  discovery      {settings.issuer_url}/.well-known/openid-configuration",
+        f"  key file       {_relative(outcome.key_file)}   (service user {EXAMPLE_USER})",
+        f"  introspection  {_relative(outcome.client_file)}   (client id and secret)",
+    ]
+    if outcome.owner is not None:
+        lines += [
+            "",
+            f"  first owner    {outcome.owner.login_name}",
+            f"  password       {outcome.owner.password}   (one-time; shown only now)",
+        ]
+    lines += [
+        "",
+        "  A first token, and one for the management API:",
+        f"    {program} token --issuer {settings.issuer_url} --key-file {_relative(outcome.key_file)}"
+        ' --scope "openid profile"',
+        f"    {program} token --issuer {settings.issuer_url} --key-file {_relative(outcome.key_file)} --project service",
+        "",
+        "  The whole way, step by step: make demo          Stop: Ctrl-C",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _relative(path: Path | None) -> str:
+    if path is None:
+        return "-"
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _present_key_file(path: Path) -> KeyFile | None:
+    if not path.exists():
+        return None
+    try:
+        return KeyFile.from_json(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, Invalid):
+        raise Invalid({"key_out": f"{path} exists and is no key file; move it away."}) from None
+
+
+def _present_client_id(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    try:
+        return str(json.loads(path.read_text("utf-8"))["client_id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise Invalid({"client_out": f"{path} exists and holds no client id; move it away."}) from None
+
+
+@contextmanager
+def _written_files() -> Iterator["_Write"]:
+    """Files that stay only if the block ends well: a rolled-back transaction leaves no key behind."""
+    write = _Write()
+    try:
+        yield write
+    except BaseException:
+        for path in write.written:
+            path.unlink(missing_ok=True)
+        raise
+
+
+class _Write:
+    """Writes secret files: whole or not at all, mode 0600, whatever the umask."""
+
+    def __init__(self) -> None:
+        self.written: list[Path] = []
+
+    def __call__(self, path: Path, text: str) -> None:
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError as problem:
+            raise Invalid({"file": f"{path} cannot be written: {problem.strerror}."}) from None
+        self.written.append(path)

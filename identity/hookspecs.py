@@ -1,0 +1,275 @@
+"""Every hook that a plugin may implement, by family.
+
+========================  ==============  ==================================================================
+family                    called          rule
+========================  ==============  ==================================================================
+setup                     once, at start  in ini order; an exception stops the start
+offers                    once, at start  frozen into ``Protocol``; two offers of one name stop the start
+contributions             per request     dicts merged in ini order; the first writer of a key wins, the clash
+                                          is logged; protected names are refused
+decisions                 per request     the first answer other than None counts; an exception refuses
+notices                   after a commit  every plugin is told; a failing one is logged and harms no other
+========================  ==============  ==================================================================
+
+``lookup`` arguments are read-only: ``lookup.user(id)``, ``lookup.organization(id)``, ``lookup.project(id)``,
+``lookup.application(id)`` and ``lookup.roles(user_id, project_id)``. No hook is handed a token, an assertion, a key, a
+password or another secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from pluggy import HookspecMarker
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+    from identity.domain.audit import AuditEvent
+    from identity.domain.managers import Role
+    from identity.domain.permissions import Resource
+    from identity.domain.users import User
+    from identity.operations import Check, Command
+    from identity.plugin_host import PluginHost
+    from identity.provider.client_authentication import ClientAuthentication
+    from identity.provider.grant import Authorization, Grant
+    from identity.provider.scope import GrantedScopes, Scope
+    from identity.services.access import Principal
+    from identity.services.lookup import Lookup
+    from identity.storage.backend import Backend
+
+#: The major version of these hooks; ``Plugin.hookspecs`` must equal it. Additions keep it, removals raise it.
+VERSION = 1
+
+hookspec = HookspecMarker("identity")
+
+# --- setup ------------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def identity_add_hookspecs(host: PluginHost) -> None:
+    """Register hookspecs of your own before hooks are verified.
+
+    Called once at start, before any other hook. ``host.add_hookspecs(module)`` takes a module or class with
+    functions marked ``@hookspec``, so that further plugins can extend yours. Nothing is returned. An exception stops the
+    start.
+
+    Example::
+
+        @hookimpl
+        def identity_add_hookspecs(self, host):
+            host.add_hookspecs(identity_console.hookspecs)
+    """
+
+
+@hookspec
+def identity_configure(config: Configurator) -> None:
+    """Add routes, views and templates; runs inside ``config.include``.
+
+    Called once at start, after all offers are collected. ``config`` is Pyramid's Configurator; every route states
+    ``host`` and, unless it is public, ``authenticate``; every view a ``permission``. Nothing is returned. An exception
+    stops the start, and so does a conflict with another plugin's route.
+
+    Example::
+
+        @hookimpl
+        def identity_configure(self, config):
+            config.add_route("status", "/status", host="base")
+            config.add_view(status, route_name="status", permission=NO_PERMISSION_REQUIRED)
+    """
+
+
+# --- offers -----------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def identity_storage_backends() -> Iterable[Backend]:  # type: ignore[empty-body]
+    """Offer storage backends; ``identity.storage`` selects one by name.
+
+    Called once at start. Returns Backend objects; they open nothing until they are used. Every backend passes
+    ``identity.storage.contract``. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_storage_backends(self):
+            return [RedisBackend(self.settings.url)]
+    """
+
+
+@hookspec
+def identity_client_authentications() -> Iterable[ClientAuthentication]:  # type: ignore[empty-body]
+    """Offer ways in which a client proves who it is.
+
+    Called once at start. Returns ClientAuthentication objects; their names appear in discovery. A request may use one
+    way only. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_client_authentications(self):
+            return [ClientSecretBasic()]
+    """
+
+
+@hookspec
+def identity_grant_types() -> Iterable[Grant]:  # type: ignore[empty-body]
+    """Offer grant types for the token endpoint.
+
+    Called once at start. Returns Grant objects; each passes ``identity.testing.grant_contract``. An exception stops the
+    start.
+
+    Example::
+
+        @hookimpl
+        def identity_grant_types(self):
+            return [JwtBearer(self.settings)]
+    """
+
+
+@hookspec
+def identity_scopes() -> Iterable[Scope]:  # type: ignore[empty-body]
+    """Offer scopes, by fixed name or by pattern.
+
+    Called once at start. Returns Scope objects. A scope that no plugin offers is dropped from a request. An exception
+    stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_scopes(self):
+            return [ClaimsScope("department", frozenset({"department"}))]
+    """
+
+
+@hookspec
+def identity_manager_roles() -> Iterable[Role]:  # type: ignore[empty-body]
+    """Offer manager roles: name, level, permissions.
+
+    Called once at start. Returns Role values, whose permissions must be known ones. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_manager_roles(self):
+            return [Role(name="ORG_AUDITOR", level=Level.ORGANIZATION, permissions=frozenset({"audit_event.read"}))]
+    """
+
+
+@hookspec
+def identity_commands() -> Iterable[Command]:  # type: ignore[empty-body]
+    """Offer subcommands of the ``identity`` program.
+
+    Called once when the program runs with an ini file. Returns Command objects. An exception stops the program.
+
+    Example::
+
+        @hookimpl
+        def identity_commands(self):
+            return [Command("sync", "Bring users over from the directory.", add_arguments, run)]
+    """
+
+
+@hookspec
+def identity_checks() -> Iterable[Check]:  # type: ignore[empty-body]
+    """Offer checks that tell an operator what to fix (``identity check``, /readyz).
+
+    Called once at start. Returns Check objects; each one's ``run()`` returns None or a sentence that says what to
+    do. An exception in ``run`` counts as a failure of that check.
+
+    Example::
+
+        @hookimpl
+        def identity_checks(self):
+            return [Check("directory", self.directory_answers)]
+    """
+
+
+# --- contributions ----------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def identity_discovery(document: Mapping[str, object]) -> Mapping[str, object]:  # type: ignore[empty-body]
+    """Add members to the discovery document.
+
+    Called once per process, when the document is first built. ``document`` is what stands so far. Returns the members
+    to add; members that exist cannot be changed. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_discovery(self, document):
+            return {"service_documentation": "https://docs.example.com"}
+    """
+
+
+@hookspec
+def identity_user_claims(  # type: ignore[empty-body]
+    user: User, scopes: tuple[str, ...], lookup: Lookup
+) -> Mapping[str, object]:
+    """Add claims about a user, for userinfo, id_token and introspection.
+
+    Called for each such answer. ``scopes`` are the granted ones. Returns claims that serialize as JSON, at most 4 KiB;
+    reserved names (sub, iss, aud …) are refused. An exception fails the request, unless ``identity.hook_failure`` is
+    ``ignore``.
+
+    Example::
+
+        @hookimpl
+        def identity_user_claims(self, user, scopes, lookup):
+            return {"department": self.departments.get(user.id)} if "department" in scopes else {}
+    """
+
+
+@hookspec
+def identity_token_claims(  # type: ignore[empty-body]
+    authorization: Authorization, granted: GrantedScopes, lookup: Lookup
+) -> Mapping[str, object]:
+    """Add claims to a JWT access token.
+
+    Called each time one is minted. Returns claims as ``identity_user_claims`` does, under the same limits. An
+    exception fails the request, unless ``identity.hook_failure`` is ``ignore``.
+
+    Example::
+
+        @hookimpl
+        def identity_token_claims(self, authorization, granted, lookup):
+            return {"tenant": self.tenants[authorization.subject]}
+    """
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def identity_deny(principal: Principal, permission: str, resource: Resource, lookup: Lookup) -> str | None:
+    """Refuse an action that roles would allow; return the reason.
+
+    Called for each action that roles allow. Returns a sentence to refuse, None for no opinion. There is no way to
+    allow what roles do not, so the verdict does not depend on the order of plugins. An exception refuses.
+
+    Example::
+
+        @hookimpl
+        def identity_deny(self, principal, permission, resource, lookup):
+            return "Changes are frozen." if self.frozen and not permission.endswith(".read") else None
+    """
+
+
+# --- notices ----------------------------------------------------------------------------------------------------------
+
+
+@hookspec
+def identity_audited(event: AuditEvent) -> None:
+    """Learn of an audit event, after its transaction is committed.
+
+    Called once per event, in the process that wrote it. Nothing is returned; an exception is logged and no other plugin
+    notices. Do not block here: hand slow work to a thread or an outbox of your own.
+
+    Example::
+
+        @hookimpl
+        def identity_audited(self, event):
+            self.counter.labels(event.event).inc()
+    """

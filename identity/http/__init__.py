@@ -1,0 +1,14 @@
+"""Pyramid, and nothing else than Pyramid: the explicit list of what is wired, in order; there is no scan."""
+
+from pyramid.config import Configurator
+
+
+def includeme(config: Configurator) -> None:
+    """Wire the rim around ``config.registry.identity``."""
+    config.include("identity.http.requests")
+    config.include("identity.http.transactions")
+    config.include("identity.http.routes")
+    config.include("identity.http.security")
+    config.include("identity.http.errors")
+    config.include("identity.http.endpoints")
+    config.include("identity.http.health")

@@ -1,0 +1,26 @@
+"""The audit tween: stores refusals in a transaction of their own, after the request's was aborted."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyramid.registry import Registry
+from pyramid.request import Request
+from pyramid.response import Response
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+
+
+def audit_tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
+    """The tween; it also lets background work wake up."""
+    identity: Identity = registry.identity
+
+    def audit_tween(request: Request) -> Response:
+        response = handler(request)
+        services = request.__dict__.get("services")
+        if services is not None and services.refused:
+            identity.write_refusals(services.refused)
+        identity.worker.wake()
+        return response
+
+    return audit_tween

@@ -1,0 +1,157 @@
+"""Exception views: JSON for the protocol and the API, plain text for people."""
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pyramid.config import Configurator
+from pyramid.httpexceptions import HTTPException, HTTPForbidden, HTTPNotFound
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.errors import Conflict, Denied, DomainError, Invalid, NotFound
+from identity.http.endpoints import PROTOCOL_ROUTE, respond
+from identity.http.routes import known_hosts
+from identity.provider.answers import refusal
+from identity.provider.errors import OAuthError, TemporarilyUnavailable
+from identity.storage.errors import StorageError, Unavailable
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+
+log = logging.getLogger(__name__)
+
+_BUSY = "The service cannot answer just now. Try again in a few seconds."
+_STATUS_WORDS = {400: "invalid", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported"}
+
+
+def api_error(
+    request: Request, status: int, error: str, message: str, *, fields: dict[str, str] | None = None, **headers: str
+) -> Response:
+    """An answer in the error format of the APIs: error, message, fields, request_id."""
+    body: dict[str, Any] = {"error": error, "message": message, "request_id": request.request_id}
+    if fields:
+        body["fields"] = fields
+    response = Response(json.dumps(body).encode(), status=status, content_type="application/json", charset=None)
+    response.cache_control = "no-store"
+    for name, value in headers.items():
+        response.headers[name.replace("_", "-")] = value
+    return response
+
+
+def oauth_error(error: OAuthError, request: Request) -> Response:
+    """The protocol's answer for its own errors."""
+    return respond(request, refusal(error))
+
+
+def domain_error(error: DomainError, request: Request) -> Response:
+    """A use case's refusal, in the APIs' format."""
+    if isinstance(error, Invalid):
+        return api_error(request, 422, "invalid", "Some fields need a change.", fields=error.fields)
+    if isinstance(error, NotFound):
+        return api_error(request, 404, "not_found", str(error))
+    if isinstance(error, Conflict):
+        return api_error(request, 409, "conflict", str(error))
+    if isinstance(error, Denied):
+        return api_error(request, 403, "forbidden", str(error))
+    return unexpected(error, request)
+
+
+def unavailable(error: StorageError, request: Request) -> Response:
+    """503 while the storage is away; nothing of the cause is told."""
+    log.warning("request %s: storage unavailable: %s", request.request_id, error)
+    if _is_protocol(request):
+        return respond(request, refusal(TemporarilyUnavailable("try again in a few seconds")))
+    return api_error(request, 503, "temporarily_unavailable", _BUSY, Retry_After="5")
+
+
+def forbidden(error: HTTPForbidden, request: Request) -> Response:
+    """401 if nobody is authenticated, else 403 with what is missing; the refusal is audited."""
+    reason = str(getattr(getattr(error, "result", None), "msg", "") or error.detail or "Forbidden.")
+    if request.identity is None:
+        sent = "HTTP_AUTHORIZATION" in request.environ
+        challenge = 'Bearer realm="identity", error="invalid_token"' if sent else 'Bearer realm="identity"'
+        message = "Send a live access token whose audience holds the service's own project as Authorization: Bearer."
+        return api_error(request, 401, "unauthenticated", message, WWW_Authenticate=challenge)
+    request.services.audit.refuse(
+        "access.refused",
+        kind="route",
+        id=getattr(request.matched_route, "name", None),
+        organization_id=request.identity.subject.organization.id,
+        reason=reason,
+    )
+    return api_error(request, 403, "forbidden", reason)
+
+
+def not_found(error: HTTPNotFound, request: Request) -> Response:
+    """404; or 421 with the setting to look at, if the request came to a host that is none of ours."""
+    identity: Identity = request.registry.identity
+    host = request.environ.get("HTTP_HOST", "").lower()
+    hosts = known_hosts(identity.settings)
+    if not any(host in names for names in hosts.values()):
+        return _wrong_host(request)
+    elsewhere = identity.host_of_path.get(request.environ.get("PATH_INFO", ""))
+    if elsewhere is not None and host not in hosts[elsewhere]:
+        where = getattr(identity.settings, f"{elsewhere}_url")
+        return api_error(request, 404, "not_found", f"This address lives at {where} (identity.{elsewhere}_url).")
+    return api_error(request, 404, "not_found", "There is nothing at this address.")
+
+
+def _wrong_host(request: Request) -> Response:
+    settings = request.registry.identity.settings
+    text = (
+        "This service does not answer at this host name.\n\n"
+        "It is set up for these addresses:\n"
+        f"  {settings.issuer_url}  (identity.issuer_url)\n"
+        f"  {settings.base_url}  (identity.base_url)\n"
+        f"  {settings.login_url}  (identity.login_url)\n\n"
+        "If you run this service: open one of these addresses, or change the settings in the ini file. Behind a proxy,\n"
+        "have it pass the Host header on unchanged.\n\n"
+        f"Request id: {request.request_id}\n"
+    )
+    response = Response(text.encode(), status=421, content_type="text/plain", charset="utf-8")
+    response.cache_control = "no-store"
+    return response
+
+
+def http_exception(error: HTTPException, request: Request) -> Response:
+    """Pyramid's own refusals, in the APIs' format."""
+    word = _STATUS_WORDS.get(error.status_code, "invalid" if error.status_code < 500 else "server_error")
+    return api_error(request, error.status_code, word, error.explanation or error.title)
+
+
+def undecodable(error: UnicodeDecodeError, request: Request) -> Response:
+    """An address that is not UTF-8 names nothing."""
+    return api_error(request, 404, "not_found", "There is nothing at this address.")
+
+
+def unexpected(error: Exception, request: Request) -> Response:
+    """500 with a request id and nothing else; the log has the rest."""
+    log.error("request %s failed", request.request_id, exc_info=error)
+    if _is_protocol(request):
+        body = {"error": "server_error", "request_id": request.request_id}
+        response = Response(json.dumps(body).encode(), status=500, content_type="application/json", charset=None)
+        response.cache_control = "no-store"
+        return response
+    return api_error(request, 500, "server_error", "Something went wrong on our side.")
+
+
+def _is_protocol(request: Request) -> bool:
+    route = getattr(request, "matched_route", None)
+    return route is not None and route.name.startswith(PROTOCOL_ROUTE)
+
+
+def includeme(config: Configurator) -> None:
+    """One view per family of errors."""
+    views = {
+        OAuthError: oauth_error,
+        DomainError: domain_error,
+        Unavailable: unavailable,
+        HTTPException: http_exception,
+        UnicodeDecodeError: undecodable,
+        Exception: unexpected,
+    }
+    for kind, view in views.items():
+        config.add_exception_view(view, context=kind)
+    config.add_forbidden_view(forbidden)
+    config.add_notfound_view(not_found)

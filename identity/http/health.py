@@ -1,0 +1,37 @@
+"""/healthz: the process lives. /readyz: storage, schema and signing key are in place, and plugins' checks hold."""
+
+import json
+from typing import TYPE_CHECKING
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+
+
+def healthz(request: Request) -> Response:
+    """200 as long as the process answers; asks nothing else."""
+    return _answer(200, {"status": "alive"})
+
+
+def readyz(request: Request) -> Response:
+    """200 if every check holds, else 503 with the names of those that do not; what to fix is in the log."""
+    identity: Identity = request.registry.identity
+    failed = sorted(identity.failed_checks())
+    return _answer(503 if failed else 200, {"status": "not ready" if failed else "ready", "failed": failed})
+
+
+def _answer(status: int, members: dict[str, object]) -> Response:
+    response = Response(json.dumps(members).encode(), status=status, content_type="application/json", charset=None)
+    response.cache_control = "no-store"
+    return response
+
+
+def includeme(config: Configurator) -> None:
+    """Routes for any host: who probes knows an address, not a name."""
+    for name, view in (("healthz", healthz), ("readyz", readyz)):
+        config.add_route(name, f"/{name}")
+        config.add_view(view, route_name=name, permission=NO_PERMISSION_REQUIRED)

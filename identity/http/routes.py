@@ -1,0 +1,83 @@
+"""Route predicates: ``host=`` (issuer, base or login) and ``authenticate=`` (which credential the route accepts)."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+
+from identity.provider.endpoint import Host
+from identity.settings import Settings
+
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+def host_names(url: str) -> frozenset[str]:
+    """The Host headers with which a request for this address may arrive."""
+    parts = urlsplit(url)
+    names = {parts.netloc.lower()}
+    default = _DEFAULT_PORTS[parts.scheme]
+    if parts.port in (None, default):
+        bare = parts.netloc.lower().removesuffix(f":{default}")
+        names |= {bare, f"{bare}:{default}"}
+    return frozenset(names)
+
+
+def known_hosts(settings: Settings) -> dict[Host, frozenset[str]]:
+    """The accepted Host headers of each of the three addresses."""
+    return {
+        Host.ISSUER: host_names(settings.issuer_url),
+        Host.BASE: host_names(settings.base_url),
+        Host.LOGIN: host_names(settings.login_url),
+    }
+
+
+class HostPredicate:
+    """True if the request came to the named address; configuration decides, forwarding headers never."""
+
+    def __init__(self, value: str, config: Configurator) -> None:
+        self._value = Host(value)
+        self._names = known_hosts(config.registry.identity.settings)[self._value]
+
+    def text(self) -> str:
+        """How Pyramid shows the predicate."""
+        return f"host = {self._value}"
+
+    phash = text
+
+    def __call__(self, info: Any, request: Request) -> bool:
+        name = request.environ.get("HTTP_HOST", "")
+        return name in self._names or name.lower() in self._names
+
+
+class AuthenticatePredicate:
+    """Always true: it only stores which kind of credential the route accepts, for the security policy."""
+
+    def __init__(self, value: str, config: Configurator) -> None:
+        if value != "bearer":
+            raise ValueError(f"authenticate must be bearer, not {value}")
+        self.value = value
+
+    def text(self) -> str:
+        """How Pyramid shows the predicate."""
+        return f"authenticate = {self.value}"
+
+    phash = text
+
+    def __call__(self, info: Any, request: Request) -> bool:
+        return True
+
+
+def accepted_credential(request: Request) -> str | None:
+    """The kind of credential that the matched route accepts; None for public ones."""
+    route = getattr(request, "matched_route", None)
+    for predicate in getattr(route, "predicates", ()):
+        if isinstance(predicate, AuthenticatePredicate):
+            return predicate.value
+    return None
+
+
+def includeme(config: Configurator) -> None:
+    """Make the predicates known."""
+    config.add_route_predicate("host", HostPredicate)
+    config.add_route_predicate("authenticate", AuthenticatePredicate)

@@ -1,0 +1,58 @@
+"""One transaction per writing request (pyramid_tm), retried where the database asks for it (pyramid_retry).
+
+Order of tweens, outermost first: retry (an execution policy), audit, transaction, exception views.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+
+if TYPE_CHECKING:
+    from transaction.interfaces import ITransactionManager
+
+    from identity.app import Identity
+
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_ATTEMPTS = 4
+
+
+def writes(request: Request) -> bool:
+    """True if the request may write and so needs a transaction: a plain read connection costs a quarter."""
+    identity: Identity = request.registry.identity
+    declared = identity.writing_paths.get(request.environ.get("PATH_INFO", ""))
+    return request.method not in _SAFE_METHODS if declared is None else declared
+
+
+def manager(request: Request) -> "ITransactionManager":
+    """The process's transaction manager; it keeps one transaction per thread."""
+    identity: Identity = request.registry.identity
+    return identity.transactions
+
+
+def veto(request: Request, response: Response) -> bool:
+    """True if the transaction must be aborted: an exception led to this answer, and does not say ``keep_changes``."""
+    exception = getattr(request, "exception", None)
+    return exception is not None and not getattr(exception, "keep_changes", False)
+
+
+def _attempts(request: Request) -> int:
+    return _ATTEMPTS if writes(request) else 1
+
+
+def includeme(config: Configurator) -> None:
+    """Include pyramid_retry and pyramid_tm with our rules, and the audit tween above them."""
+    config.add_settings(
+        {
+            "tm.manager_hook": manager,
+            "tm.activate_hook": writes,
+            "tm.commit_veto": veto,
+            "tm.annotate_user": False,
+            "retry.attempts": _ATTEMPTS,
+            "retry.activate_hook": _attempts,
+        }
+    )
+    config.include("pyramid_retry")
+    config.include("pyramid_tm")
+    config.add_tween("identity.http.audit.audit_tween_factory", over="pyramid_tm.tm_tween_factory")

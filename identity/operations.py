@@ -1,0 +1,23 @@
+"""What an operator runs, as plugins offer it: checks and subcommands."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Check:
+    """A named check; ``run`` returns None, or a sentence that tells an operator what to fix."""
+
+    name: str
+    run: Callable[[], str | None]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand of the ``identity`` program; ``run`` returns the exit status."""
+
+    name: str
+    help: str
+    add_arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], int]

@@ -1,0 +1,173 @@
+"""PluginHost: select, order, construct, verify, collect and notify. Only the ini decides what is loaded."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from identity import hookspecs
+from identity.settings import PLUGIN_PREFIX, parse
+
+if TYPE_CHECKING:
+    from identity.domain.audit import AuditEvent
+
+ENTRY_POINT_GROUP = "identity.plugins"
+
+log = logging.getLogger(__name__)
+
+
+class PluginProblem(Exception):
+    """A plugin that cannot be used; the message names it and says what to do. Stops the start."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One thing that a plugin offers, and who offers it."""
+
+    plugin: str
+    value: Any
+
+
+def installed() -> dict[str, EntryPoint]:
+    """Every installed plugin by name, not imported.
+
+    Raises PluginProblem if two distributions install different plugins of one name.
+    """
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        other = found.setdefault(point.name, point)
+        if other.value != point.value:
+            raise PluginProblem(
+                f'Two installed plugins are called "{point.name}": {other.value} and {point.value}. Remove one of them.'
+            )
+    return found
+
+
+class PluginHost:
+    """The loaded plugins of one process, in ini order."""
+
+    def __init__(self) -> None:
+        self._manager = pluggy.PluginManager("identity")
+        self._manager.add_hookspecs(hookspecs)
+        self._names: list[str] = []
+
+    @classmethod
+    def load(cls, names: Iterable[str], settings: Mapping[str, Mapping[str, str]]) -> "PluginHost":
+        """Import, configure, register and verify the named plugins.
+
+        ``settings`` holds each plugin's ini strings. Raises PluginProblem or BadSetting.
+        """
+        names = list(names)
+        repeated = {name for name in names if names.count(name) > 1}
+        if repeated:
+            raise PluginProblem(f"identity.plugins lists {', '.join(sorted(repeated))} twice.")
+        available = installed()
+        host = cls()
+        plugins = [(name, host._construct(name, available, settings.get(name, {}))) for name in names]
+        # pluggy calls what was registered last first, so the reverse of ini order makes ini order the call order.
+        for name, plugin in reversed(plugins):
+            host.register(name, plugin)
+        host._names = names
+        host._manager.hook.identity_add_hookspecs(host=host)
+        try:
+            host._manager.check_pending()
+        except pluggy.PluginValidationError as problem:
+            raise PluginProblem(f"A plugin implements a hook that does not exist: {problem}") from None
+        for name in names:
+            log.info("plugin %s: %s", name, ", ".join(host.hooks_of(name)) or "no hooks")
+        return host
+
+    @staticmethod
+    def _construct(name: str, available: Mapping[str, EntryPoint], values: Mapping[str, str]) -> object:
+        if name not in available:
+            raise PluginProblem(
+                f'identity.plugins lists "{name}", which is not installed. Installed are: {", ".join(sorted(available))}.'
+            )
+        try:
+            kind = available[name].load()
+        except Exception as problem:
+            raise PluginProblem(f'The plugin "{name}" cannot be imported: {problem!r}') from problem
+        version = getattr(kind, "hookspecs", None)
+        if version != hookspecs.VERSION:
+            raise PluginProblem(
+                f'The plugin "{name}" was written for version {version} of the hooks; this is version'
+                f" {hookspecs.VERSION}. Install a matching release of it."
+            )
+        return kind(parse(kind.Settings, values, f"{PLUGIN_PREFIX}{name}."))
+
+    def register(self, name: str, plugin: object) -> None:
+        """Add one constructed plugin. Raises PluginProblem if its hooks do not fit their specification."""
+        try:
+            self._manager.register(plugin, name)
+        except pluggy.PluginValidationError as problem:
+            raise PluginProblem(f'The plugin "{name}" does not fit: {problem}') from None
+
+    def add_hookspecs(self, module: ModuleType | type) -> None:
+        """Make further hooks known; for ``identity_add_hookspecs``."""
+        self._manager.add_hookspecs(module)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The loaded plugins in ini order."""
+        return tuple(self._names)
+
+    @property
+    def hook(self) -> Any:
+        """pluggy's caller for every known hook."""
+        return self._manager.hook
+
+    def hooks_of(self, name: str) -> list[str]:
+        """The hooks that a loaded plugin implements."""
+        callers = self._manager.get_hookcallers(self._manager.get_plugin(name)) or []
+        return sorted(caller.name for caller in callers)
+
+    def implementations(self, hook: str) -> list[tuple[str, Callable[..., Any]]]:
+        """Each implementation of a hook with its plugin's name, in call order.
+
+        They take all of the hook's arguments by keyword, also where the plugin leaves some out.
+        """
+        found = reversed(getattr(self._manager.hook, hook).get_hookimpls())
+        return [(one.plugin_name, _accepting_all(one.function, one.argnames)) for one in found]
+
+    def offers(self, hook: str) -> list[Offer]:
+        """Everything offered through a hook, with provenance, in ini order."""
+        collected: list[Offer] = []
+        for plugin, implementation in self.implementations(hook):
+            collected.extend(Offer(plugin, value) for value in implementation())
+        return collected
+
+    def unique(self, hook: str, name: Callable[[Any], str], what: str) -> dict[str, Any]:
+        """The offers of a hook by name.
+
+        Raises PluginProblem, naming both plugins, if two offers share a name.
+        """
+        found: dict[str, Offer] = {}
+        for offer in self.offers(hook):
+            other = found.setdefault(name(offer.value), offer)
+            if other is not offer:
+                raise PluginProblem(
+                    f'The plugins "{other.plugin}" and "{offer.plugin}" both offer the {what} "{name(offer.value)}".'
+                    " Take one of them out of identity.plugins."
+                )
+        return {key: offer.value for key, offer in found.items()}
+
+    def notify(self, events: Iterable["AuditEvent"]) -> None:
+        """Tell every plugin of each event; called after the commit. A failing plugin is logged."""
+        observers = self.implementations("identity_audited")
+        for event in events:
+            for plugin, observer in observers:
+                try:
+                    observer(event=event)
+                except Exception:
+                    log.exception("plugin %s failed to take notice of %s", plugin, event.event)
+
+
+def _accepting_all(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+    def call(**arguments: Any) -> Any:
+        return function(**{name: arguments[name] for name in names})
+
+    return call

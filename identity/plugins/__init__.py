@@ -1,0 +1,1 @@
+"""The default plugins: each is importable alone and knows no sibling."""

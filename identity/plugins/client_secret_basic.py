@@ -1,0 +1,76 @@
+"""Client authentication client_secret_basic: id and secret in a Basic header (RFC 6749 §2.3.1)."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+from identity import hookimpl
+from identity.domain.applications import Client
+from identity.provider.client_authentication import ClientAuthentication
+from identity.provider.errors import InvalidClient
+from identity.provider.parameters import Parameters
+from identity.provider.request import Context, ProtocolRequest
+
+_BASIC = re.compile(r"basic(?: +(?P<credentials>.*))?\Z", re.IGNORECASE | re.DOTALL)
+_REFUSED = "client authentication failed"
+
+
+class ClientSecretBasic(ClientAuthentication):
+    """Accepts credentials form-encoded, as the RFC has it, and raw, as many clients send them."""
+
+    name = "client_secret_basic"
+
+    def presented(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+        """True for a Basic header, rightly formed or not."""
+        return _BASIC.match(request.authorization or "") is not None
+
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
+        """The client whose secret this is. Every failure looks the same from outside."""
+        client_id, secret = _credentials(request.authorization or "")
+        client = context.services.applications.authenticate(client_id, secret)
+        if client is None:
+            raise InvalidClient(_REFUSED, reason="unknown client, wrong secret or deactivated")
+        if client.application.authentication_method != self.name:
+            raise InvalidClient(_REFUSED, reason="the application uses another authentication method")
+        return client
+
+
+def _credentials(header: str) -> tuple[str, str]:
+    match = _BASIC.match(header)
+    encoded = (match["credentials"] or "").strip() if match else ""
+    try:
+        decoded = base64.b64decode(encoded, validate=True)
+        client_id, colon, secret = decoded.partition(b":")
+        if not colon:
+            raise ValueError("no colon")
+        return _text(client_id), _text(secret)
+    except (binascii.Error, ValueError):
+        raise InvalidClient(_REFUSED, reason="the Basic header is malformed") from None
+
+
+def _text(part: bytes) -> str:
+    text = unquote_to_bytes(part.replace(b"+", b" ")).decode("utf-8")
+    if "\0" in text:
+        raise ValueError("NUL")
+    return text
+
+
+class Plugin:
+    """Offers client_secret_basic."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_client_authentications(self) -> Iterable[ClientAuthentication]:
+        """client_secret_basic."""
+        return [ClientSecretBasic()]

@@ -1,0 +1,225 @@
+"""Grant urn:ietf:params:oauth:grant-type:jwt-bearer: a service user shows a signed assertion (RFC 7523, §2.3, §5.1).
+
+A token request::
+
+    POST /oauth/v2/token
+    Content-Type: application/x-www-form-urlencoded
+
+    grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&scope=openid&assertion=eyJ…
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from identity import hookimpl
+from identity.crypto.jwt import BadSignature, Malformed, UnverifiedToken, inspect, verify
+from identity.crypto.keys import PublicKey, generate_private_key
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.users import Subject
+from identity.provider.errors import InvalidGrant
+from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
+from identity.provider.request import Context
+from identity.provider.scope import OPENID, check_words
+from identity.settings import setting
+from identity.storage.errors import AlreadyUsed
+
+ALGORITHM = "RS256"
+
+#: Up to and including the signature every refusal reads alike: a stranger learns nothing from it.
+REFUSED = "the assertion is not valid"
+
+_TYPES = frozenset({None, "JWT", "jwt"})
+_LONGEST_ID = 128
+_LONGEST_JTI = 256
+
+
+class JtiRule(StrEnum):
+    """What an assertion's identifier is worth."""
+
+    OFF = "off"
+    WHEN_PRESENT = "when-present"
+    REQUIRED = "required"
+
+
+class JwtBearer(Grant):
+    """Checks in the decided order: form and header, key, signature, then claim by claim.
+
+    Once the signature holds, the sender owns the key, and the description says exactly what to mend.
+    """
+
+    grant_type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    parameters = frozenset({"assertion"})
+    client = ClientRule.NONE
+
+    def __init__(self, *, max_age: timedelta, max_lifetime: timedelta, jti: JtiRule) -> None:
+        self._max_age = int(max_age.total_seconds())
+        self._max_lifetime = int(max_lifetime.total_seconds())
+        self._jti = jti
+
+    def authorize(self, request: TokenRequest, context: Context) -> Authorization:
+        """The service user that signed. Raises InvalidGrant, InvalidScope, InvalidRequest."""
+        asked = request.parameters.words("scope") or (OPENID,)
+        key, subject, claims = self._verified(request.parameters.required("assertion"), context)
+        try:
+            self._check_claims(claims, subject, context)
+        except InvalidGrant as refusal:
+            self._audit(context, subject, refusal.reason)
+            raise
+        check_words(asked)
+        self._consume(claims, subject, context)
+        context.services.service_users.note_use(key)
+        return Authorization(
+            subject=subject,
+            client=None,
+            client_id=subject.user.id,
+            asked=asked,
+            authenticated_at=context.now,
+            key_id=key.id,
+        )
+
+    def _verified(self, assertion: str, context: Context) -> tuple[ServiceUserKey, Subject, dict[str, Any]]:
+        try:
+            token = inspect(assertion)
+            key_id, user_id = _named(token)
+            found = context.services.service_users.find_signer(key_id, user_id)
+            if found is None:
+                # The work of a verification, so that an unknown key takes as long as a wrong signature.
+                _verify_against_nobody(token)
+                raise Refusal("no live key of this id and user")
+            key, subject = found
+            return key, subject, verify(token, PublicKey.from_der(key.public_key), algorithm=ALGORITHM)
+        except (Malformed, BadSignature, Refusal) as refusal:
+            self._audit(context, None, str(refusal))
+            raise InvalidGrant(REFUSED, reason=str(refusal)) from None
+
+    def _check_claims(self, claims: dict[str, Any], subject: Subject, context: Context) -> None:
+        """Judge what the key's owner says. Raises InvalidGrant, saying what to mend."""
+        now = int(context.now.timestamp())
+        skew = int(context.settings.clock_skew.total_seconds())
+        if claims.get("sub") != subject.user.id:
+            raise InvalidGrant("sub must equal iss")
+        _check_audience(claims.get("aud"), context)
+        issued_at = _moment(claims, "iat")
+        expires_at = _moment(claims, "exp")
+        # Reasons stay the same from one attempt to the next, so that the audit trail can count them as one.
+        if issued_at < now - self._max_age:
+            age = f"iat is {now - issued_at} s ago, at most {self._max_age} s are accepted"
+            raise InvalidGrant(age, reason="iat is too old")
+        if issued_at > now + skew:
+            raise InvalidGrant(f"iat is {issued_at - now} s in the future", reason="iat is in the future")
+        if expires_at <= now - skew:
+            raise InvalidGrant(f"assertion expired {now - expires_at} s ago", reason="assertion expired")
+        if expires_at <= issued_at:
+            raise InvalidGrant("exp must be later than iat")
+        if expires_at - issued_at > self._max_lifetime:
+            raise InvalidGrant(f"exp must be at most {self._max_lifetime} s after iat")
+        not_before = _moment(claims, "nbf") if "nbf" in claims else issued_at
+        if not_before > now + skew:
+            raise InvalidGrant(f"nbf is {not_before - now} s in the future", reason="nbf is in the future")
+        jti = claims.get("jti")
+        if jti is None and self._jti is JtiRule.REQUIRED:
+            raise InvalidGrant("jti is missing")
+        if jti is not None and not (isinstance(jti, str) and 0 < len(jti) <= _LONGEST_JTI):
+            raise InvalidGrant(f"jti must be a text of 1 to {_LONGEST_JTI} characters")
+
+    def _consume(self, claims: dict[str, Any], subject: Subject, context: Context) -> None:
+        jti = claims.get("jti")
+        if jti is None or self._jti is JtiRule.OFF:
+            return
+        latest = max(claims["exp"], claims["iat"] + self._max_age)
+        until = datetime.fromtimestamp(latest, UTC) + context.settings.clock_skew
+        try:
+            context.services.service_users.use_assertion(subject.user.id, jti, until)
+        except AlreadyUsed:
+            self._audit(context, subject, "jti was used before")
+            raise InvalidGrant("jti was used before; each assertion needs a new one") from None
+
+    def _audit(self, context: Context, subject: Subject | None, reason: str) -> None:
+        context.services.audit.refuse(
+            "authentication.refused",
+            kind="service_user",
+            id=None if subject is None else subject.user.id,
+            organization_id=None if subject is None else subject.organization.id,
+            reason=reason,
+        )
+
+
+class Refusal(Exception):
+    """Why an assertion is refused before its signature counts; told to the audit trail alone."""
+
+
+def _named(token: UnverifiedToken) -> tuple[str, str]:
+    """The key id and user id that the assertion names; they prove nothing yet."""
+    if token.header["alg"] != ALGORITHM:
+        raise Refusal("alg is not RS256")
+    if token.header.get("typ") not in _TYPES:
+        raise Refusal("typ is not JWT")
+    key_id, user_id = token.header.get("kid"), token.claims.get("iss")
+    if not isinstance(key_id, str) or not 0 < len(key_id) <= _LONGEST_ID:
+        raise Refusal("kid is missing or too long")
+    if not isinstance(user_id, str) or not 0 < len(user_id) <= _LONGEST_ID:
+        raise Refusal("iss is missing or too long")
+    return key_id, user_id
+
+
+def _check_audience(audience: object, context: Context) -> None:
+    accepted = (context.issuer, *context.settings.assertion_audiences)
+    only = audience[0] if isinstance(audience, list) and len(audience) == 1 else audience
+    if not isinstance(only, str) or only not in accepted:
+        raise InvalidGrant(f"aud must be {context.issuer}")
+
+
+def _moment(claims: dict[str, Any], name: str) -> int:
+    """A claim in seconds since 1970. Raises InvalidGrant for anything but a whole number of a sane size."""
+    value = claims.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 253402300800:
+        raise InvalidGrant(f"{name} must be a whole number of seconds since 1970 (UTC)")
+    return value
+
+
+@cache
+def _nobody() -> PublicKey:
+    """A key that nobody holds the private half of."""
+    return generate_private_key().public_key()
+
+
+def _verify_against_nobody(token: UnverifiedToken) -> None:
+    with suppress(BadSignature):
+        verify(token, _nobody(), algorithm=ALGORITHM)
+
+
+class Plugin:
+    """Offers the jwt-bearer grant."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """How strict assertions are judged."""
+
+        max_assertion_age: timedelta = setting("The oldest iat accepted.", default=timedelta(hours=1))
+        max_assertion_lifetime: timedelta = setting("The longest span from iat to exp.", default=timedelta(hours=24))
+        jti: JtiRule = setting(
+            "Whether an assertion's jti makes it single-use: off, when-present or required.",
+            default=JtiRule.WHEN_PRESENT,
+        )
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_grant_types(self) -> Iterable[Grant]:
+        """The jwt-bearer grant."""
+        settings = self.settings
+        return [
+            JwtBearer(
+                max_age=settings.max_assertion_age,
+                max_lifetime=settings.max_assertion_lifetime,
+                jti=settings.jti,
+            )
+        ]

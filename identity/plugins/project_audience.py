@@ -1,0 +1,58 @@
+"""Scope urn:service:iam:org:project:id:<project_id>:aud: adds a project to the token's audience (§2.7)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from identity import hookimpl
+from identity.provider.errors import InvalidScope
+from identity.provider.grant import Authorization
+from identity.provider.request import Context
+from identity.provider.scope import GrantedScope, Scope
+
+_MIDDLE = ":org:project:id:"
+_END = ":aud"
+
+
+class ProjectAudience(Scope):
+    """A pattern: one word per project. It adds an audience, never a right."""
+
+    def matches(self, value: str) -> bool:
+        """True for a word of this shape in any namespace."""
+        return _MIDDLE in value and value.endswith(_END)
+
+    def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
+        """The project in the audience.
+
+        The last part of a namespace is an alias of the own project, which is open to everyone. Any other project must
+        be active, and owned by the organization that the token acts for or granted to it. Raises InvalidScope in the
+        same words whether the project is foreign or does not exist. Another namespace's word is dropped.
+        """
+        namespace, _, rest = value.partition(_MIDDLE)
+        if namespace not in context.settings.urn_namespaces:
+            return None
+        asked = rest[: -len(_END)]
+        instance = context.services.storage.instance.find()
+        if instance is not None and asked in (instance.project_id, namespace.rsplit(":", 2)[-2]):
+            return GrantedScope(value, (instance.project_id,))
+        organization_id = authorization.organization.id
+        if not asked or not context.services.storage.projects.audience(frozenset({asked}), organization_id):
+            raise InvalidScope(f"{value} names no project that the organization owns or was granted")
+        return GrantedScope(value, (asked,))
+
+
+class Plugin:
+    """Offers the project audience scope."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_scopes(self) -> Iterable[Scope]:
+        """The audience scope."""
+        return [ProjectAudience()]

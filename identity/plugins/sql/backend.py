@@ -1,0 +1,207 @@
+"""SqlBackend and SqlStorage: SQLAlchemy Core inside transactions that zope.sqlalchemy joins."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+from zope.sqlalchemy.datamanager import STATUS_CHANGED, SessionDataManager
+
+from identity.plugins.sql.engines import Engines, open_engines, open_migrating_engine
+from identity.plugins.sql.errors import MIGRATE, translated
+from identity.plugins.sql.migrations import fits
+from identity.plugins.sql.rows import SqlStore
+from identity.plugins.sql.settings import Settings
+from identity.plugins.sql.stores.applications import SqlApplicationStore
+from identity.plugins.sql.stores.assertions import SqlAssertionStore
+from identity.plugins.sql.stores.audit import SqlAuditStore
+from identity.plugins.sql.stores.authorization_codes import SqlAuthorizationCodeStore
+from identity.plugins.sql.stores.instance import SqlInstanceStore
+from identity.plugins.sql.stores.leases import SqlLeaseStore
+from identity.plugins.sql.stores.managers import SqlManagerStore
+from identity.plugins.sql.stores.organizations import SqlOrganizationStore
+from identity.plugins.sql.stores.passwords import SqlPasswordStore
+from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
+from identity.plugins.sql.stores.projects import SqlProjectStore
+from identity.plugins.sql.stores.service_user_keys import SqlServiceUserKeyStore
+from identity.plugins.sql.stores.signing_keys import SqlSigningKeyStore
+from identity.plugins.sql.stores.tokens import SqlTokenStore
+from identity.plugins.sql.stores.user_grants import SqlUserGrantStore
+from identity.plugins.sql.stores.users import SqlUserStore
+from identity.storage.backend import Backend, Storage
+from identity.storage.errors import Unavailable
+
+if TYPE_CHECKING:
+    from transaction.interfaces import ITransactionManager
+
+_STORES: dict[str, type[SqlStore]] = {
+    "instance": SqlInstanceStore,
+    "organizations": SqlOrganizationStore,
+    "projects": SqlProjectStore,
+    "project_grants": SqlProjectGrantStore,
+    "user_grants": SqlUserGrantStore,
+    "users": SqlUserStore,
+    "passwords": SqlPasswordStore,
+    "service_user_keys": SqlServiceUserKeyStore,
+    "assertions": SqlAssertionStore,
+    "applications": SqlApplicationStore,
+    "managers": SqlManagerStore,
+    "authorization_codes": SqlAuthorizationCodeStore,
+    "tokens": SqlTokenStore,
+    "signing_keys": SqlSigningKeyStore,
+    "leases": SqlLeaseStore,
+    "audit": SqlAuditStore,
+}
+
+_VERSION = text("SELECT version_num FROM alembic_version")
+
+
+class SqlStorage(Storage):
+    """All stores over one connection; each is made when it is first asked for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _STORES:
+            raise AttributeError(name)
+        store = self.__dict__[name] = _STORES[name](self._connection)
+        return store
+
+
+class SqlBackend(Backend):
+    """SQLite or PostgreSQL, whichever the URL names."""
+
+    name: ClassVar[str] = "sql"
+    concurrent: ClassVar[bool] = True
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._engines: Engines | None = None
+        self._opening = threading.Lock()
+
+    def reading(self) -> AbstractContextManager[Storage]:
+        """A Storage to read from: a plain connection that commits nothing and begins nothing."""
+        return _Reading(self)
+
+    def writing(self, transactions: "ITransactionManager") -> Storage:
+        """A Storage joined to the current transaction; the same one each time it is asked for there."""
+        transaction = transactions.get()
+        try:
+            storage: Storage = transaction.data(self)
+        except KeyError:
+            storage = self._join(transactions)
+            transaction.set_data(self, storage)
+        return storage
+
+    def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
+        """Bring the schema up to this version, or tell what would be done."""
+        # Alembic takes 10 MB: requests never load it.
+        from identity.plugins.sql.migrations.runner import due, run
+
+        engine = open_migrating_engine(self._settings)
+        try:
+            return due(engine) if dry_run else run(engine)
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise translated(error) from error
+        finally:
+            engine.dispose()
+
+    def check(self) -> None:
+        """Raise Unavailable unless the database answers and its schema fits."""
+        connection = self.connect()
+        try:
+            version = connection.execute(_VERSION).scalar()
+        except SQLAlchemyError as error:
+            raise translated(error) from error
+        finally:
+            connection.close()
+        if version is None:
+            raise Unavailable(f"The database has no schema yet. {MIGRATE}")
+        fits(version)
+
+    def close(self) -> None:
+        """Give back connections; they are opened again when needed."""
+        with self._opening:
+            engines, self._engines = self._engines, None
+        if engines is not None and engines.process == os.getpid():
+            engines.close()
+
+    def connect(self) -> Connection:
+        """A connection to read from; raises Unavailable."""
+        try:
+            return self._open().reading.connect()
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise translated(error) from error
+
+    def _join(self, transactions: "ITransactionManager") -> Storage:
+        """Begin a database transaction that ends with the current transaction of the manager."""
+        session = Session(self._open().writing, autoflush=False, expire_on_commit=False)
+        try:
+            connection = session.connection()
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            session.close()
+            raise translated(error) from error
+        _Joined(session, connection, transactions)
+        return SqlStorage(connection)
+
+    def _open(self) -> Engines:
+        engines = self._engines
+        if engines is None or engines.process != os.getpid():
+            with self._opening:
+                engines = self._engines
+                if engines is None or engines.process != os.getpid():
+                    engines = self._engines = open_engines(self._settings)
+        return engines
+
+
+class _Reading(AbstractContextManager[Storage]):
+    """Takes a connection from the pool and gives it back."""
+
+    __slots__ = ("_backend", "_connection")
+
+    def __init__(self, backend: SqlBackend) -> None:
+        self._backend = backend
+
+    def __enter__(self) -> Storage:
+        self._connection = self._backend.connect()
+        return SqlStorage(self._connection)
+
+    def __exit__(self, *_exception: object) -> None:
+        self._connection.close()
+
+
+class _Joined(SessionDataManager):  # type: ignore[misc]
+    """The session's part in a transaction; says in the port's words why a commit failed.
+
+    Joined as changed, since Core statements leave no trace in a session. Joining each session by itself needs no
+    event listeners, so any number of transaction managers can be used.
+    """
+
+    def __init__(self, session: Session, connection: Connection, transactions: "ITransactionManager") -> None:
+        super().__init__(session, STATUS_CHANGED, transactions)
+        self._connection = connection
+
+    def tpc_vote(self, transaction: object) -> None:
+        """Commit; the last moment at which other participants can still be stopped."""
+        if _is_broken(self._connection):
+            raise Unavailable("The database has given this transaction up.")
+        try:
+            super().tpc_vote(transaction)
+        except SQLAlchemyError as error:
+            raise translated(error) from error
+
+
+def _is_broken(connection: Connection) -> bool:
+    """True if an earlier failure ended the transaction: a commit would then do nothing, and say nothing."""
+    if connection.invalidated or connection.closed:
+        return True
+    driver: Any = connection.connection.dbapi_connection
+    if isinstance(driver, sqlite3.Connection):
+        return not driver.in_transaction
+    return driver.info.transaction_status.name in ("INERROR", "UNKNOWN")

@@ -1,0 +1,172 @@
+"""The two engines of a process: one reads outside any transaction, one writes inside them.
+
+They differ in what a connection is set to when it is opened, so that nothing needs to be set (and reset) each time
+one is taken from its pool.
+"""
+
+import os
+import sqlite3
+import stat
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+
+from identity.plugins.sql.settings import SQLITE, Settings
+from identity.storage.errors import Unavailable
+
+#: Reading needs no transaction, so there is nothing to roll back when the connection is given back.
+_NO_TRANSACTION: dict[str, Any] = {
+    "isolation_level": "AUTOCOMMIT",
+    "skip_autocommit_rollback": True,
+    "pool_reset_on_return": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """What a process opens, and in which process it did: connections do not survive a fork."""
+
+    reading: Engine
+    writing: Engine
+    process: int
+
+    def close(self) -> None:
+        """Close all idle connections; those in use are closed when they are given back."""
+        self.reading.dispose()
+        self.writing.dispose()
+
+
+def open_engines(settings: Settings) -> Engines:
+    """Engines for requests. Connections are opened when they are needed."""
+    url = _complete(settings)
+    if url.get_backend_name() == SQLITE:
+        reading = _sqlite(url, settings, pool=_pool(settings), **_NO_TRANSACTION)
+        event.listen(reading, "connect", _read_only)
+        # SQLite has one writer at a time. Writers of this process wait in the pool's queue, in order; only its
+        # single connection competes with those of other processes.
+        queue = {"pool_size": 1, "max_overflow": 0, "pool_timeout": settings.busy_timeout.total_seconds()}
+        writing = _sqlite(url, settings, pool=queue)
+        event.listen(writing, "begin", _begin_immediate)
+    else:
+        shared = {"pool_pre_ping": True, "pool_use_lifo": True, **_pool(settings)}
+        only_reads = {"default_transaction_read_only": "on"}
+        reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION, **shared)
+        writing = _postgresql(url, settings, {}, **shared)
+    return Engines(reading, writing, os.getpid())
+
+
+def open_migrating_engine(settings: Settings) -> Engine:
+    """An engine for migrations: one connection, which may work and wait for long."""
+    url = _complete(settings)
+    if url.get_backend_name() == SQLITE:
+        engine = _sqlite(url, settings, pool={"poolclass": NullPool}, wait=60.0)
+        event.listen(engine, "begin", _begin_immediate)
+        return engine
+    endless = {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+    return _postgresql(url, settings, endless, poolclass=NullPool)
+
+
+def _pool(settings: Settings) -> dict[str, Any]:
+    return {
+        "pool_size": settings.pool_size,
+        "max_overflow": settings.max_overflow,
+        "pool_timeout": settings.pool_timeout.total_seconds(),
+    }
+
+
+def _complete(settings: Settings) -> URL:
+    """The URL with the password from its file."""
+    url = settings.database_url()
+    path = settings.password_file
+    if path is None:
+        return url
+    try:
+        others = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+        password = path.read_text().strip()
+    except OSError:
+        raise Unavailable(f"The password file {path} cannot be read.") from None
+    if others:
+        raise Unavailable(f"The password file {path} is open to others: run chmod 600 {path}")
+    return url.set(password=password)
+
+
+def _sqlite(url: URL, settings: Settings, *, pool: dict[str, Any], wait: float | None = None, **options: Any) -> Engine:
+    _create_file(Path(str(url.database)))
+    wait = settings.busy_timeout.total_seconds() if wait is None else wait
+    # isolation_level None: the driver begins nothing by itself.
+    arguments = {"isolation_level": None, "check_same_thread": False, "timeout": wait}
+    engine = create_engine(url, connect_args=arguments, hide_parameters=True, **pool, **options)
+
+    def prepare(connection: sqlite3.Connection, _record: object) -> None:
+        _switch_to_wal(connection, wait)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    event.listen(engine, "connect", prepare)
+    return engine
+
+
+def _create_file(path: Path) -> None:
+    """Make the file and its folder, closed to others; SQLite gives the mode to its -wal and -shm files too."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError:
+        raise Unavailable(f"The database file {path} cannot be created or opened.") from None
+
+
+def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
+    """Set the journal mode; the switch itself does not wait for other connections, so we do."""
+    give_up_at = time.monotonic() + wait
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _read_only(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute("PRAGMA query_only = ON")
+
+
+def _begin_immediate(connection: Connection) -> None:
+    """Take the write lock at once: a read that turns into a write would fail instead of waiting."""
+    driver: Any = connection.connection.dbapi_connection
+    driver.execute("BEGIN IMMEDIATE")
+
+
+def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **options: Any) -> Engine:
+    session = {
+        "statement_timeout": _milliseconds(settings.statement_timeout),
+        "lock_timeout": _milliseconds(settings.lock_timeout),
+        "idle_in_transaction_session_timeout": _milliseconds(settings.idle_timeout),
+        **overrides,
+    }
+    given = url.query.get("options", "")
+    words = [
+        given if isinstance(given, str) else " ".join(given),
+        *(f"-c {key}={value}" for key, value in session.items()),
+    ]
+    arguments = {
+        "connect_timeout": max(1, round(settings.connect_timeout.total_seconds())),
+        "application_name": "identity",
+        "options": " ".join(words).strip(),
+    }
+    return create_engine(
+        url.difference_update_query(["options"]),
+        connect_args=arguments,
+        hide_parameters=True,
+        **options,
+    )
+
+
+def _milliseconds(span: timedelta) -> str:
+    return str(span // timedelta(milliseconds=1))

@@ -1,0 +1,98 @@
+"""What the database says, in the port's words: nothing of SQLAlchemy leaves this package."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from sqlalchemy import Index, PrimaryKeyConstraint, UniqueConstraint
+from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from transaction.interfaces import TransientError
+
+from identity.plugins.sql import tables
+from identity.storage.errors import Duplicate, Missing, StorageError, Unavailable
+
+MIGRATE = "Run `identity migrate -c INI`."
+
+_SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.+)\Z")
+_POSTGRESQL: dict[str, Callable[[], StorageError]] = {
+    "23503": Missing,  # foreign key violation
+    "42P01": lambda: Unavailable(f"The database lacks a table. {MIGRATE}"),
+    "42703": lambda: Unavailable(f"The database lacks a column. {MIGRATE}"),
+    "25006": lambda: Unavailable("This storage was opened for reading alone."),
+    "53100": lambda: Unavailable("The database's disk is full."),
+    "53300": lambda: Unavailable("The database has no connection left: lower pool_size or raise max_connections."),
+    "55P03": lambda: Unavailable("Another transaction holds the row for too long (lock_timeout)."),
+    "57014": lambda: Unavailable("The database took too long (statement_timeout)."),
+}
+_SQLITE = (
+    ("no such table", f"The database lacks a table. {MIGRATE}"),
+    ("no such column", f"The database lacks a column. {MIGRATE}"),
+    ("locked", "The database is locked by another writer for too long (busy_timeout)."),
+    ("full", "The database's disk is full."),
+    ("readonly", "The database can be read alone."),
+    ("not a database", "The file is not an SQLite database."),
+    ("malformed", "The database file is damaged: restore it from a backup."),
+    ("unable to open", "The database file cannot be opened: check folder and permissions."),
+)
+
+
+class Contended(Unavailable, TransientError):  # type: ignore[misc]
+    """Lost against another transaction (deadlock, serialization failure): worth another attempt."""
+
+
+class Unstorable(Missing):
+    """A text that the database cannot hold (NUL, a lone surrogate), so no row can have it."""
+
+
+def translated(error: BaseException) -> StorageError:
+    """The storage error that tells what happened, without host, user or SQL."""
+    if isinstance(error, PoolTimeout):
+        return Unavailable("All database connections are busy.")
+    if isinstance(error, (DataError, UnicodeEncodeError)):
+        return Unstorable("No row can hold this text.")
+    original = error.orig if isinstance(error, DBAPIError) else error
+    state = getattr(original, "sqlstate", None)
+    if state is not None:
+        return _from_postgresql(original, state)
+    if type(original).__module__ == "sqlite3":
+        return _from_sqlite(str(original))
+    return Unavailable("The database does not answer.")
+
+
+def _from_postgresql(original: object, state: str) -> StorageError:
+    if state == "23505":
+        return Duplicate(_FIELDS.get(original.diag.constraint_name, "id"))  # type: ignore[attr-defined]
+    if state in ("40001", "40P01"):
+        return Contended("Another transaction was in the way.")
+    answer = _POSTGRESQL.get(state)
+    return answer() if answer else Unavailable("The database does not answer.")
+
+
+def _from_sqlite(message: str) -> StorageError:
+    unique = _SQLITE_UNIQUE.match(message)
+    if unique:
+        return Duplicate(_FIELDS.get(unique[1], "id"))
+    if message.startswith("FOREIGN KEY"):
+        return Missing()
+    sentence = next((sentence for part, sentence in _SQLITE if part in message), "The database does not answer.")
+    return Unavailable(sentence)
+
+
+def _unique_rules() -> Iterator[tuple[str, str]]:
+    """Each unique rule, by its name (as PostgreSQL tells it) and by its columns (as SQLite does), with its field."""
+    for table in tables.metadata.tables.values():
+        rules = [*table.constraints, *(index for index in table.indexes if index.unique)]
+        for rule in rules:
+            if not isinstance(rule, (PrimaryKeyConstraint, UniqueConstraint, Index)):
+                continue
+            columns = list(rule.columns)
+            own = columns[0].info if isinstance(rule, PrimaryKeyConstraint) else rule.info
+            field = own.get("field") or table.info.get("field") or columns[0].name
+            yield str(rule.name), field
+            yield ", ".join(f"{table.name}.{column.name}" for column in columns), field
+
+
+_FIELDS = dict(_unique_rules())
+
+#: What the driver layer can raise while a statement runs.
+FAILURES = (SQLAlchemyError, UnicodeEncodeError)

@@ -1,0 +1,55 @@
+"""Running migrations; imports alembic, so it is imported for that alone."""
+
+from pathlib import Path
+
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext, RevisionStep
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, text
+
+from identity.plugins.sql import tables
+from identity.plugins.sql.migrations import HEAD, refuse_newer
+
+#: Any number, but the same for all who migrate this schema.
+_ADVISORY_LOCK = 7_203_115_406
+
+
+def script_directory() -> ScriptDirectory:
+    """Alembic's view of the folder of revisions."""
+    return ScriptDirectory(str(Path(__file__).parent))
+
+
+def run(engine: Engine) -> list[str]:
+    """Apply what is due, all or nothing, while others who try the same wait; tell what was applied."""
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+        lines = _due(connection)
+        if lines:
+            _upgrade(connection)
+    return lines
+
+
+def due(engine: Engine) -> list[str]:
+    """Tell what ``run`` would apply."""
+    with engine.connect() as connection:
+        return _due(connection)
+
+
+def _due(connection: Connection) -> list[str]:
+    stored = MigrationContext.configure(connection).get_current_revision()
+    refuse_newer(stored)
+    revisions = script_directory().iterate_revisions(HEAD, stored or "base")
+    return [f"{revision.revision}: {revision.doc}" for revision in reversed(list(revisions))]
+
+
+def _upgrade(connection: Connection) -> None:
+    script = script_directory()
+
+    def steps(revision: str | tuple[str, ...], _context: MigrationContext) -> list[RevisionStep]:
+        return script._upgrade_revs(HEAD, revision)  # type: ignore[arg-type]
+
+    with EnvironmentContext(Config(), script, fn=steps, destination_rev=HEAD) as environment:
+        environment.configure(connection=connection, target_metadata=tables.metadata, transaction_per_migration=False)
+        environment.run_migrations()

@@ -1,0 +1,239 @@
+"""What all stores share: running statements, converting values, paging by key, versioned updates."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    literal,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.sql.base import Executable
+
+from identity.domain.names import name_key
+from identity.plugins.sql.errors import FAILURES, Unstorable, translated
+from identity.storage.errors import Missing, Stale
+from identity.storage.paging import Cursor, Page, PageRequest, page_of
+
+Value = TypeVar("Value")
+Values = dict[str, Any]
+#: A row, whose values are taken by position.
+Record = Sequence[Any]
+
+#: SQLAlchemy counts the rows of inserts when told so.
+_COUNTED = {"preserve_rowcount": True}
+_LAST_CODE_POINT = "\U0010ffff"
+
+
+class SqlStore:
+    """Runs statements on the connection of one transaction (or one reading)."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def _one(self, statement: Executable, parameters: Values) -> Record | None:
+        """The first row, or None."""
+        try:
+            return self._connection.execute(statement, parameters).first()
+        except FAILURES as error:
+            answer = translated(error)
+            if isinstance(answer, Unstorable):
+                return None
+            raise answer from error
+
+    def _all(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Record]:
+        """All rows."""
+        try:
+            return self._connection.execute(statement, parameters).all()
+        except FAILURES as error:
+            answer = translated(error)
+            if isinstance(answer, Unstorable):
+                return ()
+            raise answer from error
+
+    def _change(self, statement: Executable, parameters: Values) -> int:
+        """How many rows the statement changed."""
+        try:
+            return self._connection.execute(statement, parameters).rowcount
+        except FAILURES as error:
+            raise translated(error) from error
+
+    def _try(self, statement: Executable, parameters: Values) -> int:
+        """Like ``_change``, for what may break a rule: the transaction remains usable after the refusal.
+
+        PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite takes back that statement
+        alone.
+        """
+        if self._connection.dialect.name != "postgresql":
+            return self._change(statement, parameters)
+        try:
+            with self._connection.begin_nested():
+                return self._connection.execute(statement, parameters).rowcount
+        except FAILURES as error:
+            raise translated(error) from error
+
+    def _touch_one(self, statement: Executable, parameters: Values) -> None:
+        """Change one row; raises Missing if there is none."""
+        if not self._change(statement, parameters):
+            raise Missing
+
+    def _replace(self, statement: Update, values: Values) -> None:
+        """Run an update made by ``versioned``; raises Stale or Missing."""
+        key = values.pop("id")
+        if self._try(statement, {**values, "key": key, "previous": values["version"] - 1}):
+            return
+        ids = statement.table.c.id
+        if self._one(select(ids).where(ids == bindparam("key")), {"key": key}) is None:
+            raise Missing
+        raise Stale
+
+    def _page_by_name(
+        self, statement: Select[Any], table: Table, request: PageRequest, of_row: Callable[..., Value]
+    ) -> Page[Value]:
+        """A page in the order of ``name_key``, narrowed to names that start with the query."""
+        if request.query:
+            statement = statement.where(starts_with(table.c.name_key, name_key(request.query)))
+        statement = _narrowed(statement, table, request)
+        order = (table.c.name_key, table.c.id)
+        if request.cursor is not None:
+            statement = statement.where(tuple_(*order) > _position(order, request.cursor.value, request.cursor.id))
+        rows = self._all(statement.add_columns(*order).order_by(*order).limit(request.limit + 1))
+        page = page_of(list(rows), request.limit, lambda row: Cursor(row[-2], row[-1]))
+        return Page(tuple(of_row(*row[:-2]) for row in page.items), page.next)
+
+    def _page_newest_first(
+        self, statement: Select[Any], table: Table, request: PageRequest, of_row: Callable[..., Value]
+    ) -> Page[Value]:
+        """A page in the order of creation, newest first."""
+        statement = _narrowed(statement, table, request)
+        order = (table.c.created_at, table.c.id)
+        if request.cursor is not None:
+            before = _position(order, int(request.cursor.value), request.cursor.id)
+            statement = statement.where(tuple_(*order) < before)
+        descending = [column.desc() for column in order]
+        rows = self._all(statement.add_columns(*order).order_by(*descending).limit(request.limit + 1))
+        page = page_of(list(rows), request.limit, lambda row: Cursor(str(row[-2]), row[-1]))
+        return Page(tuple(of_row(*row[:-2]) for row in page.items), page.next)
+
+
+def _narrowed(statement: Select[Any], table: Table, request: PageRequest) -> Select[Any]:
+    if request.active is None or "active" not in table.c:
+        return statement
+    return statement.where(table.c.active.is_(request.active))
+
+
+def _position(order: Sequence[ColumnElement[Any]], value: object, id_: str) -> ColumnElement[Any]:
+    return tuple_(literal(value, order[0].type), literal(id_, order[1].type))
+
+
+def starts_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
+    """True for texts with this prefix, as a range: an index answers it, and no character is special."""
+    end = prefix_end(prefix)
+    return column >= prefix if end is None else and_(column >= prefix, column < end)
+
+
+def prefix_end(prefix: str) -> str | None:
+    """The least text, by code points, that is greater than all with this prefix; None if there is no such text."""
+    rest = prefix.rstrip(_LAST_CODE_POINT)
+    if not rest:
+        return None
+    # Surrogates are no characters: UTF-8 cannot write them.
+    following = 0xE000 if rest[-1] == "\ud7ff" else ord(rest[-1]) + 1
+    return rest[:-1] + chr(following)
+
+
+def find_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
+    """A select of one row by its id, given as ``key``."""
+    return select(*columns).where(table.c.id == bindparam("key"))
+
+
+def versioned(table: Table) -> Update:
+    """An update of one row that has the version before the new one; run it by ``SqlStore._replace``."""
+    return update(table).where(table.c.id == bindparam("key"), table.c.version == bindparam("previous"))
+
+
+def add_unless_there(table: Table, *unique: ColumnElement[Any]) -> Insert:
+    """An insert that does nothing if these columns' values are there already; SQLite speaks PostgreSQL's dialect here."""
+    return insert(table).inline().on_conflict_do_nothing(index_elements=unique).execution_options(**_COUNTED)
+
+
+def upsert(
+    table: Table,
+    *,
+    by: ColumnElement[Any],
+    replacing: Iterable[ColumnElement[Any]],
+    where: ColumnElement[bool] | None = None,
+) -> Insert:
+    """An insert that replaces columns of the row that is there already, if that fits ``where``."""
+    new = insert(table)
+    return new.on_conflict_do_update(
+        index_elements=[by], set_={column: new.excluded[str(column.key)] for column in replacing}, where=where
+    ).execution_options(**_COUNTED)
+
+
+def moment(stored: int) -> datetime:
+    """The moment so many seconds after the epoch."""
+    return datetime.fromtimestamp(stored, UTC)
+
+
+def moment_or_none(stored: int | None) -> datetime | None:
+    """Like ``moment``, where there may be none."""
+    return None if stored is None else datetime.fromtimestamp(stored, UTC)
+
+
+def seconds(at: datetime) -> int:
+    """The moment as it is stored."""
+    return int(at.timestamp())
+
+
+def seconds_or_none(at: datetime | None) -> int | None:
+    """Like ``seconds``, where there may be none."""
+    return None if at is None else int(at.timestamp())
+
+
+def span_or_none(stored: int | None) -> timedelta | None:
+    """A lifetime, where there is one."""
+    return None if stored is None else timedelta(seconds=stored)
+
+
+def listed(values: Iterable[str]) -> str:
+    """A tuple as it is stored: JSON."""
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def sorted_list(values: frozenset[str]) -> str:
+    """A set as it is stored: JSON, sorted so that equal sets are equal texts."""
+    return json.dumps(sorted(values), ensure_ascii=False)
+
+
+def tuple_of(stored: str) -> tuple[str, ...]:
+    """A tuple stored by ``listed``."""
+    return () if stored == "[]" else tuple(json.loads(stored))
+
+
+def set_of(stored: str) -> frozenset[str]:
+    """A set stored by ``sorted_list``."""
+    return frozenset() if stored == "[]" else frozenset(json.loads(stored))
+
+
+def words(values: tuple[str, ...]) -> str:
+    """Scope or audience as it is stored: words separated by spaces."""
+    return " ".join(values)
+
+
+def words_of(stored: str) -> tuple[str, ...]:
+    """Scope or audience stored by ``words``."""
+    return tuple(stored.split(" ")) if stored else ()

@@ -1,0 +1,63 @@
+"""What an operator can set: ``identity.plugin.sql.NAME`` in the ini file."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from identity.settings import BadSetting, setting
+
+SQLITE = "sqlite"
+POSTGRESQL = "postgresql"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to reach the database."""
+
+    url: str = field(
+        repr=False,
+        metadata={"doc": "Where the data is: sqlite:///FILE, or postgresql://USER@HOST/DATABASE."},
+    )
+    password_file: Path | None = setting(
+        "A file that holds the database password, closed to others (mode 0600). It overrides the URL's password.",
+        default=None,
+    )
+    pool_size: int = setting(
+        "Connections that each process keeps open for reading and, with PostgreSQL, as many again for writing. "
+        "They are opened when needed, so there are never more than threads.",
+        default=10,
+    )
+    max_overflow: int = setting("Connections beyond pool_size during a rush.", default=10)
+    pool_timeout: timedelta = setting("How long a request waits for a free connection.", default=timedelta(seconds=5))
+    connect_timeout: timedelta = setting("PostgreSQL: how long connecting may take.", default=timedelta(seconds=3))
+    statement_timeout: timedelta = setting("PostgreSQL: how long a statement may run.", default=timedelta(seconds=5))
+    lock_timeout: timedelta = setting(
+        "PostgreSQL: how long a statement waits for a lock.", default=timedelta(seconds=3)
+    )
+    idle_timeout: timedelta = setting(
+        "PostgreSQL: how long a transaction may do nothing before the database ends it.",
+        default=timedelta(seconds=10),
+    )
+    busy_timeout: timedelta = setting(
+        "SQLite: how long a writer waits for other writers.", default=timedelta(seconds=5)
+    )
+
+    def __post_init__(self) -> None:
+        self.database_url()
+
+    def database_url(self) -> URL:
+        """The URL, its driver named; raises BadSetting if this plugin does not speak to such a database."""
+        try:
+            url = make_url(self.url)
+        except (ArgumentError, ValueError):
+            raise BadSetting("url", "must be sqlite:///FILE or postgresql://USER@HOST/DATABASE") from None
+        if url.get_backend_name() == POSTGRESQL:
+            return url.set(drivername="postgresql+psycopg")
+        if url.get_backend_name() != SQLITE:
+            raise BadSetting("url", "must start with sqlite:/// or postgresql://")
+        if url.database in (None, "", ":memory:"):
+            raise BadSetting("url", "must name a file: sqlite:///FILE")
+        return url.set(drivername="sqlite+pysqlite")

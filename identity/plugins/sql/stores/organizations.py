@@ -1,0 +1,85 @@
+"""Organizations in SQL."""
+
+from sqlalchemy import bindparam, delete, insert, select
+
+from identity.domain.names import name_key
+from identity.domain.organizations import Organization
+from identity.plugins.sql.rows import SqlStore, Values, find_by_id, moment, seconds, versioned
+from identity.plugins.sql.tables import organizations as table
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.organizations import OrganizationStore
+
+COLUMNS = (
+    table.c.id,
+    table.c.name,
+    table.c.primary_domain,
+    table.c.created_at,
+    table.c.changed_at,
+    table.c.active,
+    table.c.version,
+)
+
+_ADD = insert(table)
+_FIND = find_by_id(table, COLUMNS)
+_FIND_BY_DOMAIN = select(*COLUMNS).where(table.c.primary_domain == bindparam("domain"))
+_UPDATE = versioned(table)
+_REMOVE = delete(table).where(table.c.id == bindparam("key"))
+_PAGE = select(*COLUMNS)
+
+
+class SqlOrganizationStore(SqlStore, OrganizationStore):
+    """One row each; what belongs to it goes by foreign keys."""
+
+    def add(self, organization: Organization) -> None:
+        """Store a new organization."""
+        self._try(_ADD, _values(organization))
+
+    def find(self, organization_id: str) -> Organization | None:
+        """The organization with this id."""
+        row = self._one(_FIND, {"key": organization_id})
+        return None if row is None else organization_of(*row)
+
+    def find_by_domain(self, primary_domain: str) -> Organization | None:
+        """The organization with this primary domain."""
+        row = self._one(_FIND_BY_DOMAIN, {"domain": primary_domain})
+        return None if row is None else organization_of(*row)
+
+    def update(self, organization: Organization) -> None:
+        """Replace the stored value."""
+        self._replace(_UPDATE, _values(organization))
+
+    def remove(self, organization_id: str) -> None:
+        """Delete it with all that is its own."""
+        self._touch_one(_REMOVE, {"key": organization_id})
+
+    def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
+        """Organizations by name."""
+        return self._page_by_name(_PAGE, table, request, organization_of)
+
+
+def organization_of(
+    id_: str, name: str, primary_domain: str, created_at: int, changed_at: int, active: bool, version: int
+) -> Organization:
+    """The organization in a row of ``COLUMNS``."""
+    return Organization(
+        id=id_,
+        name=name,
+        primary_domain=primary_domain,
+        created_at=moment(created_at),
+        changed_at=moment(changed_at),
+        active=active,
+        version=version,
+    )
+
+
+def _values(organization: Organization) -> Values:
+    return {
+        "id": organization.id,
+        "name": organization.name,
+        "name_key": name_key(organization.name),
+        "primary_domain": organization.primary_domain,
+        "created_at": seconds(organization.created_at),
+        "changed_at": seconds(organization.changed_at),
+        "active": organization.active,
+        "version": organization.version,
+    }

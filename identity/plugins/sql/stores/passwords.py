@@ -1,0 +1,35 @@
+"""Password hashes in SQL."""
+
+from sqlalchemy import bindparam, select
+
+from identity.domain.users import PasswordHash
+from identity.plugins.sql.rows import SqlStore, moment, seconds, upsert
+from identity.plugins.sql.tables import passwords as table
+from identity.storage.stores.passwords import PasswordStore
+
+_FIND = select(table.c.user_id, table.c.hash, table.c.changed_at, table.c.must_change).where(
+    table.c.user_id == bindparam("user")
+)
+_SET = upsert(table, by=table.c.user_id, replacing=(table.c.hash, table.c.changed_at, table.c.must_change))
+
+
+class SqlPasswordStore(SqlStore, PasswordStore):
+    """At most one row per user."""
+
+    def find(self, user_id: str) -> PasswordHash | None:
+        """The user's password hash."""
+        row = self._one(_FIND, {"user": user_id})
+        if row is None:
+            return None
+        owner, hash_, changed_at, must_change = row
+        return PasswordHash(user_id=owner, hash=hash_, changed_at=moment(changed_at), must_change=must_change)
+
+    def set(self, password: PasswordHash) -> None:
+        """Store or replace the user's password hash."""
+        values = {
+            "user_id": password.user_id,
+            "hash": password.hash,
+            "changed_at": seconds(password.changed_at),
+            "must_change": password.must_change,
+        }
+        self._try(_SET, values)

@@ -1,0 +1,109 @@
+"""Public keys of service users in SQL."""
+
+from datetime import datetime
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.users import Subject
+from identity.plugins.sql.rows import SqlStore, moment, moment_or_none, seconds, seconds_or_none
+from identity.plugins.sql.stores import organizations, users
+from identity.plugins.sql.tables import organizations as organizations_table
+from identity.plugins.sql.tables import service_user_keys as table
+from identity.plugins.sql.tables import users as users_table
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.service_user_keys import ServiceUserKeyStore
+from identity.storage.stores.users import UserKind
+
+COLUMNS = (
+    table.c.id,
+    table.c.user_id,
+    table.c.public_key,
+    table.c.created_at,
+    table.c.expires_at,
+    table.c.last_used_at,
+)
+_KEY_END = len(COLUMNS)
+_USER_END = _KEY_END + len(users.COLUMNS)
+
+_OF_USER = (table.c.id == bindparam("key"), table.c.user_id == bindparam("user"))
+_ADD = insert(table)
+_FIND = select(*COLUMNS).where(*_OF_USER)
+_FIND_SIGNER = (
+    select(*COLUMNS, *users.COLUMNS, *organizations.COLUMNS)
+    .select_from(table)
+    .join(users_table, users_table.c.id == table.c.user_id)
+    .join(organizations_table, organizations_table.c.id == users_table.c.organization_id)
+    .where(*_OF_USER, users_table.c.kind == UserKind.SERVICE.value)
+)
+_TOUCH = update(table).where(table.c.id == bindparam("key"))
+_REMOVE = delete(table).where(table.c.id == bindparam("key"))
+_PAGE = select(*COLUMNS).where(table.c.user_id == bindparam("user"))
+_EXPIRING = (
+    select(*COLUMNS)
+    .where(table.c.expires_at > bindparam("after"), table.c.expires_at <= bindparam("until"))
+    .order_by(table.c.expires_at, table.c.id)
+    .limit(bindparam("limit"))
+)
+
+
+class SqlServiceUserKeyStore(SqlStore, ServiceUserKeyStore):
+    """One row each."""
+
+    def add(self, key: ServiceUserKey) -> None:
+        """Store a new key."""
+        values = {
+            "id": key.id,
+            "user_id": key.user_id,
+            "public_key": key.public_key,
+            "created_at": seconds(key.created_at),
+            "expires_at": seconds(key.expires_at),
+            "last_used_at": seconds_or_none(key.last_used_at),
+        }
+        self._try(_ADD, values)
+
+    def find(self, key_id: str, user_id: str) -> ServiceUserKey | None:
+        """The key with this id, if it is this user's."""
+        row = self._one(_FIND, {"key": key_id, "user": user_id})
+        return None if row is None else _key_of(*row)
+
+    def find_signer(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
+        """The key with its service user and organization, in one query."""
+        row = self._one(_FIND_SIGNER, {"key": key_id, "user": user_id})
+        if row is None:
+            return None
+        subject = Subject(
+            users.user_of(*row[_KEY_END:_USER_END]),
+            organizations.organization_of(*row[_USER_END:]),
+        )
+        return _key_of(*row[:_KEY_END]), subject
+
+    def touch(self, key_id: str, at: datetime) -> None:
+        """Set ``last_used_at``."""
+        self._change(_TOUCH, {"key": key_id, "last_used_at": seconds(at)})
+
+    def remove(self, key_id: str) -> None:
+        """Delete it."""
+        self._touch_one(_REMOVE, {"key": key_id})
+
+    def page(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:
+        """The user's keys."""
+        return self._page_newest_first(_PAGE.params(user=user_id), table, request, _key_of)
+
+    def expiring(self, after: datetime, until: datetime, limit: int) -> tuple[ServiceUserKey, ...]:
+        """Keys with ``after < expires_at <= until``, soonest first."""
+        rows = self._all(_EXPIRING, {"after": seconds(after), "until": seconds(until), "limit": limit})
+        return tuple(_key_of(*row) for row in rows)
+
+
+def _key_of(
+    id_: str, user_id: str, public_key: bytes, created_at: int, expires_at: int, last_used_at: int | None
+) -> ServiceUserKey:
+    return ServiceUserKey(
+        id=id_,
+        user_id=user_id,
+        public_key=public_key,
+        created_at=moment(created_at),
+        expires_at=moment(expires_at),
+        last_used_at=moment_or_none(last_used_at),
+    )

@@ -1,0 +1,61 @@
+"""Signing keys of the service in SQL."""
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from identity.domain.signing_keys import SigningKey
+from identity.plugins.sql.rows import SqlStore, moment, seconds
+from identity.plugins.sql.tables import signing_keys as table
+from identity.storage.stores.signing_keys import SigningKeyStore
+
+_ADD = insert(table)
+_ALL = select(
+    table.c.id,
+    table.c.generation,
+    table.c.algorithm,
+    table.c.public_key,
+    table.c.sealed_private_key,
+    table.c.created_at,
+    table.c.active_at,
+).order_by(table.c.generation)
+_RESEAL = update(table).where(table.c.id == bindparam("key"))
+_REMOVE = delete(table).where(table.c.id == bindparam("key"))
+
+
+class SqlSigningKeyStore(SqlStore, SigningKeyStore):
+    """One row each."""
+
+    def add(self, key: SigningKey) -> None:
+        """Store the next generation."""
+        values = {
+            "id": key.id,
+            "generation": key.generation,
+            "algorithm": key.algorithm,
+            "public_key": key.public_key,
+            "sealed_private_key": key.sealed_private_key,
+            "created_at": seconds(key.created_at),
+            "active_at": seconds(key.active_at),
+        }
+        self._try(_ADD, values)
+
+    def all(self) -> tuple[SigningKey, ...]:
+        """Every stored key, oldest generation first."""
+        return tuple(
+            SigningKey(
+                id=id_,
+                generation=generation,
+                algorithm=algorithm,
+                public_key=public_key,
+                sealed_private_key=sealed_private_key,
+                created_at=moment(created_at),
+                active_at=moment(active_at),
+            )
+            for id_, generation, algorithm, public_key, sealed_private_key, created_at, active_at in self._all(_ALL)
+        )
+
+    def reseal(self, key_id: str, sealed_private_key: bytes) -> None:
+        """Replace the sealed private key."""
+        self._touch_one(_RESEAL, {"key": key_id, "sealed_private_key": sealed_private_key})
+
+    def remove(self, key_id: str) -> None:
+        """Delete a key."""
+        self._touch_one(_REMOVE, {"key": key_id})

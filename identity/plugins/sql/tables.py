@@ -1,0 +1,432 @@
+"""SQLAlchemy Core tables; rows never leave this package.
+
+Text is compared byte by byte (collation "C" on PostgreSQL, BINARY on SQLite), so every list has the order it has in
+the other backends, and "starts with" is a range that an index can answer. Moments are seconds since the epoch: a
+third of the cost of DateTime columns, and never in doubt about time zones. Sets and tuples are JSON text, or words
+separated by spaces where OAuth itself writes them so.
+
+``info={"field": …}`` names the field that is taken when a unique rule is broken.
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+String = Text().with_variant(Text(collation="C"), "postgresql")
+Moment = BigInteger
+
+
+def _string(name: str, *, nullable: bool = False) -> Column[str]:
+    return Column(name, String, nullable=nullable)
+
+
+def _id(name: str = "id") -> Column[str]:
+    return Column(name, String, primary_key=True)
+
+
+def _digest() -> Column[bytes]:
+    return Column("digest", LargeBinary, primary_key=True, info={"field": "digest"})
+
+
+def _moment(name: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, Moment, nullable=nullable)
+
+
+def _flag(name: str) -> Column[bool]:
+    return Column(name, Boolean, nullable=False)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, Integer, nullable=False)
+
+
+def _parent(name: str, of: str, *, primary_key: bool = False, nullable: bool = False) -> Column[str]:
+    """A reference to a row without which this one cannot be: they go together."""
+    key = ForeignKey(f"{of}.id", ondelete="CASCADE")
+    return Column(name, String, key, primary_key=primary_key, nullable=nullable)
+
+
+def _where(condition: str) -> dict[str, Any]:
+    """A partial index: it holds only the rows that anyone will look for by it."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+
+
+organizations = Table(
+    "organizations",
+    metadata,
+    _id(),
+    _string("name"),
+    _string("name_key"),
+    _string("primary_domain"),
+    _moment("created_at"),
+    _moment("changed_at"),
+    _flag("active"),
+    _number("version"),
+    UniqueConstraint("primary_domain", info={"field": "primary_domain"}),
+    Index(None, "name_key", "id"),
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    _id(),
+    _parent("organization_id", "organizations"),
+    _string("name"),
+    _string("name_key"),
+    _moment("created_at"),
+    _moment("changed_at"),
+    _flag("assert_roles"),
+    _flag("check_roles"),
+    _flag("active"),
+    _number("version"),
+    Index(None, "organization_id", "name_key", "id"),
+)
+
+instance = Table(
+    "instance",
+    metadata,
+    # One row at most: its key can only be 1.
+    Column("id", Integer, primary_key=True, autoincrement=False, info={"field": "instance"}),
+    _string("organization_id"),
+    _string("project_id"),
+    _moment("created_at"),
+    CheckConstraint("id = 1", name="one_row"),
+)
+
+project_roles = Table(
+    "project_roles",
+    metadata,
+    _parent("project_id", "projects", primary_key=True),
+    Column("key", String, primary_key=True),
+    _string("display_name"),
+    _string("group"),
+    info={"field": "key"},
+)
+
+project_grants = Table(
+    "project_grants",
+    metadata,
+    _id(),
+    _parent("project_id", "projects"),
+    _parent("organization_id", "organizations"),
+    _string("roles"),
+    _moment("created_at"),
+    _moment("changed_at"),
+    _flag("active"),
+    _number("version"),
+    UniqueConstraint("project_id", "organization_id", info={"field": "organization_id"}),
+    Index(None, "project_id", "created_at", "id"),
+    Index(None, "organization_id", "created_at", "id"),
+)
+
+users = Table(
+    "users",
+    metadata,
+    _id(),
+    _parent("organization_id", "organizations"),
+    _string("kind"),
+    _string("user_name"),
+    _string("name_key"),
+    _string("display_name"),
+    _string("display_key"),
+    _string("email_key"),
+    _string("description"),
+    _string("access_token_type"),
+    # All of a person's profile in one JSON object; NULL for service users.
+    _string("profile", nullable=True),
+    _moment("created_at"),
+    _moment("changed_at"),
+    _flag("active"),
+    _number("version"),
+    # The name comes first: a bare user name is looked for in all organizations.
+    UniqueConstraint("name_key", "organization_id", info={"field": "user_name"}),
+    Index(None, "organization_id", "kind", "name_key", "id"),
+    Index(None, "organization_id", "display_key"),
+    Index(None, "organization_id", "email_key"),
+)
+
+user_grants = Table(
+    "user_grants",
+    metadata,
+    _id(),
+    _parent("user_id", "users"),
+    _parent("organization_id", "organizations"),
+    _parent("project_id", "projects"),
+    _parent("project_grant_id", "project_grants", nullable=True),
+    _string("roles"),
+    _moment("created_at"),
+    _moment("changed_at"),
+    _flag("active"),
+    _number("version"),
+    # NULL differs from NULL in a unique rule, hence two.
+    Index(
+        "uq_user_grants_direct",
+        "user_id",
+        "project_id",
+        unique=True,
+        info={"field": "user_id"},
+        **_where("project_grant_id IS NULL"),
+    ),
+    Index(
+        "uq_user_grants_derived",
+        "user_id",
+        "project_id",
+        "project_grant_id",
+        unique=True,
+        info={"field": "user_id"},
+        **_where("project_grant_id IS NOT NULL"),
+    ),
+    Index(None, "user_id", "created_at", "id"),
+    Index(None, "project_id", "created_at", "id"),
+    Index(None, "organization_id"),
+    Index(None, "project_grant_id", **_where("project_grant_id IS NOT NULL")),
+)
+
+passwords = Table(
+    "passwords",
+    metadata,
+    _parent("user_id", "users", primary_key=True),
+    _string("hash"),
+    _moment("changed_at"),
+    _flag("must_change"),
+)
+
+service_user_keys = Table(
+    "service_user_keys",
+    metadata,
+    _id(),
+    _parent("user_id", "users"),
+    Column("public_key", LargeBinary, nullable=False),
+    _moment("created_at"),
+    _moment("expires_at"),
+    _moment("last_used_at", nullable=True),
+    Index(None, "user_id", "created_at", "id"),
+    Index(None, "expires_at", "id"),
+)
+
+assertions = Table(
+    "assertions",
+    metadata,
+    _id("user_id"),
+    _id("jti"),
+    _moment("until"),
+    Index(None, "until"),
+)
+
+applications = Table(
+    "applications",
+    metadata,
+    _id(),
+    _parent("project_id", "projects"),
+    _string("name"),
+    _string("name_key"),
+    _string("type"),
+    _moment("created_at"),
+    _moment("changed_at"),
+    _string("authentication_method"),
+    _string("response_types"),
+    _string("grant_types"),
+    _string("redirect_uris"),
+    _string("post_logout_redirect_uris"),
+    _string("access_token_type"),
+    Column("access_token_lifetime", BigInteger),
+    Column("id_token_lifetime", BigInteger),
+    _flag("id_token_userinfo_assertion"),
+    _flag("assert_roles_in_access_token"),
+    _flag("assert_roles_in_id_token"),
+    _flag("development"),
+    _flag("active"),
+    _number("version"),
+    Index(None, "project_id", "name_key", "id"),
+)
+
+client_secrets = Table(
+    "client_secrets",
+    metadata,
+    _id(),
+    _parent("application_id", "applications"),
+    Column("digest", LargeBinary, nullable=False),
+    _moment("created_at"),
+    Index(None, "application_id", "created_at", "id"),
+)
+
+managers = Table(
+    "managers",
+    metadata,
+    _id(),
+    _parent("user_id", "users"),
+    _string("level"),
+    _string("resource_id"),
+    _string("roles"),
+    _string("organization_id", nullable=True),
+    _moment("created_at"),
+    _moment("changed_at"),
+    _number("version"),
+    # The resource once more, by which the manager goes with it.
+    _parent("of_organization", "organizations", nullable=True),
+    _parent("of_project", "projects", nullable=True),
+    _parent("of_project_grant", "project_grants", nullable=True),
+    UniqueConstraint("user_id", "level", "resource_id", info={"field": "user_id"}),
+    Index(None, "level", "resource_id", "created_at", "id"),
+    Index(None, "of_organization", **_where("of_organization IS NOT NULL")),
+    Index(None, "of_project", **_where("of_project IS NOT NULL")),
+    Index(None, "of_project_grant", **_where("of_project_grant IS NOT NULL")),
+)
+
+token_families = Table(
+    "token_families",
+    metadata,
+    _id(),
+    _parent("user_id", "users"),
+    _parent("client_id", "applications"),
+    _string("scope"),
+    _moment("started_at"),
+    _moment("ends_at"),
+    _string("session_id", nullable=True),
+    _flag("offline"),
+    _moment("revoked_at", nullable=True),
+    Index(None, "user_id"),
+    Index(None, "client_id"),
+    Index(None, "ends_at"),
+)
+
+authorization_codes = Table(
+    "authorization_codes",
+    metadata,
+    _digest(),
+    _parent("family_id", "token_families"),
+    _string("client_id"),
+    _string("user_id"),
+    _string("redirect_uri"),
+    _string("scope"),
+    _moment("issued_at"),
+    _moment("expires_at"),
+    _moment("authenticated_at"),
+    _string("session_id", nullable=True),
+    _string("nonce", nullable=True),
+    _string("code_challenge", nullable=True),
+    _moment("redeemed_at", nullable=True),
+    Index(None, "family_id"),
+    Index(None, "expires_at", **_where("redeemed_at IS NULL")),
+)
+
+access_tokens = Table(
+    "access_tokens",
+    metadata,
+    _digest(),
+    _string("id"),
+    _string("format"),
+    _string("subject"),
+    _string("client_id"),
+    _string("scope"),
+    _string("audience"),
+    _moment("issued_at"),
+    _moment("expires_at"),
+    _parent("user_id", "users", nullable=True),
+    _parent("application_id", "applications", nullable=True),
+    _string("key_id", nullable=True),
+    _parent("family_id", "token_families", nullable=True),
+    _string("session_id", nullable=True),
+    _moment("revoked_at", nullable=True),
+    Index(None, "expires_at"),
+    Index(None, "user_id", **_where("user_id IS NOT NULL")),
+    Index(None, "application_id", **_where("application_id IS NOT NULL")),
+    Index(None, "key_id", **_where("key_id IS NOT NULL")),
+    Index(None, "family_id", **_where("family_id IS NOT NULL")),
+    Index(None, "session_id", **_where("session_id IS NOT NULL")),
+)
+
+refresh_tokens = Table(
+    "refresh_tokens",
+    metadata,
+    _digest(),
+    _string("id"),
+    _parent("family_id", "token_families"),
+    _string("user_id"),
+    _string("client_id"),
+    _string("scope"),
+    _moment("issued_at"),
+    _moment("expires_at"),
+    _moment("ends_at"),
+    _moment("authenticated_at"),
+    _string("session_id", nullable=True),
+    _string("nonce", nullable=True),
+    _string("predecessor_id", nullable=True),
+    _moment("rotated_at", nullable=True),
+    _moment("revoked_at", nullable=True),
+    Index(None, "family_id"),
+)
+
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    _id(),
+    _number("generation"),
+    _string("algorithm"),
+    Column("public_key", LargeBinary, nullable=False),
+    Column("sealed_private_key", LargeBinary, nullable=False),
+    _moment("created_at"),
+    _moment("active_at"),
+    UniqueConstraint("generation", info={"field": "generation"}),
+)
+
+leases = Table("leases", metadata, _id("name"), _moment("until"))
+
+audit_events = Table(
+    "audit_events",
+    metadata,
+    Column(
+        "sequence",
+        BigInteger().with_variant(Integer(), "sqlite"),
+        Identity(always=True),
+        primary_key=True,
+    ),
+    _string("id"),
+    _moment("at"),
+    _string("event"),
+    _string("actor_kind"),
+    _string("actor_id", nullable=True),
+    _string("client_address", nullable=True),
+    _string("request_id", nullable=True),
+    _string("object_kind"),
+    _string("object_id", nullable=True),
+    _string("organization_id", nullable=True),
+    _string("result"),
+    _string("reason", nullable=True),
+    _string("detail"),
+    _string("once", nullable=True),
+    UniqueConstraint("id", info={"field": "id"}),
+    UniqueConstraint("once", info={"field": "once"}),
+    Index(None, "organization_id", "sequence"),
+    Index(None, "actor_id", "sequence"),
+    Index(None, "object_id", "sequence"),
+    Index(None, "event", "sequence"),
+    Index(None, "at"),
+    # SQLite never gives a number twice, even after its highest row was lost.
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,31 @@
+"""Public documents that clients may cache: bytes made once, with an ETag."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+
+from identity.provider.request import ProtocolRequest, ProtocolResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A JSON document as bytes, ready to be served."""
+
+    fresh: ProtocolResponse
+    unchanged: ProtocolResponse
+    etag: str
+
+    @classmethod
+    def of(cls, body: bytes, *, max_age: timedelta, content_type: str = "application/json") -> "Document":
+        """The document with the headers for caching (RFC 9111)."""
+        etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        headers = {"Cache-Control": f"public, max-age={int(max_age.total_seconds())}", "ETag": etag}
+        fresh = ProtocolResponse(200, body, content_type, headers)
+        return cls(fresh, ProtocolResponse(304, b"", content_type, headers), etag)
+
+    def answer(self, request: ProtocolRequest) -> ProtocolResponse:
+        """The document, or 304 if the client has it already (RFC 9110 §13.1.2)."""
+        known = request.if_none_match
+        if known is not None and (known.strip() == "*" or self.etag in known):
+            return self.unchanged
+        return self.fresh

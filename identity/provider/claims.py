@@ -1,0 +1,100 @@
+"""Claims about users, for ID token, userinfo and introspection; and which names plugins may not set."""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from identity.domain.users import HumanUser, ServiceUser, User
+from identity.provider.errors import TemporarilyUnavailable
+from identity.provider.protocol import Contribution
+from identity.provider.request import Context
+
+log = logging.getLogger(__name__)
+
+#: Set by the service alone.
+RESERVED = frozenset(
+    {
+        "iss", "sub", "aud", "exp", "iat", "nbf", "jti", "azp", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash",
+        "sid", "client_id", "scope", "active", "token_type", "username",
+    }
+)  # fmt: skip
+MAX_BYTES = 4096
+
+
+def claims_about(user: User, words: tuple[str, ...], context: Context) -> dict[str, Any]:
+    """What may be told of the user under these granted scopes, plugins' claims included; without sub.
+
+    A service user's name, preferred_username and updated_at are told whatever the scopes (service description §2.5).
+    """
+    if isinstance(user, ServiceUser):
+        claims = {
+            "name": user.display_name,
+            "preferred_username": user.user_name,
+            "updated_at": int(user.changed_at.timestamp()),
+        }
+    else:
+        opened = context.protocol.scopes.opened(words)
+        claims = {name: value for name, value in _of_person(user).items() if name in opened} if opened else {}
+    hooks = context.protocol.user_claims
+    if hooks:
+        contribute(claims, hooks, context, user=user, scopes=words)
+    return claims
+
+
+def contribute(claims: dict[str, Any], hooks: Iterable[Contribution], context: Context, **arguments: Any) -> None:
+    """Merge what plugins add into ``claims``: the first writer of a name wins, reserved names are refused.
+
+    Raises TemporarilyUnavailable if a plugin fails, unless ``identity.hook_failure`` is ``ignore``.
+    """
+    reserved_prefixes = tuple(f"{namespace}:org:project:" for namespace in context.settings.urn_namespaces)
+    for plugin, hook in hooks:
+        try:
+            added = dict(hook(**arguments, lookup=context.services.lookup) or {})
+            if len(json.dumps(added)) > MAX_BYTES:
+                raise ValueError(f"claims of more than {MAX_BYTES} bytes")
+        except Exception as problem:
+            log.exception("plugin %s failed to add claims", plugin)
+            if context.settings.hook_failure == "refuse":
+                raise TemporarilyUnavailable(
+                    "the answer could not be completed", reason=f"plugin {plugin}"
+                ) from problem
+            continue
+        for name, value in added.items():
+            if name in RESERVED or name.startswith(reserved_prefixes):
+                log.error("plugin %s may not set the claim %s", plugin, name)
+            elif name in claims:
+                log.warning("plugin %s sets the claim %s, which is set already", plugin, name)
+            else:
+                claims[name] = value
+
+
+def _of_person(user: HumanUser) -> Mapping[str, Any]:
+    """Every standard claim that is known (OpenID Connect Core §5.1)."""
+    profile = user.profile
+    address = {name: value for name, value in asdict(profile.address).items() if value}
+    known: dict[str, Any] = {
+        "name": profile.name or user.user_name,
+        "given_name": profile.given_name,
+        "family_name": profile.family_name,
+        "middle_name": profile.middle_name,
+        "nickname": profile.nickname,
+        "preferred_username": user.user_name,
+        "profile": profile.profile,
+        "picture": profile.picture,
+        "website": profile.website,
+        "gender": profile.gender,
+        "birthdate": profile.birthdate,
+        "zoneinfo": profile.zoneinfo,
+        "locale": profile.locale,
+        "updated_at": int(user.changed_at.timestamp()),
+        "email": profile.email,
+        "phone_number": profile.phone,
+        "address": address,
+    }
+    if profile.email:
+        known["email_verified"] = profile.email_verified
+    if profile.phone:
+        known["phone_number_verified"] = profile.phone_verified
+    return {name: value for name, value in known.items() if value not in ("", {})}

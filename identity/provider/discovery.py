@@ -1,0 +1,40 @@
+"""What the discovery document says, derived from Protocol and the endpoints, never hand-listed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from identity.provider.protocol import Protocol
+from identity.provider.scope import OPENID
+from identity.services.signing_keys import ALGORITHM
+from identity.settings import Settings
+
+
+def capabilities(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
+    """The members beside issuer and endpoints (OpenID Connect Discovery §3); empty lists are left out."""
+    scopes = [name for scope in protocol.scopes.all for name in scope.names]
+    claims = {claim for scope in protocol.scopes.all for claim in scope.claims}
+    methods = list(protocol.client_authentications)
+    members: dict[str, Any] = {
+        "scopes_supported": sorted(scopes, key=lambda name: name != OPENID),
+        "grant_types_supported": list(protocol.grants),
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+        "token_endpoint_auth_methods_supported": methods,
+        "introspection_endpoint_auth_methods_supported": methods,
+        "revocation_endpoint_auth_methods_supported": methods,
+        "claim_types_supported": ["normal"],
+        "claims_supported": ["iss", "sub", "aud", "exp", "iat", "auth_time", *sorted(claims)],
+        "claims_parameter_supported": False,
+        "request_parameter_supported": False,
+        "request_uri_parameter_supported": False,
+    }
+    return {name: value for name, value in members.items() if value != []}
+
+
+def complete(document: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
+    """The document with what plugins add; a member that exists cannot be changed."""
+    completed = dict(document)
+    for _, hook in protocol.discovery:
+        for name, value in (hook(document=dict(completed)) or {}).items():
+            completed.setdefault(name, value)
+    return completed

@@ -1,0 +1,32 @@
+"""Endpoint: a protocol endpoint as data, so that routes, discovery and tests are made from one table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+
+
+class Host(StrEnum):
+    """On which of the three addresses an endpoint lives."""
+
+    ISSUER = "issuer"
+    BASE = "base"
+    LOGIN = "login"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One protocol endpoint.
+
+    ``advertised_as`` is its name in discovery without the ending "_endpoint", or "jwks_uri", or None. ``writes`` says
+    whether a request may write and so needs a transaction.
+    """
+
+    name: str
+    path: str
+    host: Host
+    methods: tuple[str, ...]
+    advertised_as: str | None
+    writes: bool
+    handle: Callable[[ProtocolRequest, Context], ProtocolResponse]

@@ -1,0 +1,55 @@
+"""The introspection endpoint (service description §4.4, RFC 7662)."""
+
+from typing import Any
+
+from identity.domain.tokens import IssuedToken
+from identity.provider.answers import json_answer
+from identity.provider.claims import claims_about
+from identity.provider.endpoint import Endpoint, Host
+from identity.provider.messages import TokenIntrospectionResponse
+from identity.provider.parameters import refuse_secrets
+from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.scope import OPENID
+
+
+def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Say whether an access token is live and meant for the asking client; nothing more if not. Raises OAuthError."""
+    refuse_secrets(request.query)
+    parameters = request.form()
+    client = context.provider.authenticate(request, parameters, context)
+    issued = context.services.tokens.find_live(parameters.required("token"))
+    if issued is None or not context.services.tokens.in_audience(issued, client):
+        return json_answer('{"active": false}')
+    return json_answer(TokenIntrospectionResponse(**_members(issued, context)).to_json())
+
+
+def _members(issued: IssuedToken, context: Context) -> dict[str, Any]:
+    token = issued.token
+    members: dict[str, Any] = {
+        "active": True,
+        "scope": " ".join(token.scope),
+        "client_id": token.client_id,
+        "token_type": "Bearer",
+        "iss": context.issuer,
+        "sub": token.subject,
+        "aud": list(token.audience),
+        "iat": int(token.issued_at.timestamp()),
+        "exp": int(token.expires_at.timestamp()),
+        "jti": token.id,
+    }
+    if issued.subject is not None:
+        members["username"] = issued.subject.login_name
+        if OPENID in token.scope:
+            members |= claims_about(issued.subject.user, token.scope, context)
+    return members
+
+
+ENDPOINT = Endpoint(
+    name="introspect",
+    path="/oauth/v2/introspect",
+    host=Host.BASE,
+    methods=("POST",),
+    advertised_as="introspection",
+    writes=False,
+    handle=handle,
+)

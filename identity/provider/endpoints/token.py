@@ -1,0 +1,49 @@
+"""The token endpoint (service description §4.3, RFC 6749 §3.2)."""
+
+from identity.provider.answers import json_answer
+from identity.provider.endpoint import Endpoint, Host
+from identity.provider.errors import UnauthorizedClient, UnsupportedGrantType
+from identity.provider.grant import ClientRule, Grant, TokenRequest
+from identity.provider.issuing import issue
+from identity.provider.messages import AccessTokenResponse
+from identity.provider.parameters import Parameters, refuse_secrets
+from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.scope import resolve
+
+
+def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Exchange a grant for tokens: 200 with the members of service description §2.4. Raises OAuthError."""
+    refuse_secrets(request.query)
+    parameters = request.form()
+    grant = _grant(parameters, context)
+    token_request = _authenticated(request, parameters, grant, context)
+    authorization = grant.authorize(token_request, context)
+    tokens = issue(authorization, resolve(authorization, context), context)
+    return json_answer(AccessTokenResponse(**tokens.members()).to_json())
+
+
+def _grant(parameters: Parameters, context: Context) -> Grant:
+    grant = context.protocol.grants.get(parameters.required("grant_type"))
+    if grant is None:
+        raise UnsupportedGrantType(f"grant_type must be one of {', '.join(context.protocol.grants)}")
+    return grant
+
+
+def _authenticated(request: ProtocolRequest, parameters: Parameters, grant: Grant, context: Context) -> TokenRequest:
+    if grant.client is ClientRule.NONE:
+        return TokenRequest(parameters, None)
+    client = context.provider.authenticate(request, parameters, context)
+    if grant.grant_type not in client.application.grant_types:
+        raise UnauthorizedClient(f"this application may not use {grant.grant_type}")
+    return TokenRequest(parameters, client)
+
+
+ENDPOINT = Endpoint(
+    name="token",
+    path="/oauth/v2/token",
+    host=Host.BASE,
+    methods=("POST",),
+    advertised_as="token",
+    writes=True,
+    handle=handle,
+)

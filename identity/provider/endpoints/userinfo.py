@@ -1,0 +1,35 @@
+"""The userinfo endpoint (service description §4.5, OpenID Connect Core §5.3)."""
+
+from identity.provider.answers import json_answer
+from identity.provider.bearer import bearer_token
+from identity.provider.claims import claims_about
+from identity.provider.endpoint import Endpoint, Host
+from identity.provider.errors import InsufficientScope, InvalidToken
+from identity.provider.messages import OpenIDSchema
+from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.scope import OPENID
+
+
+def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Claims about the user whose token is shown, by granted scopes; ``sub`` always.
+
+    Raises NoToken, InvalidToken, InsufficientScope, InvalidBearerRequest.
+    """
+    issued = context.services.tokens.find_live(bearer_token(request))
+    if issued is None:
+        raise InvalidToken("the access token is unknown, expired or revoked")
+    if OPENID not in issued.token.scope or issued.subject is None:
+        raise InsufficientScope("the access token lacks the scope openid")
+    claims = claims_about(issued.subject.user, issued.token.scope, context)
+    return json_answer(OpenIDSchema(sub=issued.token.subject, **claims).to_json())
+
+
+ENDPOINT = Endpoint(
+    name="userinfo",
+    path="/oauth/v2/userinfo",
+    host=Host.BASE,
+    methods=("GET", "POST"),
+    advertised_as="userinfo",
+    writes=False,
+    handle=handle,
+)

@@ -1,0 +1,37 @@
+"""The two forms of an access token: opaque, and JWT (RFC 9068)."""
+
+from typing import Any
+
+from identity.crypto.jwt import sign
+from identity.crypto.secrets import new_token
+from identity.domain.tokens import AccessToken
+from identity.provider.claims import contribute
+from identity.provider.grant import Authorization
+from identity.provider.request import Context
+from identity.provider.scope import GrantedScopes
+
+JWT_TYPE = "at+jwt"
+
+
+def opaque() -> str:
+    """A token that says nothing: 256 random bits."""
+    return new_token()
+
+
+def jwt(token: AccessToken, authorization: Authorization, granted: GrantedScopes, context: Context) -> str:
+    """A token that resource servers can read: signed, typ at+jwt, with the claims of RFC 9068 §2.2."""
+    claims: dict[str, Any] = {
+        "iss": context.issuer,
+        "sub": token.subject,
+        "aud": list(token.audience),
+        "client_id": token.client_id,
+        "scope": granted.text,
+        "jti": token.id,
+        "iat": int(token.issued_at.timestamp()),
+        "exp": int(token.expires_at.timestamp()),
+    }
+    hooks = context.protocol.token_claims
+    if hooks:
+        contribute(claims, hooks, context, authorization=authorization, granted=granted)
+    key_id, private_key = context.services.signing_keys.current()
+    return sign(claims, private_key, key_id=key_id, typ=JWT_TYPE)

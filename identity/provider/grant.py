@@ -1,0 +1,72 @@
+"""Grant: answers one question, who may get what; and Authorization, its answer."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import ClassVar
+
+from identity.domain.applications import Client
+from identity.domain.organizations import Organization
+from identity.domain.users import Subject
+from identity.provider.parameters import Parameters
+from identity.provider.request import Context
+
+
+class ClientRule(Enum):
+    """Whether the token endpoint authenticates the client before it asks the grant."""
+
+    REQUIRED = "required"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRequest:
+    """A token request after the endpoint's own checks; ``client`` is set where the grant requires one."""
+
+    parameters: Parameters
+    client: Client | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorization:
+    """What a grant has established; issuing turns it into tokens.
+
+    ``subject`` is the user the tokens are about, None where a client acts for itself. ``client_id`` is what tokens
+    name as their client. ``key_id`` ties the tokens to a service user key, so that they end with it.
+    """
+
+    subject: Subject | None
+    client: Client | None
+    client_id: str
+    asked: tuple[str, ...]
+    authenticated_at: datetime
+    key_id: str | None = None
+    session_id: str | None = None
+    nonce: str | None = None
+    family_id: str | None = None
+    id_token: bool = True
+
+    @property
+    def organization(self) -> Organization:
+        """The organization that the tokens act for: the user's, or the client's."""
+        if self.subject is not None:
+            return self.subject.organization
+        if self.client is None:
+            raise ValueError("an authorization is about a user or a client")
+        return self.client.organization
+
+
+class Grant(ABC):
+    """A grant type of the token endpoint. Stateless; one object serves all requests.
+
+    ``parameters`` names the parameters that it reads besides grant_type and scope.
+    """
+
+    grant_type: ClassVar[str]
+    parameters: ClassVar[frozenset[str]]
+    client: ClassVar[ClientRule]
+
+    @abstractmethod
+    def authorize(self, request: TokenRequest, context: Context) -> Authorization:
+        """Establish who may get what. Writes come last. Raises an OAuthError."""

@@ -1,0 +1,69 @@
+"""Our messages: pyoidc's message classes, made to say what this service means."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from oic.extension.message import TokenIntrospectionResponse
+from oic.oauth2.message import ErrorResponse, MessageTuple
+from oic.oic.message import AccessTokenResponse, OIDCMessageFactory, OpenIDSchema
+from oic.oic.message import IdToken as _IdToken
+from oic.oic.message import ProviderConfigurationResponse as _ProviderConfigurationResponse
+
+from identity.crypto.jwt import sign
+from identity.crypto.keys import PrivateKey
+
+__all__ = ["AccessTokenResponse", "ErrorResponse", "OpenIDSchema", "TokenIntrospectionResponse"]
+
+
+class SignatureRefused(Exception):
+    """pyoidc asked for a signature in another way than the one we make."""
+
+
+class ProviderConfigurationResponse(_ProviderConfigurationResponse):  # type: ignore[misc]
+    """The discovery document (OpenID Connect Discovery §3).
+
+    pyoidc's defaults are dropped: what the document says is derived, never assumed.
+    """
+
+    c_default: ClassVar[dict[str, Any]] = {}
+
+
+class MessageFactory(OIDCMessageFactory):  # type: ignore[misc]
+    """pyoidc's factory with our messages in it."""
+
+    configuration_endpoint = MessageTuple(OpenIDSchema, ProviderConfigurationResponse)
+
+
+@dataclass(frozen=True, slots=True)
+class IdTokenSignature:
+    """How an ID token is to be signed, and its moments: pyoidc would take those from a clock of its own."""
+
+    key_id: str
+    private_key: PrivateKey
+    issued_at: int
+    expires_at: int
+
+
+class IdToken(_IdToken):  # type: ignore[misc]
+    """An ID token whose signature comes from our crypto layer, never from pyjwkest."""
+
+    @classmethod
+    def of(cls, made: _IdToken) -> "IdToken":
+        """The token that pyoidc made, as ours."""
+        token = cls()
+        token._dict = made._dict
+        return token
+
+    def to_jwt(self, key: object = None, algorithm: str = "", **_: object) -> str:
+        """The signed token. ``key`` is an IdTokenSignature.
+
+        Raises SignatureRefused for every other key and for every algorithm but RS256.
+        """
+        if algorithm != "RS256" or not isinstance(key, IdTokenSignature):
+            raise SignatureRefused("an ID token is signed with RS256 and a key of the service")
+        claims: dict[str, Any] = self.to_dict()
+        claims["iat"], claims["exp"] = key.issued_at, key.expires_at
+        # pyoidc writes an audience of one as a list; a string is what every client reads (RFC 7519 §4.1.3).
+        if isinstance(claims["aud"], list) and len(claims["aud"]) == 1:
+            claims["aud"] = claims["aud"][0]
+        return sign(claims, key.private_key, algorithm=algorithm, key_id=key.key_id)

@@ -1,0 +1,197 @@
+"""IdentityProvider: pyoidc's provider, wired to this service.
+
+Kept from pyoidc: the discovery document, the messages, the client authentication seam and the construction of ID
+tokens. Everything else that it inherits would work past our storage and our checks, so it is refused, by name of what
+is kept and not by name of what is refused: a method that a new release of pyoidc adds is refused too.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
+
+from oic.oauth2.provider import Endpoint as _Endpoint
+from oic.oic import Server
+from oic.oic.provider import Provider
+from oic.utils.clientdb import BaseClientDatabase
+from oic.utils.keyio import KeyJar
+from oic.utils.settings import OicProviderSettings
+
+from identity.crypto.keys import PrivateKey
+from identity.domain.applications import Client
+from identity.provider.messages import IdToken, IdTokenSignature, MessageFactory, ProviderConfigurationResponse
+from identity.provider.parameters import Parameters
+from identity.provider.request import Context, ProtocolRequest
+
+#: Which inherited methods stay reachable.
+KEPT = frozenset({"build_jwx_def", "create_providerinfo", "default_capabilities", "id_token_as_signed_jwt"})
+
+ClientAuthenticator = Callable[[ProtocolRequest, Parameters, Context], Client]
+
+
+class PastUs(Exception):
+    """Inherited code was about to act without this service's storage and checks."""
+
+
+class Guard:
+    """Stands where pyoidc keeps its session database: every access refuses."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise PastUs(f"pyoidc's session database is not used ({name})")
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise PastUs("pyoidc's session database is not used")
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        raise PastUs("pyoidc's session database is not used")
+
+    def __contains__(self, key: object) -> NoReturn:
+        raise PastUs("pyoidc's session database is not used")
+
+
+class GuardedClients(BaseClientDatabase):  # type: ignore[misc]
+    """Stands where pyoidc keeps its clients: it wants the type, and gets nothing else."""
+
+    def __getitem__(self, key: str) -> NoReturn:
+        raise PastUs("pyoidc's client database is not used")
+
+    def __setitem__(self, key: str, value: object) -> NoReturn:
+        raise PastUs("pyoidc's client database is not used")
+
+    def __delitem__(self, key: str) -> NoReturn:
+        raise PastUs("pyoidc's client database is not used")
+
+    def keys(self) -> NoReturn:
+        """Refuse."""
+        raise PastUs("pyoidc's client database is not used")
+
+    def items(self) -> NoReturn:
+        """Refuse."""
+        raise PastUs("pyoidc's client database is not used")
+
+
+class ProviderSettings(OicProviderSettings):  # type: ignore[misc]
+    """pyoidc's settings without its habit of reading TIMEOUT and the like from the environment."""
+
+    @classmethod
+    def settings_customise_sources(cls, settings_cls: Any, init_settings: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
+        """Only what the constructor is given."""
+        return (init_settings,)
+
+
+class IdentityServer(Server):  # type: ignore[misc]
+    """Makes ID tokens as pyoidc does, in a class that signs through our crypto layer."""
+
+    def make_id_token(self, *args: Any, **kwargs: Any) -> IdToken:
+        """pyoidc's ID token as ours."""
+        return IdToken.of(super().make_id_token(*args, **kwargs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdTokenContent:
+    """What an ID token says beside the issuer's name (OpenID Connect Core §2)."""
+
+    subject: str
+    client_id: str
+    issued_at: datetime
+    lifetime: timedelta
+    authenticated_at: datetime | None = None
+    nonce: str | None = None
+    claims: Mapping[str, Any]
+
+
+class IdentityProvider(Provider):  # type: ignore[misc]
+    """One per process, without state between requests; the signing key is an argument."""
+
+    # The inherited list is shared by all providers of a process and extended by each; ours belongs to the object.
+    endp: list[type[_Endpoint]]
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        base_url: str,
+        endpoints: Iterable[tuple[str, str]],
+        capabilities: Mapping[str, Any],
+        client_authn: ClientAuthenticator,
+    ) -> None:
+        settings = ProviderSettings()
+        self._capabilities = dict(capabilities)
+        self.endp = []
+        super().__init__(
+            issuer,
+            Guard(),
+            GuardedClients(),
+            None,
+            None,
+            None,
+            client_authn,
+            keyjar=KeyJar(),
+            hostname="identity",
+            baseurl=base_url,
+            message_factory=MessageFactory,
+            settings=settings,
+        )
+        self.server = IdentityServer(keyjar=self.keyjar, message_factory=MessageFactory, settings=settings)
+        self.endp = [type(name, (_Endpoint,), {"etype": name, "url": url}) for name, url in endpoints]
+        #: Documents that do not depend on the request, by endpoint.
+        self.cached: dict[str, Any] = {}
+        # pyoidc draws a cookie seed and key; no cookie is made with them.
+        self.seed, self.symkey = b"", None
+
+    def provider_features(self, provider_config: Any = None) -> ProviderConfigurationResponse:
+        """What this service offers, not what pyoidc could do."""
+        return ProviderConfigurationResponse(**self._capabilities)
+
+    def provider_information(self) -> dict[str, Any]:
+        """The discovery document, built by pyoidc from our capabilities and endpoints."""
+        document: dict[str, Any] = self.create_providerinfo().to_dict()
+        # Not a member that OpenID Connect Discovery knows.
+        document.pop("version", None)
+        return document
+
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
+        """The authenticated client, through pyoidc's ``client_authn`` seam. Raises OAuthError."""
+        client: Client = self.client_authn(request, parameters, context)
+        return client
+
+    def id_token(self, content: IdTokenContent, *, key: tuple[str, PrivateKey]) -> str:
+        """A signed ID token, constructed by pyoidc."""
+        session = {"sub": content.subject, "client_id": content.client_id}
+        if content.nonce is not None:
+            session["nonce"] = content.nonce
+        extra = {**content.claims, "azp": content.client_id}
+        if content.authenticated_at is not None:
+            extra["auth_time"] = int(content.authenticated_at.timestamp())
+        issued_at = int(content.issued_at.timestamp())
+        expires_at = issued_at + int(content.lifetime.total_seconds())
+        signed: str = self.id_token_as_signed_jwt(
+            session,
+            loa="",
+            alg="RS256",
+            extra_claims=extra,
+            keys=IdTokenSignature(*key, issued_at, expires_at),
+        )
+        return signed
+
+
+def _refusing(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
+        raise PastUs(f"{name} of pyoidc is not used")
+
+    refuse.__name__ = name
+    return refuse
+
+
+def inherited() -> frozenset[str]:
+    """The names of all methods that IdentityProvider inherits and does not keep; each one refuses."""
+    names = {name for kind in Provider.__mro__ if kind is not object for name in vars(kind)}
+    return frozenset(
+        name
+        for name in names
+        if not name.startswith("__") and name not in KEPT and callable(getattr(Provider, name, None))
+    )
+
+
+for _name in inherited() - vars(IdentityProvider).keys():
+    setattr(IdentityProvider, _name, _refusing(_name))

@@ -1,0 +1,103 @@
+"""Parameters: what a request carries, each at most once, in clean text."""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+from identity.provider.errors import InvalidRequest
+
+MAX_PARAMETERS = 100
+MAX_LENGTH = 16 * 1024
+
+#: Never accepted in a query string: addresses are logged and kept in histories (RFC 6749 §2.3.1, RFC 6750 §2.3).
+SECRETS = frozenset(
+    {
+        "access_token",
+        "assertion",
+        "client_assertion",
+        "client_secret",
+        "code",
+        "code_verifier",
+        "password",
+        "refresh_token",
+        "token",
+    }
+)
+
+_STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_NAME = re.compile(r"[\x21-\x7e]{1,100}\Z")
+
+
+class Parameters(Mapping[str, str]):
+    """Decoded parameters. An empty value counts as absent (RFC 6749 §3.1, §3.2)."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    @classmethod
+    def parse(cls, encoded: bytes) -> "Parameters":
+        """Decode application/x-www-form-urlencoded bytes.
+
+        Raises InvalidRequest for repeated parameters, more than MAX_PARAMETERS, values over MAX_LENGTH, broken percent
+        or UTF-8 encoding, and NUL.
+        """
+        try:
+            text = encoded.decode("ascii")
+            pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_PARAMETERS, errors="strict")
+        except UnicodeDecodeError:
+            raise InvalidRequest("the request is not form-encoded UTF-8") from None
+        except ValueError:
+            raise InvalidRequest(f"the request has more than {MAX_PARAMETERS} parameters") from None
+        if b"%" in encoded and _STRAY_PERCENT.search(encoded):
+            raise InvalidRequest("the request is not form-encoded UTF-8")
+        values = dict(pairs)
+        if len(values) != len(pairs):
+            raise InvalidRequest(f"parameter {_shown(_repeated(pairs))} was given twice")
+        for name, value in pairs:
+            if len(value) > MAX_LENGTH:
+                raise InvalidRequest(f"parameter {_shown(name)} is too long")
+            if "\0" in value:
+                raise InvalidRequest(f"parameter {_shown(name)} holds a NUL character")
+        return cls({name: value for name, value in pairs if value})
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def one(self, name: str) -> str | None:
+        """The parameter's value, None if it is absent or empty."""
+        return self._values.get(name)
+
+    def required(self, name: str) -> str:
+        """The parameter's value. Raises InvalidRequest if it is absent or empty."""
+        value = self._values.get(name)
+        if value is None:
+            raise InvalidRequest(f"parameter {name} is missing")
+        return value
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """The parameter's space-delimited words, in order, each once."""
+        return tuple(dict.fromkeys(self._values.get(name, "").split()))
+
+
+def refuse_secrets(query: bytes) -> None:
+    """Raise InvalidRequest if a query string carries a secret or a token."""
+    if query and any(name in SECRETS for name in Parameters.parse(query)):
+        raise InvalidRequest("send credentials and tokens in the header or the body, never in the address")
+
+
+def _repeated(pairs: list[tuple[str, str]]) -> str:
+    seen: set[str] = set()
+    return next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+
+
+def _shown(name: str) -> str:
+    """The name as it may stand in an error_description (RFC 6749 §5.2 allows no quotes or backslashes)."""
+    return name if _NAME.match(name) and not {'"', "\\"} & set(name) else "(unprintable)"

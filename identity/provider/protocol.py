@@ -1,0 +1,24 @@
+"""Protocol: what the plugins offer, collected once and frozen."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from identity.provider.client_authentication import ClientAuthentication
+from identity.provider.grant import Grant
+from identity.provider.scope import Scopes
+
+#: A plugin's name with its implementation of a contribution hook.
+Contribution = tuple[str, Callable[..., Mapping[str, Any] | None]]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The registry that endpoints consult; resolved into dicts at start, because a dict is faster than a hook call."""
+
+    grants: Mapping[str, Grant]
+    scopes: Scopes
+    client_authentications: Mapping[str, ClientAuthentication]
+    user_claims: tuple[Contribution, ...] = ()
+    token_claims: tuple[Contribution, ...] = ()
+    discovery: tuple[Contribution, ...] = ()

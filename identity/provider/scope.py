@@ -1,0 +1,120 @@
+"""Scope, and the way from asked scopes to granted scopes, audience and claims."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from identity.provider.errors import InvalidScope
+from identity.provider.grant import Authorization
+from identity.provider.request import Context
+
+OPENID = "openid"
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedScope:
+    """One granted scope: the word itself, what it adds to the audience, which standard claims it opens."""
+
+    value: str
+    audience: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedScopes:
+    """All that was granted; ``words`` is what the answer's scope says."""
+
+    words: tuple[str, ...]
+    audience: tuple[str, ...]
+
+    def __contains__(self, word: str) -> bool:
+        return word in self.words
+
+    @property
+    def text(self) -> str:
+        """The words, space-delimited."""
+        return " ".join(self.words)
+
+
+class Scope(ABC):
+    """A fixed scope or a pattern of scopes."""
+
+    #: Shown in discovery as scopes_supported; empty for patterns.
+    names: tuple[str, ...] = ()
+    #: The standard or own claims that the scope opens, shown in discovery.
+    claims: frozenset[str] = frozenset()
+
+    @abstractmethod
+    def matches(self, value: str) -> bool:
+        """True if this scope word is of this kind."""
+
+    @abstractmethod
+    def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
+        """The scope as granted; None drops it silently. Raises InvalidScope, naming it, if it cannot be honoured."""
+
+
+class ClaimsScope(Scope):
+    """A scope of a fixed name that opens claims about the user (OpenID Connect Core §5.4)."""
+
+    def __init__(self, name: str, claims: frozenset[str] = frozenset()) -> None:
+        self.names = (name,)
+        self.claims = claims
+
+    def matches(self, value: str) -> bool:
+        """True for the name itself."""
+        return value == self.names[0]
+
+    def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
+        """Always granted: it opens what is known of the subject."""
+        return GrantedScope(value)
+
+
+class Scopes:
+    """All offered scopes: fixed names by dictionary, patterns in order."""
+
+    def __init__(self, scopes: Iterable[Scope]) -> None:
+        self.all = tuple(scopes)
+        self._named = {name: scope for scope in self.all for name in scope.names}
+        self._patterns = tuple(scope for scope in self.all if not scope.names)
+
+    def find(self, value: str) -> Scope | None:
+        """The scope that a word belongs to."""
+        named = self._named.get(value)
+        return named or next((scope for scope in self._patterns if scope.matches(value)), None)
+
+    def opened(self, words: Iterable[str]) -> frozenset[str]:
+        """The names of all claims that these granted words open."""
+        claims: frozenset[str] = frozenset()
+        for word in words:
+            scope = self._named.get(word)
+            if scope is not None:
+                claims |= scope.claims
+        return claims
+
+
+def check_words(asked: tuple[str, ...]) -> None:
+    """Raise InvalidScope unless every word has the form of RFC 6749 §3.3, and openid is among them."""
+    for word in asked:
+        if not all(character == "!" or "#" <= character <= "[" or "]" <= character <= "~" for character in word):
+            raise InvalidScope("scope holds a character that a scope cannot have")
+    if OPENID not in asked:
+        raise InvalidScope("scope must include openid")
+
+
+def resolve(authorization: Authorization, context: Context) -> GrantedScopes:
+    """What is granted of the asked scopes; unknown ones are dropped.
+
+    The audience is the application and its project, then what the scopes add, then the issuer if nothing applies.
+    Raises InvalidScope, naming the scope.
+    """
+    words: list[str] = []
+    audience: dict[str, None] = {}
+    if authorization.client is not None:
+        audience[authorization.client.id] = None
+        audience[authorization.client.project.id] = None
+    for value in authorization.asked:
+        scope = context.protocol.scopes.find(value)
+        granted = None if scope is None else scope.grant(value, authorization, context)
+        if granted is not None:
+            words.append(granted.value)
+            audience.update(dict.fromkeys(granted.audience))
+    return GrantedScopes(tuple(words), tuple(audience) or (context.issuer,))

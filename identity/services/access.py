@@ -1,0 +1,139 @@
+"""Who may do what: roles add, deny hooks subtract, the default is no."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from identity.domain.errors import Denied, NotFound
+from identity.domain.managers import Manager, Role
+from identity.domain.permissions import (
+    HOLDER_PERMISSIONS,
+    INSTANCE,
+    PERMISSIONS,
+    Level,
+    Resource,
+    ResourceKey,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.users import Subject
+from identity.services.lookup import Lookup
+from identity.storage.backend import Storage
+
+#: A plugin's veto: principal, permission, resource, lookup → the reason, or None.
+Deny = Callable[["Principal", str, Resource, Lookup], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks for something: a user with all manager roles held anywhere, read at request time.
+
+    ``subject`` is None for the operator on the machine, who may do everything.
+    """
+
+    subject: Subject | None
+    held: tuple[Manager, ...] = ()
+
+    @property
+    def id(self) -> str | None:
+        """The user's id; None for the operator."""
+        return None if self.subject is None else self.subject.user.id
+
+
+#: Whoever can run the program with the ini file; HTTP never makes one.
+THE_OPERATOR = Principal(None)
+
+
+class Access:
+    """Answers for one transaction."""
+
+    def __init__(self, storage: Storage, roles: Mapping[str, Role], deny: Deny | None) -> None:
+        self._storage = storage
+        self._roles = roles
+        self._deny = deny
+        self._lookup = Lookup(storage)
+
+    def principal(self, subject: Subject) -> Principal:
+        """The user as a principal, with the roles held right now."""
+        return Principal(subject, self._storage.managers.of_user(subject.user.id))
+
+    def permissions(self, principal: Principal, resource: Resource) -> frozenset[str]:
+        """Everything that the principal's roles allow at the resource, before any veto."""
+        if principal.subject is None:
+            return PERMISSIONS
+        if not principal.subject.active:
+            return frozenset()
+        allowed: set[str] = set()
+        for manager in principal.held:
+            if manager.resource in resource.chain:
+                allowed |= self._of_roles(manager.roles)
+            elif resource.holder is not None and manager.resource == resource.holder:
+                allowed |= self._of_roles(manager.roles) & HOLDER_PERMISSIONS
+        return frozenset(allowed)
+
+    def may(self, principal: Principal, permission: str, resource: Resource) -> bool:
+        """True if roles allow it and no plugin denies it. A plugin that fails denies."""
+        return self.refusal(principal, permission, resource) is None
+
+    def refusal(self, principal: Principal, permission: str, resource: Resource) -> str | None:
+        """Why the principal may not, as a sentence; None if it may."""
+        if permission not in self.permissions(principal, resource):
+            return f"This needs the permission {permission}."
+        if self._deny is None or principal.subject is None:
+            return None
+        return self._deny(principal, permission, resource, self._lookup)
+
+    def require(self, principal: Principal, permission: str, resource: Resource) -> None:
+        """Raise Denied, saying why, unless the principal may."""
+        reason = self.refusal(principal, permission, resource)
+        if reason is not None:
+            raise Denied(reason, permission=permission)
+
+    def resource(self, key: ResourceKey) -> Resource:
+        """The named resource with what lies above it. Raises NotFound."""
+        if key.level is Level.INSTANCE:
+            return INSTANCE
+        if key.level is Level.ORGANIZATION:
+            if self._storage.organizations.find(key.id) is None:
+                raise NotFound("organization", key.id)
+            return organization_resource(key.id)
+        if key.level is Level.PROJECT:
+            project = self._storage.projects.find(key.id)
+            if project is None:
+                raise NotFound("project", key.id)
+            return project_resource(project)
+        grant = self._storage.project_grants.find(key.id)
+        project = None if grant is None else self._storage.projects.find(grant.project_id)
+        if grant is None or project is None:
+            raise NotFound("project grant", key.id)
+        return project_grant_resource(grant, project)
+
+    def require_not_above(self, principal: Principal, user_id: str) -> None:
+        """Raise Denied if the user holds, anywhere, a permission that the principal lacks there.
+
+        Whoever could issue a key for such a user, or change its state, would gain power.
+        """
+        if principal.subject is None:
+            return
+        for manager in self._storage.managers.of_user(user_id):
+            held = self._of_roles(manager.roles)
+            if not held <= self.permissions(principal, self.resource(manager.resource)):
+                raise Denied("This user holds manager roles beyond your own.")
+
+    def require_grantable(self, principal: Principal, role: Role, resource: Resource) -> None:
+        """Raise Denied if the role holds a permission that the principal lacks at the resource."""
+        missing = role.permissions - self.permissions(principal, resource)
+        if missing:
+            raise Denied(
+                f"You cannot grant {role.name}: it holds {', '.join(sorted(missing)[:3])}, which you lack.",
+                permission=min(missing),
+            )
+
+    def _of_roles(self, names: frozenset[str]) -> frozenset[str]:
+        permissions: set[str] = set()
+        for name in names:
+            # A role whose plugin is no longer loaded brings nothing.
+            role = self._roles.get(name)
+            if role is not None:
+                permissions |= role.permissions
+        return frozenset(permissions)

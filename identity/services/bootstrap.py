@@ -1,0 +1,129 @@
+"""Bootstrap: the instance's own organization and project, its first owner, key, service user and application.
+
+Everything is idempotent: what is there stays, what is missing is made.
+"""
+
+from dataclasses import dataclass
+
+from identity.domain.applications import Application, ApplicationType
+from identity.domain.errors import Invalid
+from identity.domain.instance import Instance
+from identity.domain.managers import Manager
+from identity.domain.permissions import INSTANCE, Level, Resource, organization_resource
+from identity.domain.service_user_keys import KeyFile
+from identity.domain.users import HumanUser, ServiceUser
+from identity.services.access import THE_OPERATOR
+from identity.services.bundle import Services
+from identity.services.commands import decode
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.projects import CreateProject
+from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser
+from identity.services.commands.users import CreateHumanUser
+from identity.services.managers import OWNER
+from identity.storage.paging import every_row
+
+OWNER_NAME = "admin"
+INTROSPECTION_NAME = "Token introspection"
+
+
+@dataclass(frozen=True, slots=True)
+class NewOwner:
+    """The first IAM_OWNER and the password that is told once."""
+
+    user: HumanUser
+    login_name: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"NewOwner(login_name={self.login_name!r})"
+
+
+def ensure_instance(services: Services) -> tuple[Instance, NewOwner | None]:
+    """The instance, and its owner with a one-time password if this call made them.
+
+    Of two racing calls one makes everything; the other's transaction fails with Duplicate and finds it on retry.
+    """
+    instance = services.storage.instance.find()
+    if instance is not None:
+        services.signing_keys.add_first()
+        return instance, None
+    organization = services.organizations.create(decode(CreateOrganization, {"name": "Identity"}))
+    project = services.projects.create(organization.id, decode(CreateProject, {"name": "Identity"}))
+    instance = Instance(organization_id=organization.id, project_id=project.id, created_at=services.now)
+    services.storage.instance.add(instance)
+    services.audit.record(
+        "instance.bootstrapped",
+        kind="instance",
+        id=None,
+        organization_id=organization.id,
+        detail={"organization_id": organization.id, "project_id": project.id},
+    )
+    services.signing_keys.add_first()
+    owner = services.users.create(
+        organization.id,
+        decode(CreateHumanUser, {"user_name": OWNER_NAME, "given_name": "First", "family_name": "Owner"}),
+    )
+    password = services.users.set_one_time_password(owner.id)
+    ensure_roles(services, owner.id, INSTANCE, frozenset({OWNER}))
+    return instance, NewOwner(owner, f"{owner.user_name}@{organization.primary_domain}", password)
+
+
+def ensure_service_user(services: Services, organization_id: str, user_name: str) -> ServiceUser:
+    """The organization's service user of this name, made if missing. Raises Invalid if a person has the name."""
+    user = services.storage.users.find_by_name(organization_id, user_name)
+    if user is None:
+        command = decode(CreateServiceUser, {"user_name": user_name, "display_name": user_name})
+        return services.service_users.create(organization_id, command)
+    if not isinstance(user, ServiceUser):
+        raise Invalid({"service_user": f"{user_name} is the user name of a person."})
+    return user
+
+
+def ensure_key(services: Services, user: ServiceUser, present: KeyFile | None) -> KeyFile:
+    """``present`` if it still is a live key of the user; otherwise the file of a new key."""
+    if present is not None and present.user_id == user.id:
+        stored = services.storage.service_user_keys.find(present.key_id, user.id)
+        if stored is not None and stored.live(services.now):
+            return present
+    return services.service_users.add_key(user.id, AddServiceUserKey(), by=THE_OPERATOR)
+
+
+def ensure_roles(services: Services, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
+    """The user as manager of the resource, holding at least these roles. Raises Invalid for unknown roles."""
+    manager = services.storage.managers.find_for(user_id, resource.key)
+    if manager is None:
+        command = decode(AddManager, {"user_id": user_id, "roles": roles})
+        return services.managers.add(resource, command, by=THE_OPERATOR)
+    if roles <= manager.roles:
+        return manager
+    return services.managers.change(manager.id, ChangeManager(roles=manager.roles | roles), by=THE_OPERATOR)
+
+
+def resource_of_role(services: Services, role: str, organization_id: str) -> Resource:
+    """Where a role of the CLI's ``--role`` is held: the instance, or the organization. Raises Invalid."""
+    known = services.managers.role(role)
+    if known.level is Level.INSTANCE:
+        return INSTANCE
+    if known.level is Level.ORGANIZATION:
+        return organization_resource(organization_id)
+    raise Invalid({"role": f"{role} is held at a project. Give it with `identity add-manager --project ID`."})
+
+
+def ensure_introspection_client(
+    services: Services, instance: Instance, present: str | None
+) -> tuple[Application, str | None]:
+    """The API application of the own project, and its secret if this call made one.
+
+    ``present`` is the client id that the operator already has credentials of; a secret is made if it is not this
+    application's.
+    """
+    rows = every_row(lambda request: services.storage.applications.page(instance.project_id, request))
+    application = next((one for one in rows if one.name == INTROSPECTION_NAME), None)
+    if application is None:
+        command = decode(RegisterApplication, {"name": INTROSPECTION_NAME, "type": ApplicationType.API})
+        return services.applications.register(instance.project_id, command)
+    if present == application.id:
+        return application, None
+    return application, services.applications.replace_oldest_secret(application.id)

@@ -1,0 +1,63 @@
+"""What every use case that changes a stored thing does alike."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.services.audit import Recorder, differences, facts
+from identity.storage.backend import Storage
+from identity.storage.errors import Duplicate, Missing, Stale
+
+Value = TypeVar("Value")
+
+
+@contextmanager
+def told(kind: str, identifier: str, taken: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turn a store's answer into a use case's.
+
+    Missing becomes NotFound, Stale becomes Conflict, Duplicate becomes Invalid with the sentence that ``taken`` has for
+    the field.
+    """
+    try:
+        yield
+    except Missing:
+        raise NotFound(kind, identifier) from None
+    except Stale:
+        raise Conflict(f"This {kind} was changed by somebody else meanwhile. Read it again, then repeat.") from None
+    except Duplicate as taken_field:
+        sentence = (taken or {}).get(taken_field.field, "This value is taken.")
+        raise Invalid({taken_field.field: sentence}) from None
+
+
+class UseCases:
+    """Base of the services: the transaction's storage, its moment and its recorder."""
+
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime) -> None:
+        self._storage = storage
+        self._audit = audit
+        self._now = now
+
+    def _found(self, value: Value | None, kind: str, identifier: str) -> Value:
+        if value is None:
+            raise NotFound(kind, identifier)
+        return value
+
+    def _next(self, value: Any, kind: str, expected_version: int | None, **given: object) -> Any:
+        """The value with what was given (None means: leave it), as its next version."""
+        if expected_version is not None and value.version != expected_version:
+            raise Conflict(f"This {kind} was changed by somebody else meanwhile. Read it again, then repeat.")
+        new = {name: content for name, content in given.items() if content is not None}
+        return replace(value, **new, version=value.version + 1, changed_at=self._now)
+
+    def _record_created(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
+        self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=facts(value))
+
+    def _record_changed(self, event: str, kind: str, before: Any, after: Any, organization_id: str | None) -> None:
+        detail = differences(before, after)
+        self._audit.record(event, kind=kind, id=after.id, organization_id=organization_id, detail=detail)
+
+    def _record_removed(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
+        self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=facts(value))

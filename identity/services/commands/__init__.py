@@ -1,0 +1,49 @@
+"""Typed commands, one per change: the form, the JSON API, its document and the CLI all decode into these.
+
+A rule about a value stands once, here or in the domain, and comes out as the same sentence everywhere.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from identity.domain.errors import Invalid
+
+Decoded = TypeVar("Decoded", bound="Command")
+
+
+class Command(BaseModel):
+    """Base of all commands: frozen, no unknown members, no space around texts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+_WORDS = {
+    "missing": "This is required.",
+    "extra_forbidden": "This is not known here.",
+    "string_type": "This must be a text.",
+    "bool_type": "This must be true or false.",
+    "bool_parsing": "This must be true or false.",
+    "enum": "Choose one of the values offered.",
+    "literal_error": "Choose one of the values offered.",
+    "datetime_from_date_parsing": "Enter a moment such as 2027-01-31T23:59:59Z.",
+    "datetime_parsing": "Enter a moment such as 2027-01-31T23:59:59Z.",
+    "timezone_aware": "Say which time zone is meant, for example Z for UTC.",
+}
+
+
+def decode(command: type[Decoded], values: Mapping[str, object]) -> Decoded:
+    """The command made from plain values.
+
+    Raises Invalid with a sentence for every field that is wrong.
+    """
+    try:
+        return command.model_validate(dict(values))
+    except ValidationError as problem:
+        fields: dict[str, str] = {}
+        for error in problem.errors(include_url=False, include_input=False):
+            name = str(error["loc"][0]) if error["loc"] else "request"
+            cause = error.get("ctx", {}).get("error")
+            fields.setdefault(name, str(cause) if cause is not None else _WORDS.get(error["type"], error["msg"] + "."))
+        raise Invalid(fields) from None

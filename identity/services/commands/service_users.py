@@ -1,0 +1,39 @@
+"""Changes to service users and their keys."""
+
+from typing import Literal
+
+from identity.domain.users import TokenFormat
+from identity.services.commands import Command
+from identity.services.commands.fields import Description, Moment, Name, UserName
+
+
+class CreateServiceUser(Command):
+    """Create a service user (service description §2.1)."""
+
+    user_name: UserName
+    display_name: Name
+    description: Description = ""
+    access_token_type: TokenFormat = TokenFormat.OPAQUE
+
+
+class ChangeServiceUser(Command):
+    """Change what is given."""
+
+    user_name: UserName | None = None
+    display_name: Name | None = None
+    description: Description | None = None
+    access_token_type: TokenFormat | None = None
+
+
+class AddServiceUserKey(Command):
+    """Add a generated key; without ``expires_at`` it works until the year 9999."""
+
+    expires_at: Moment | None = None
+    key_size: Literal[2048, 3072, 4096] = 2048
+
+
+class UploadServiceUserKey(Command):
+    """Add a key whose private half the service never sees; ``public_key`` is PEM or a JWK."""
+
+    public_key: str
+    expires_at: Moment | None = None

@@ -1,0 +1,100 @@
+"""Managers: give, change and take manager roles."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from identity.crypto.secrets import new_id
+from identity.domain.errors import Conflict, Invalid
+from identity.domain.managers import Manager, Role
+from identity.domain.permissions import INSTANCE_KEY, Resource
+from identity.services.access import Access, Principal
+from identity.services.audit import Recorder
+from identity.services.changes import UseCases, told
+from identity.services.commands.managers import AddManager, ChangeManager
+from identity.storage.backend import Storage
+
+OWNER = "IAM_OWNER"
+
+
+class Managers(UseCases):
+    """Nobody grants more than they hold, and the last IAM_OWNER stays."""
+
+    def __init__(
+        self, storage: Storage, audit: Recorder, now: datetime, *, access: Access, roles: Mapping[str, Role]
+    ) -> None:
+        super().__init__(storage, audit, now)
+        self._access = access
+        self._roles = roles
+
+    def get(self, manager_id: str) -> Manager:
+        """The manager. Raises NotFound."""
+        return self._found(self._storage.managers.find(manager_id), "manager", manager_id)
+
+    def role(self, name: str) -> Role:
+        """The role of this name. Raises Invalid, naming the roles there are."""
+        role = self._roles.get(name)
+        if role is None:
+            raise Invalid({"role": f"There is no role {name}. Choose from {', '.join(sorted(self._roles))}."})
+        return role
+
+    def add(self, resource: Resource, command: AddManager, *, by: Principal) -> Manager:
+        """A user's roles at the resource.
+
+        Raises Invalid for an unknown user or role, a role of another level, or a user who is a manager there already;
+        Denied for a role beyond the caller's own.
+        """
+        if self._storage.users.find(command.user_id) is None:
+            raise Invalid({"user_id": "There is no such user."})
+        self._check(resource, command.roles, by)
+        manager = Manager(
+            id=new_id(),
+            user_id=command.user_id,
+            resource=resource.key,
+            roles=command.roles,
+            organization_id=resource.organization_id,
+            created_at=self._now,
+            changed_at=self._now,
+        )
+        with told("user", command.user_id, {"user_id": "This user is a manager here already. Change its roles."}):
+            self._storage.managers.add(manager)
+        self._record_created("manager.added", "manager", manager, resource.organization_id)
+        return manager
+
+    def change(
+        self, manager_id: str, command: ChangeManager, *, by: Principal, expected_version: int | None = None
+    ) -> Manager:
+        """The manager with other roles. Raises NotFound, Invalid, Denied; Conflict for the last owner."""
+        before = self.get(manager_id)
+        resource = self._access.resource(before.resource)
+        self._access.require_not_above(by, before.user_id)
+        self._check(resource, command.roles, by)
+        if OWNER in before.roles and OWNER not in command.roles:
+            self._refuse_last_owner(before)
+        after: Manager = self._next(before, "manager", expected_version, roles=command.roles)
+        with told("manager", manager_id):
+            self._storage.managers.update(after)
+        self._record_changed("manager.changed", "manager", before, after, before.organization_id)
+        return after
+
+    def remove(self, manager_id: str, *, by: Principal) -> None:
+        """Take all roles at the resource. Raises NotFound, Denied; Conflict for the last owner."""
+        manager = self.get(manager_id)
+        self._access.require_not_above(by, manager.user_id)
+        if OWNER in manager.roles:
+            self._refuse_last_owner(manager)
+        with told("manager", manager_id):
+            self._storage.managers.remove(manager_id)
+        self._record_removed("manager.removed", "manager", manager, manager.organization_id)
+
+    def _check(self, resource: Resource, names: frozenset[str], by: Principal) -> None:
+        for name in sorted(names):
+            role = self._roles.get(name)
+            if role is None or role.level is not resource.key.level:
+                fitting = sorted(one.name for one in self._roles.values() if one.level is resource.key.level)
+                raise Invalid({"roles": f"{name} is no role of this level. Choose from {', '.join(fitting)}."})
+            self._access.require_grantable(by, role, resource)
+
+    def _refuse_last_owner(self, manager: Manager) -> None:
+        owners = self._storage.managers.lock_holders(INSTANCE_KEY, OWNER)
+        if not any(owner.id != manager.id for owner in owners):
+            raise Conflict(f"This is the last active {OWNER}. Make somebody else one first.")

@@ -1,0 +1,83 @@
+"""Create, change, deactivate, reactivate and remove organizations."""
+
+from datetime import datetime
+
+from identity.crypto.secrets import new_id
+from identity.domain.errors import Conflict
+from identity.domain.names import domain_from_name
+from identity.domain.organizations import Organization
+from identity.services.audit import Recorder
+from identity.services.changes import UseCases, told
+from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.storage.backend import Storage
+
+_TAKEN = {"primary_domain": "Another organization has this primary domain. Choose another."}
+
+
+class Organizations(UseCases):
+    """Organizations of the instance."""
+
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, default_domain: str) -> None:
+        super().__init__(storage, audit, now)
+        self._default_domain = default_domain
+
+    def get(self, organization_id: str) -> Organization:
+        """The organization. Raises NotFound."""
+        return self._found(self._storage.organizations.find(organization_id), "organization", organization_id)
+
+    def create(self, command: CreateOrganization) -> Organization:
+        """A new organization. Raises Invalid if the primary domain is taken."""
+        domain = command.primary_domain or domain_from_name(command.name, self._default_domain)
+        organization = Organization(
+            id=new_id(), name=command.name, primary_domain=domain, created_at=self._now, changed_at=self._now
+        )
+        with told("organization", organization.id, _TAKEN):
+            self._storage.organizations.add(organization)
+        self._record_created("organization.created", "organization", organization, organization.id)
+        return organization
+
+    def change(
+        self, organization_id: str, command: ChangeOrganization, *, expected_version: int | None = None
+    ) -> Organization:
+        """The changed organization. Raises NotFound, Conflict, Invalid."""
+        before = self.get(organization_id)
+        after: Organization = self._next(
+            before, "organization", expected_version, name=command.name, primary_domain=command.primary_domain
+        )
+        return self._store("organization.changed", before, after)
+
+    def deactivate(self, organization_id: str) -> Organization:
+        """Nobody of the organization signs in, and its tokens are inactive, until it is reactivated.
+
+        Raises NotFound; Conflict for the instance's own organization.
+        """
+        self._refuse_own(organization_id)
+        before = self.get(organization_id)
+        return self._store("organization.deactivated", before, self._next(before, "organization", None, active=False))
+
+    def reactivate(self, organization_id: str) -> Organization:
+        """Undo deactivate. Raises NotFound."""
+        before = self.get(organization_id)
+        return self._store("organization.reactivated", before, self._next(before, "organization", None, active=True))
+
+    def remove(self, organization_id: str) -> None:
+        """Delete the organization with everything in it.
+
+        Raises NotFound; Conflict for the instance's own organization.
+        """
+        self._refuse_own(organization_id)
+        organization = self.get(organization_id)
+        with told("organization", organization_id):
+            self._storage.organizations.remove(organization_id)
+        self._record_removed("organization.removed", "organization", organization, organization_id)
+
+    def _store(self, event: str, before: Organization, after: Organization) -> Organization:
+        with told("organization", before.id, _TAKEN):
+            self._storage.organizations.update(after)
+        self._record_changed(event, "organization", before, after, before.id)
+        return after
+
+    def _refuse_own(self, organization_id: str) -> None:
+        instance = self._storage.instance.find()
+        if instance is not None and instance.organization_id == organization_id:
+            raise Conflict("The instance's own organization holds the service itself; it has to stay active.")

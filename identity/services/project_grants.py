@@ -1,0 +1,79 @@
+"""Grant a project to another organization, and withdraw it."""
+
+from identity.crypto.secrets import new_id
+from identity.domain.errors import Invalid
+from identity.domain.projects import Project, ProjectGrant
+from identity.services.changes import UseCases, told
+from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
+
+
+class ProjectGrants(UseCases):
+    """Project grants, seen from the granting project."""
+
+    def get(self, grant_id: str) -> ProjectGrant:
+        """The project grant. Raises NotFound."""
+        return self._found(self._storage.project_grants.find(grant_id), "project grant", grant_id)
+
+    def add(self, project_id: str, command: AddProjectGrant) -> ProjectGrant:
+        """A new grant of the project. Raises NotFound; Invalid for unknown roles or a second grant."""
+        project = self._project(project_id)
+        if command.organization_id == project.organization_id:
+            raise Invalid({"organization_id": "The project belongs to this organization already."})
+        if self._storage.organizations.find(command.organization_id) is None:
+            raise Invalid({"organization_id": "There is no such organization."})
+        self._check_roles(project_id, command.roles)
+        grant = ProjectGrant(
+            id=new_id(),
+            project_id=project_id,
+            organization_id=command.organization_id,
+            roles=command.roles,
+            created_at=self._now,
+            changed_at=self._now,
+        )
+        with told("project", project_id, {"organization_id": "This organization has a grant of the project already."}):
+            self._storage.project_grants.add(grant)
+        self._record_created("project_grant.added", "project_grant", grant, project.organization_id)
+        return grant
+
+    def change(
+        self, grant_id: str, command: ChangeProjectGrant, *, expected_version: int | None = None
+    ) -> ProjectGrant:
+        """The grant with other roles; users lose what is no longer granted. Raises NotFound, Conflict, Invalid."""
+        before = self.get(grant_id)
+        self._check_roles(before.project_id, command.roles)
+        after = self._next(before, "project grant", expected_version, roles=command.roles)
+        return self._store("project_grant.changed", before, after)
+
+    def deactivate(self, grant_id: str) -> ProjectGrant:
+        """The organization loses access until the grant is reactivated. Raises NotFound."""
+        before = self.get(grant_id)
+        return self._store("project_grant.deactivated", before, self._next(before, "project grant", None, active=False))
+
+    def reactivate(self, grant_id: str) -> ProjectGrant:
+        """Undo deactivate. Raises NotFound."""
+        before = self.get(grant_id)
+        return self._store("project_grant.reactivated", before, self._next(before, "project grant", None, active=True))
+
+    def withdraw(self, grant_id: str) -> None:
+        """Delete the grant; what derives from it is gone at once. Raises NotFound."""
+        grant = self.get(grant_id)
+        with told("project grant", grant_id):
+            self._storage.project_grants.remove(grant_id)
+        self._record_removed("project_grant.removed", "project_grant", grant, self._owner(grant))
+
+    def _store(self, event: str, before: ProjectGrant, after: ProjectGrant) -> ProjectGrant:
+        with told("project grant", before.id):
+            self._storage.project_grants.update(after)
+        self._record_changed(event, "project_grant", before, after, self._owner(before))
+        return after
+
+    def _project(self, project_id: str) -> Project:
+        return self._found(self._storage.projects.find(project_id), "project", project_id)
+
+    def _owner(self, grant: ProjectGrant) -> str:
+        return self._project(grant.project_id).organization_id
+
+    def _check_roles(self, project_id: str, roles: frozenset[str]) -> None:
+        unknown = roles - {role.key for role in self._storage.projects.roles(project_id)}
+        if unknown:
+            raise Invalid({"roles": f"The project has no role {', '.join(sorted(unknown))}."})

@@ -1,0 +1,112 @@
+"""Projects and their roles."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from identity.crypto.secrets import new_id
+from identity.domain.errors import Conflict
+from identity.domain.projects import Project, ProjectRole
+from identity.services.audit import differences, facts
+from identity.services.changes import UseCases, told
+from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
+
+
+class Projects(UseCases):
+    """Projects of organizations."""
+
+    def get(self, project_id: str) -> Project:
+        """The project. Raises NotFound."""
+        return self._found(self._storage.projects.find(project_id), "project", project_id)
+
+    def create(self, organization_id: str, command: CreateProject) -> Project:
+        """A new project of the organization. Raises NotFound."""
+        project = Project(
+            id=new_id(),
+            organization_id=organization_id,
+            name=command.name,
+            assert_roles=command.assert_roles,
+            check_roles=command.check_roles,
+            created_at=self._now,
+            changed_at=self._now,
+        )
+        with told("organization", organization_id):
+            self._storage.projects.add(project)
+        self._record_created("project.created", "project", project, organization_id)
+        return project
+
+    def change(self, project_id: str, command: ChangeProject, *, expected_version: int | None = None) -> Project:
+        """The changed project. Raises NotFound, Conflict."""
+        before = self.get(project_id)
+        after: Project = self._next(before, "project", expected_version, **command.model_dump())
+        return self._store("project.changed", before, after)
+
+    def deactivate(self, project_id: str) -> Project:
+        """Its applications stop working until it is reactivated. Raises NotFound; Conflict for the own project."""
+        self._refuse_own(project_id)
+        before = self.get(project_id)
+        return self._store("project.deactivated", before, self._next(before, "project", None, active=False))
+
+    def reactivate(self, project_id: str) -> Project:
+        """Undo deactivate. Raises NotFound."""
+        before = self.get(project_id)
+        return self._store("project.reactivated", before, self._next(before, "project", None, active=True))
+
+    def remove(self, project_id: str) -> None:
+        """Delete the project with applications, grants and roles. Raises NotFound; Conflict for the own project."""
+        self._refuse_own(project_id)
+        project = self.get(project_id)
+        with told("project", project_id):
+            self._storage.projects.remove(project_id)
+        self._record_removed("project.removed", "project", project, project.organization_id)
+
+    def add_role(self, project_id: str, command: AddProjectRole) -> ProjectRole:
+        """A new role of the project. Raises NotFound; Invalid if the key is taken."""
+        project = self.get(project_id)
+        role = ProjectRole(
+            project_id=project_id, key=command.key, display_name=command.display_name, group=command.group
+        )
+        with told("project", project_id, {"key": "The project has a role with this key. Choose another."}):
+            self._storage.projects.add_role(role)
+        self._record_role("project_role.added", role, project, facts(role))
+        return role
+
+    def change_role(self, project_id: str, key: str, command: ChangeProjectRole) -> ProjectRole:
+        """The changed role. Raises NotFound."""
+        project = self.get(project_id)
+        before = self._found(
+            next((role for role in self._storage.projects.roles(project_id) if role.key == key), None), "role", key
+        )
+        given = {name: value for name, value in command.model_dump().items() if value is not None}
+        after = replace(before, **given)
+        with told("role", key):
+            self._storage.projects.update_role(after)
+        self._record_role("project_role.changed", after, project, differences(before, after))
+        return after
+
+    def remove_role(self, project_id: str, key: str) -> None:
+        """Delete the role; whoever has it loses it. Raises NotFound."""
+        project = self.get(project_id)
+        with told("role", key):
+            self._storage.projects.remove_role(project_id, key)
+        role = ProjectRole(project_id=project_id, key=key, display_name=key)
+        self._record_role("project_role.removed", role, project, {})
+
+    def _store(self, event: str, before: Project, after: Project) -> Project:
+        with told("project", before.id):
+            self._storage.projects.update(after)
+        self._record_changed(event, "project", before, after, before.organization_id)
+        return after
+
+    def _record_role(self, event: str, role: ProjectRole, project: Project, detail: Mapping[str, object]) -> None:
+        self._audit.record(
+            event,
+            kind="project",
+            id=project.id,
+            organization_id=project.organization_id,
+            detail={"key": role.key, **detail},
+        )
+
+    def _refuse_own(self, project_id: str) -> None:
+        instance = self._storage.instance.find()
+        if instance is not None and instance.project_id == project_id:
+            raise Conflict("The own project stands for the service itself; it has to stay active.")

@@ -1,0 +1,185 @@
+"""Service users and their keys."""
+
+from datetime import UTC, datetime, timedelta
+
+from identity.crypto.keys import PublicKey, generate_private_key, read_public_key
+from identity.crypto.secrets import new_id
+from identity.domain.errors import Invalid, NotFound
+from identity.domain.service_user_keys import KeyFile, ServiceUserKey
+from identity.domain.users import ServiceUser, Subject
+from identity.services.access import Access, Principal
+from identity.services.audit import Recorder
+from identity.services.changes import UseCases, told
+from identity.services.commands.service_users import (
+    AddServiceUserKey,
+    ChangeServiceUser,
+    CreateServiceUser,
+    UploadServiceUserKey,
+)
+from identity.storage.backend import Storage
+
+#: What a key without an expiration date expires at (decided; the format has no "never").
+NO_EXPIRATION = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+_TAKEN = {"user_name": "The organization has a user of this name. Choose another."}
+_LAST_USED_STEP = timedelta(minutes=1)
+
+#: How many days before its expiration date a key is spoken of.
+EXPIRY_STEPS = (30, 7, 1)
+_EXPIRING_AT_ONCE = 1000
+
+
+class ServiceUsers(UseCases):
+    """Programs' accounts (service description §2.1) and their keys (§2.2)."""
+
+    def __init__(
+        self, storage: Storage, audit: Recorder, now: datetime, *, access: Access, key_max_age: timedelta | None
+    ) -> None:
+        super().__init__(storage, audit, now)
+        self._access = access
+        self._key_max_age = key_max_age
+
+    def get(self, user_id: str) -> ServiceUser:
+        """The service user. Raises NotFound."""
+        user = self._storage.users.find(user_id)
+        if not isinstance(user, ServiceUser):
+            raise NotFound("service user", user_id)
+        return user
+
+    def create(self, organization_id: str, command: CreateServiceUser) -> ServiceUser:
+        """A new service user of the organization. Raises NotFound; Invalid if the user name is taken."""
+        user = ServiceUser(
+            id=new_id(),
+            organization_id=organization_id,
+            user_name=command.user_name,
+            display_name=command.display_name,
+            description=command.description,
+            access_token_type=command.access_token_type,
+            created_at=self._now,
+            changed_at=self._now,
+        )
+        with told("organization", organization_id, _TAKEN):
+            self._storage.users.add(user)
+        self._record_created("service_user.created", "service_user", user, organization_id)
+        return user
+
+    def change(self, user_id: str, command: ChangeServiceUser, *, expected_version: int | None = None) -> ServiceUser:
+        """The changed service user. Raises NotFound, Conflict, Invalid."""
+        before = self.get(user_id)
+        after: ServiceUser = self._next(before, "service user", expected_version, **dict(command))
+        return self._store("service_user.changed", before, after)
+
+    def deactivate(self, user_id: str, *, by: Principal) -> ServiceUser:
+        """Its keys and tokens stop working until it is reactivated. Raises NotFound, Denied."""
+        before = self.get(user_id)
+        self._access.require_not_above(by, user_id)
+        return self._store("service_user.deactivated", before, self._next(before, "service user", None, active=False))
+
+    def reactivate(self, user_id: str, *, by: Principal) -> ServiceUser:
+        """Undo deactivate. Raises NotFound, Denied."""
+        before = self.get(user_id)
+        self._access.require_not_above(by, user_id)
+        return self._store("service_user.reactivated", before, self._next(before, "service user", None, active=True))
+
+    def remove(self, user_id: str, *, by: Principal) -> None:
+        """Delete it with keys, roles, grants and tokens. Raises NotFound, Denied."""
+        user = self.get(user_id)
+        self._access.require_not_above(by, user_id)
+        with told("service user", user_id):
+            self._storage.users.remove(user_id)
+        self._record_removed("service_user.removed", "service_user", user, user.organization_id)
+
+    def add_key(self, user_id: str, command: AddServiceUserKey, *, by: Principal) -> KeyFile:
+        """The key file of a new key: the only copy of its private half.
+
+        Raises NotFound; Invalid for an expiration date in the past or too far away; Denied if the user holds manager
+        roles beyond the caller's.
+        """
+        private_key = generate_private_key(command.key_size)
+        key = self._add_key(user_id, private_key.public_key(), command.expires_at, by)
+        return KeyFile(key_id=key.id, key=private_key.to_pkcs1_pem(), user_id=user_id)
+
+    def upload_key(self, user_id: str, command: UploadServiceUserKey, *, by: Principal) -> ServiceUserKey:
+        """A new key whose private half stays with its owner. Raises NotFound, Invalid, Denied."""
+        return self._add_key(user_id, read_public_key(command.public_key), command.expires_at, by)
+
+    def remove_key(self, user_id: str, key_id: str, *, by: Principal) -> None:
+        """Delete the key; the tokens it obtained stop working. Raises NotFound, Denied."""
+        user = self.get(user_id)
+        self._access.require_not_above(by, user_id)
+        key = self._found(self._storage.service_user_keys.find(key_id, user_id), "key", key_id)
+        self._storage.tokens.revoke_access_of_key(key_id, self._now)
+        with told("key", key_id):
+            self._storage.service_user_keys.remove(key_id)
+        self._record_removed("service_user_key.removed", "service_user_key", key, user.organization_id)
+
+    def find_signer(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
+        """The live key with its active service user and organization; None if anything stands against it."""
+        found = self._storage.service_user_keys.find_signer(key_id, user_id)
+        if found is None:
+            return None
+        key, subject = found
+        if not key.live(self._now) or not subject.active or not isinstance(subject.user, ServiceUser):
+            return None
+        return found
+
+    def use_assertion(self, user_id: str, jti: str, until: datetime) -> None:
+        """Note that the assertion was used. Raises AlreadyUsed (storage) the second time, on any node."""
+        self._storage.assertions.use(user_id, jti, until)
+
+    def note_use(self, key: ServiceUserKey) -> None:
+        """Move the key's "last used", at most once a minute: most requests then write nothing."""
+        if key.last_used_at is None or self._now - key.last_used_at >= _LAST_USED_STEP:
+            self._storage.service_user_keys.touch(key.id, self._now)
+
+    def note_expiring(self) -> int:
+        """Write an audit event for each key with 30, 7 or 1 days left, once per key and step; returns how many."""
+        written = 0
+        longest = self._now + timedelta(days=EXPIRY_STEPS[0])
+        for key in self._storage.service_user_keys.expiring(self._now, longest, _EXPIRING_AT_ONCE):
+            days = min(step for step in EXPIRY_STEPS if key.expires_at - self._now <= timedelta(days=step))
+            user = self._storage.users.find(key.user_id)
+            written += self._audit.record_once(
+                f"service_user_key.expiring|{key.id}|{days}",
+                "service_user_key.expiring",
+                kind="service_user_key",
+                id=key.id,
+                organization_id=None if user is None else user.organization_id,
+                detail={"user_id": key.user_id, "expires_at": key.expires_at.isoformat(), "days_left": days},
+            )
+        return written
+
+    def _add_key(
+        self, user_id: str, public_key: PublicKey, expires_at: datetime | None, by: Principal
+    ) -> ServiceUserKey:
+        user = self.get(user_id)
+        self._access.require_not_above(by, user_id)
+        key = ServiceUserKey(
+            id=new_id(),
+            user_id=user_id,
+            public_key=public_key.to_der(),
+            created_at=self._now,
+            expires_at=self._expiration(expires_at),
+        )
+        with told("service user", user_id):
+            self._storage.service_user_keys.add(key)
+        self._record_created("service_user_key.added", "service_user_key", key, user.organization_id)
+        return key
+
+    def _expiration(self, wanted: datetime | None) -> datetime:
+        latest = None if self._key_max_age is None else self._now + self._key_max_age
+        if wanted is None:
+            if latest is None:
+                return NO_EXPIRATION
+            raise Invalid({"expires_at": f"Choose an expiration date, {latest.date()} at the latest."})
+        if wanted <= self._now:
+            raise Invalid({"expires_at": "Choose an expiration date in the future."})
+        if latest is not None and wanted > latest:
+            raise Invalid({"expires_at": f"Choose an expiration date, {latest.date()} at the latest."})
+        return wanted
+
+    def _store(self, event: str, before: ServiceUser, after: ServiceUser) -> ServiceUser:
+        with told("service user", before.id, _TAKEN):
+            self._storage.users.update(after)
+        self._record_changed(event, "service_user", before, after, before.organization_id)
+        return after

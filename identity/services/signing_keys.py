@@ -1,0 +1,209 @@
+"""The service's signing keys: current, published, rotated, sealed anew."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from identity.crypto.keys import PrivateKey, PublicKey, generate_private_key
+from identity.crypto.sealing import Sealer
+from identity.crypto.secrets import new_id
+from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
+from identity.services.audit import Recorder
+from identity.storage.backend import Storage
+from identity.storage.errors import Duplicate, Unavailable
+
+ALGORITHM = "RS256"
+
+#: How long a node may believe its copy of the key list. Well below EMERGENCY_DELAY: when an emergency key signs first,
+#: every node publishes it.
+CACHE_AGE = timedelta(seconds=20)
+EMERGENCY_DELAY = timedelta(seconds=30)
+#: How old a copy may be served while the storage is away.
+LAST_KNOWN_AGE = timedelta(minutes=5)
+
+
+class NoSigningKey(Unavailable):
+    """There is no key to sign with: the instance was not bootstrapped."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    schedule: KeySchedule
+    at: datetime
+
+
+class KeyRing:
+    """What a process keeps between requests: a fresh copy of the key list, and each key parsed once."""
+
+    def __init__(self, sealer: Sealer, *, published_age: timedelta) -> None:
+        self.sealer = sealer
+        self.published_age = published_age
+        self._copy: _Copy | None = None
+        self._private: dict[str, PrivateKey] = {}
+        self._public: dict[str, PublicKey] = {}
+
+    def schedule(self, storage: Callable[[], Storage], now: datetime) -> KeySchedule:
+        """The key list, at most CACHE_AGE old; from a last-known copy while the storage is away.
+
+        Raises Unavailable.
+        """
+        copy = self._copy
+        if copy is not None and abs(now - copy.at) < CACHE_AGE:
+            return copy.schedule
+        try:
+            return self.read(storage(), now)
+        except Unavailable:
+            if copy is not None and abs(now - copy.at) < LAST_KNOWN_AGE:
+                return copy.schedule
+            raise
+
+    def read(self, storage: Storage, now: datetime) -> KeySchedule:
+        """The key list as stored, copied for later."""
+        schedule = KeySchedule.of(storage.signing_keys.all(), self.published_age)
+        if schedule.keys:
+            self._copy = _Copy(schedule, now)
+        return schedule
+
+    def forget(self) -> None:
+        """Drop the copy; the next look reads the storage."""
+        self._copy = None
+
+    def private(self, key: SigningKey) -> PrivateKey:
+        """The key's private half, opened and parsed once per process."""
+        parsed = self._private.get(key.id)
+        if parsed is None:
+            parsed = PrivateKey.from_der(self.sealer.open(key.sealed_private_key, associated=key.id))
+            self._private[key.id] = parsed
+        return parsed
+
+    def public(self, key: SigningKey) -> PublicKey:
+        """The key's public half, parsed once per process."""
+        parsed = self._public.get(key.id)
+        if parsed is None:
+            parsed = self._public[key.id] = PublicKey.from_der(key.public_key)
+        return parsed
+
+
+class SigningKeys:
+    """Signing keys within one request or job."""
+
+    def __init__(
+        self,
+        storage: Callable[[], Storage],
+        audit: Recorder,
+        now: datetime,
+        *,
+        ring: KeyRing,
+        bits: int,
+        active_age: timedelta,
+        announcement_age: timedelta,
+    ) -> None:
+        self._storage = storage
+        self._audit = audit
+        self._now = now
+        self._ring = ring
+        self._bits = bits
+        self._active_age = active_age
+        self._announcement_age = announcement_age
+
+    def schedule(self) -> KeySchedule:
+        """All keys and what follows from them; may be CACHE_AGE old. Raises Unavailable."""
+        return self._ring.schedule(self._storage, self._now)
+
+    def current(self) -> tuple[str, PrivateKey]:
+        """The key id and private key to sign with now. Raises NoSigningKey, Unavailable."""
+        key = self.schedule().active(self._now)
+        if key is None:
+            raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
+        return key.id, self._ring.private(key)
+
+    def published(self) -> tuple[tuple[SigningKey, PublicKey], ...]:
+        """The keys that JWKS shows, newest first. Raises NoSigningKey rather than show none; Unavailable."""
+        keys = self.schedule().published(self._now)
+        if not keys:
+            raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
+        return tuple((key, self._ring.public(key)) for key in keys)
+
+    def add_first(self) -> SigningKey:
+        """The first key, active at once: nobody can have cached a list without it. An existing one is returned."""
+        keys = self._ring.read(self._storage(), self._now).keys
+        return keys[0] if keys else self._add(1, self._now)
+
+    def rotate(self, *, emergency: bool = False) -> SigningKey:
+        """The next key, announced now and signing after the announcement; a key already waiting is returned instead.
+
+        ``emergency`` skips the announcement: the new key signs after EMERGENCY_DELAY, when every node publishes it.
+        Raises NoSigningKey before the first key.
+        """
+        schedule = self._ring.read(self._storage(), self._now)
+        if not schedule.keys:
+            raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
+        waiting = schedule.waiting(self._now)
+        delay = EMERGENCY_DELAY if emergency else self._announcement_age
+        if waiting is not None and (not emergency or waiting.active_at <= self._now + EMERGENCY_DELAY):
+            return waiting
+        return self._add(schedule.keys[-1].generation + 1, self._now + delay)
+
+    def rotation_due(self) -> bool:
+        """True if the active key's age leaves just time for the announcement of the next one."""
+        schedule = self.schedule()
+        active = schedule.active(self._now)
+        if active is None or schedule.waiting(self._now) is not None:
+            return False
+        return self._now >= active.active_at + self._active_age - self._announcement_age
+
+    def remove_unpublished(self) -> int:
+        """Delete the keys whose tokens are all gone; returns how many went."""
+        storage = self._storage()
+        schedule = self._ring.read(storage, self._now)
+        gone = [key for key in schedule.keys if schedule.state(key, self._now) is KeyState.REMOVED]
+        for key in gone:
+            storage.signing_keys.remove(key.id)
+            self._record("signing_key.removed", key)
+        self._ring.forget()
+        return len(gone)
+
+    def rewrap(self) -> int:
+        """Seal every private key under the active master key; returns how many were sealed anew.
+
+        Raises Unsealable if one was sealed under a master key that is no longer configured.
+        """
+        storage = self._storage()
+        sealer = self._ring.sealer
+        stale = [key for key in storage.signing_keys.all() if not sealer.is_current(key.sealed_private_key)]
+        for key in stale:
+            plain = sealer.open(key.sealed_private_key, associated=key.id)
+            storage.signing_keys.reseal(key.id, sealer.seal(plain, associated=key.id))
+            self._record("signing_key.rewrapped", key)
+        return len(stale)
+
+    def _add(self, generation: int, active_at: datetime) -> SigningKey:
+        private_key = generate_private_key(self._bits)
+        key_id = new_id()
+        key = SigningKey(
+            id=key_id,
+            generation=generation,
+            algorithm=ALGORITHM,
+            public_key=private_key.public_key().to_der(),
+            sealed_private_key=self._ring.sealer.seal(private_key.to_der(), associated=key_id),
+            created_at=self._now,
+            active_at=active_at,
+        )
+        storage = self._storage()
+        try:
+            storage.signing_keys.add(key)
+        except Duplicate:
+            # Another node was faster; its key serves as well.
+            return next(one for one in storage.signing_keys.all() if one.generation == generation)
+        self._record("signing_key.added", key)
+        self._ring.forget()
+        return key
+
+    def _record(self, event: str, key: SigningKey) -> None:
+        self._audit.record(
+            event,
+            kind="signing_key",
+            id=key.id,
+            organization_id=None,
+            detail={"generation": key.generation, "active_at": key.active_at.isoformat()},
+        )

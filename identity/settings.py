@@ -1,0 +1,293 @@
+"""Settings: the only reader of ini strings. Unknown keys, bad values and missing keys stop the start by name."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
+
+PREFIX = "identity."
+PLUGIN_PREFIX = "identity.plugin."
+
+Parsed = TypeVar("Parsed")
+
+_SPAN = re.compile(r"(\d+)\s*(s|m|h|d)?\Z")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class BadSetting(Exception):
+    """A setting that cannot be used; says which key and what it must be."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key}: {problem}")
+        self.key = key
+        self.problem = problem
+
+
+def setting(doc: str, *, default: Any = MISSING) -> Any:
+    """A dataclass field with the sentence that the settings reference shows."""
+    if default is MISSING:
+        return field(metadata={"doc": doc})
+    return field(default=default, metadata={"doc": doc})
+
+
+def _span(text: str) -> timedelta:
+    match = _SPAN.match(text)
+    if match is None:
+        raise ValueError("must be a span such as 3600, 90s, 10m, 12h or 30d")
+    return timedelta(seconds=int(match[1]) * _SECONDS[match[2] or "s"])
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError("must be true or false")
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"-?\d{1,18}", text):
+        raise ValueError("must be a whole number")
+    return int(text)
+
+
+def _convert(kind: Any, text: str) -> Any:
+    """Turn the text into the annotated type; ValueError says what it must be."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        inner = [option for option in get_args(kind) if option is not type(None)]
+        return _convert(inner[0], text) if text else None
+    if origin is tuple:
+        return tuple(_convert(get_args(kind)[0], word) for word in text.split())
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        if text not in {one.value for one in kind}:
+            raise ValueError(f"must be one of {', '.join(str(one.value) for one in kind)}")
+        return kind(text)
+    if kind is bool:
+        return _boolean(text)
+    if kind is int:
+        return _integer(text)
+    if kind is timedelta:
+        return _span(text)
+    if kind is Path:
+        return Path(text)
+    if kind is str:
+        return text
+    raise TypeError(f"no reader for settings of type {kind}")
+
+
+def parse(kind: type[Parsed], values: Mapping[str, str], prefix: str) -> Parsed:
+    """An instance of the dataclass ``kind`` from ini strings; ``values`` are keyed without the prefix.
+
+    Raises BadSetting, naming the full key, for unknown keys, bad values and missing keys.
+    """
+    hints = get_type_hints(kind)
+    known: dict[str, Field[Any]] = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    for name in values:
+        if name not in known:
+            raise BadSetting(prefix + name, f"is not known; known are: {', '.join(sorted(known)) or 'none'}")
+    arguments = {}
+    for name, one in known.items():
+        if name in values:
+            try:
+                arguments[name] = _convert(hints[name], values[name].strip())
+            except ValueError as problem:
+                raise BadSetting(prefix + name, str(problem)) from None
+        elif one.default is MISSING and one.default_factory is MISSING:
+            raise BadSetting(prefix + name, "is missing")
+    try:
+        return kind(**arguments)
+    except BadSetting as problem:
+        raise BadSetting(prefix + problem.key, problem.problem) from None
+
+
+def describe(kind: type) -> Iterator[tuple[str, str, str, str]]:
+    """Name, type, default and meaning of each field, for the settings reference."""
+    hints = get_type_hints(kind)
+    for one in fields(kind):
+        default = "required" if one.default is MISSING else _shown(one.default)
+        yield one.name, _type_name(hints[one.name]), default, one.metadata.get("doc", "")
+
+
+def _type_name(kind: Any) -> str:
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return _type_name(get_args(kind)[0])
+    if origin is tuple:
+        return "words"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return " | ".join(str(one.value) for one in kind)
+    names = {str: "text", int: "number", bool: "true or false", timedelta: "span", Path: "file"}
+    return names.get(kind, getattr(kind, "__name__", str(kind)))
+
+
+def _shown(value: Any) -> str:
+    if value is None or value in ("", ()):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, timedelta):
+        seconds = int(value.total_seconds())
+        for unit in ("d", "h", "m"):
+            if seconds and seconds % _SECONDS[unit] == 0:
+                return f"{seconds // _SECONDS[unit]}{unit}"
+        return f"{seconds}s"
+    if isinstance(value, tuple):
+        return " ".join(str(word) for word in value)
+    return str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything under ``identity.`` that is not a plugin's own."""
+
+    issuer_url: str = setting("The issuer, as it stands in every token: scheme and host, no path, no slash at the end.")
+    base_url: str = setting("Where token, introspection, userinfo, keys and the APIs live.", default="")
+    login_url: str = setting("Where people sign in and the console lives; its cookies stay there.", default="")
+    storage: str = setting("The storage backend, by the name under which a plugin offers it.")
+    plugins: tuple[str, ...] = setting(
+        "The plugins to load, in call order. Installed but unlisted ones are not loaded."
+    )
+    master_keys: tuple[str, ...] = setting(
+        "Master keys as id:file, the first one active. Each file holds 32 bytes (raw, hex or base64) and is readable"
+        " by its owner alone. Private keys of the service are sealed under them.",
+        default=(),
+    )
+    data: Path = setting(
+        "A folder for what the service writes by itself: in development the master key and the example key file.",
+        default=Path("var"),
+    )
+    development: bool = setting(
+        "Allow plain http on loopback, create a missing master key, migrate and bootstrap at start.", default=False
+    )
+    urn_namespaces: tuple[str, ...] = setting(
+        "Namespaces of our scopes and claims; the first is ours, the others are understood equally. The last part of"
+        " each is an alias of the own project's id.",
+        default=("urn:service:iam",),
+    )
+    assertion_audiences: tuple[str, ...] = setting(
+        "Further values accepted as aud of a signed assertion, beside the issuer.", default=()
+    )
+    clock_skew: timedelta = setting(
+        "How far another party's clock may run ahead (iat, nbf) or behind (exp); 300 s at most.",
+        default=timedelta(seconds=30),
+    )
+    access_token_lifetime: timedelta = setting("Lifetime of access tokens; 12 h at most.", default=timedelta(hours=1))
+    service_user_token_min_lifetime: timedelta = setting(
+        "A service user's access token never lives shorter than this: common clients renew 5 minutes early.",
+        default=timedelta(minutes=10),
+    )
+    id_token_lifetime: timedelta = setting("Lifetime of ID tokens.", default=timedelta(hours=1))
+    signing_key_bits: int = setting("Size of new RSA signing keys: 2048, 3072 or 4096.", default=2048)
+    signing_key_active_age: timedelta = setting(
+        "How long a signing key signs before the next one takes over.", default=timedelta(days=90)
+    )
+    jwks_max_age: timedelta = setting(
+        "How long clients may cache discovery and keys; a new key is announced at least a minute longer.",
+        default=timedelta(minutes=5),
+    )
+    service_user_key_max_age: timedelta | None = setting(
+        "The longest span until a service user key's expiration date; none allows any.", default=None
+    )
+    default_domain: str = setting(
+        "The domain under which organizations get their primary domains; by default the issuer's host name.", default=""
+    )
+    hook_failure: str = setting(
+        "What an exception in a contribution hook does: refuse (the request fails) or ignore (logged).",
+        default="refuse",
+    )
+    purge_interval: timedelta = setting("How often expired rows are looked for.", default=timedelta(minutes=5))
+    purge_after: timedelta = setting(
+        "How long expired rows are kept before they are purged.", default=timedelta(hours=24)
+    )
+
+    def __post_init__(self) -> None:
+        fill = object.__setattr__
+        fill(self, "base_url", self.base_url or self.issuer_url)
+        fill(self, "login_url", self.login_url or self.issuer_url)
+        fill(self, "default_domain", self.default_domain or (urlsplit(self.issuer_url).hostname or ""))
+        for name in ("issuer_url", "base_url", "login_url"):
+            self._check_url(name, getattr(self, name))
+        self._check_lifetimes()
+        if self.signing_key_bits not in (2048, 3072, 4096):
+            raise BadSetting("signing_key_bits", "must be 2048, 3072 or 4096")
+        if self.hook_failure not in ("refuse", "ignore"):
+            raise BadSetting("hook_failure", "must be refuse or ignore")
+        if not self.urn_namespaces:
+            raise BadSetting("urn_namespaces", "must name at least one namespace")
+        if not self.plugins:
+            raise BadSetting("plugins", "must list at least the plugin that offers the storage")
+        if not self.master_keys and not self.development:
+            raise BadSetting(
+                "master_keys", "is missing: make a file with `identity master-key FILE` and name it here as 1:FILE"
+            )
+
+    def _check_url(self, name: str, url: str) -> None:
+        try:
+            parts = urlsplit(url)
+            hostname, _ = parts.hostname, parts.port
+        except ValueError:
+            raise BadSetting(name, "must be an address such as https://id.example.com") from None
+        plain = parts.scheme == "http" and self.development and hostname in _LOOPBACK
+        if parts.scheme != "https" and not plain:
+            raise BadSetting(name, "must start with https:// (http:// only in development, on a loopback host)")
+        if not hostname or parts.path or parts.query or parts.fragment or "@" in parts.netloc or url != url.strip():
+            raise BadSetting(name, "must be scheme and host alone, such as https://id.example.com")
+
+    def _check_lifetimes(self) -> None:
+        if not timedelta() <= self.clock_skew <= timedelta(seconds=300):
+            raise BadSetting("clock_skew", "must be between 0 and 300 seconds")
+        for name in ("access_token_lifetime", "service_user_token_min_lifetime"):
+            if not timedelta(seconds=1) <= getattr(self, name) <= timedelta(hours=12):
+                raise BadSetting(name, "must be between 1 second and 12 hours")
+        for name in ("id_token_lifetime", "signing_key_active_age", "jwks_max_age", "purge_interval"):
+            if getattr(self, name) < timedelta(seconds=1):
+                raise BadSetting(name, "must be at least 1 second")
+        if self.signing_key_active_age <= self.announcement_age:
+            raise BadSetting("signing_key_active_age", "must be longer than jwks_max_age and a minute")
+
+    @property
+    def longest_token_lifetime(self) -> timedelta:
+        """How long a signed token may be valid: what a retired key has to stay published for."""
+        return max(self.access_token_lifetime, self.service_user_token_min_lifetime, self.id_token_lifetime)
+
+    @property
+    def announcement_age(self) -> timedelta:
+        """How long a new signing key is published before it signs: a JWKS max-age and a minute."""
+        return self.jwks_max_age + timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """The ini's strings sorted out: the core's settings, and each plugin's strings still to be parsed."""
+
+    core: Settings
+    plugins: Mapping[str, Mapping[str, str]]
+
+
+def read_settings(settings: Mapping[str, str]) -> SettingsFile:
+    """Sort and parse what the ini holds.
+
+    Keys without the prefix ``identity.`` belong to other libraries and are left alone. Raises BadSetting.
+    """
+    core: dict[str, str] = {}
+    plugins: dict[str, dict[str, str]] = {}
+    for key, value in settings.items():
+        if key.startswith(PLUGIN_PREFIX):
+            name, _, rest = key[len(PLUGIN_PREFIX) :].partition(".")
+            plugins.setdefault(name, {})[rest] = value
+        elif key.startswith(PREFIX):
+            core[key[len(PREFIX) :]] = value
+    parsed = parse(Settings, core, PREFIX)
+    for name in plugins:
+        if name not in parsed.plugins:
+            raise BadSetting(f"{PLUGIN_PREFIX}{name}", "is for a plugin that identity.plugins does not list")
+    return SettingsFile(parsed, {name: plugins.get(name, {}) for name in parsed.plugins})

@@ -1,0 +1,93 @@
+"""The contract that every storage backend passes, as a pytest class to inherit from.
+
+    from functools import partial
+
+    import pytest
+
+    from identity.storage.contract import StorageContract
+
+
+    class TestRedis(StorageContract):
+        @pytest.fixture
+        def backend(self, redis_url):
+            backend = RedisBackend(redis_url)
+            backend.migrate()
+            yield backend
+            backend.close()
+
+        @pytest.fixture
+        def reopen(self, redis_url):
+            return partial(RedisBackend, redis_url)
+
+``backend`` must be empty and migrated for every test. ``reopen`` is needed where the backend's ``concurrent`` is True:
+races then run over processes, which open the backend themselves. No test is to be overridden.
+"""
+
+import pytest
+
+_PARTS = (
+    "applications",
+    "assertions",
+    "atomicity",
+    "audit",
+    "authorization_codes",
+    "base",
+    "instance",
+    "leases",
+    "managers",
+    "organizations",
+    "paging",
+    "passwords",
+    "project_grants",
+    "projects",
+    "racing",
+    "service_user_keys",
+    "signing_keys",
+    "tokens",
+    "user_grants",
+    "users",
+)
+# Before they are imported, so that a failing assert shows what it compared.
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
+
+from identity.storage.contract.applications import ApplicationContract  # noqa: E402
+from identity.storage.contract.assertions import AssertionContract  # noqa: E402
+from identity.storage.contract.atomicity import AtomicityContract  # noqa: E402
+from identity.storage.contract.audit import AuditContract  # noqa: E402
+from identity.storage.contract.authorization_codes import AuthorizationCodeContract  # noqa: E402
+from identity.storage.contract.instance import InstanceContract  # noqa: E402
+from identity.storage.contract.leases import LeaseContract  # noqa: E402
+from identity.storage.contract.managers import ManagerContract  # noqa: E402
+from identity.storage.contract.organizations import OrganizationContract  # noqa: E402
+from identity.storage.contract.passwords import PasswordContract  # noqa: E402
+from identity.storage.contract.project_grants import ProjectGrantContract  # noqa: E402
+from identity.storage.contract.projects import ProjectContract  # noqa: E402
+from identity.storage.contract.service_user_keys import ServiceUserKeyContract  # noqa: E402
+from identity.storage.contract.signing_keys import SigningKeyContract  # noqa: E402
+from identity.storage.contract.tokens import TokenContract  # noqa: E402
+from identity.storage.contract.user_grants import UserGrantContract  # noqa: E402
+from identity.storage.contract.users import UserContract  # noqa: E402
+
+__all__ = ["StorageContract"]
+
+
+class StorageContract(
+    InstanceContract,
+    OrganizationContract,
+    ProjectContract,
+    ProjectGrantContract,
+    UserGrantContract,
+    UserContract,
+    PasswordContract,
+    ServiceUserKeyContract,
+    AssertionContract,
+    ApplicationContract,
+    ManagerContract,
+    AuthorizationCodeContract,
+    TokenContract,
+    SigningKeyContract,
+    LeaseContract,
+    AuditContract,
+    AtomicityContract,
+):
+    """Everything that is demanded of a backend, store by store, and of its transactions."""

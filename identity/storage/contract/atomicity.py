@@ -1,0 +1,426 @@
+"""What is demanded of transactions, alone and in races."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from identity.domain.applications import Application
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_KEY
+from identity.domain.tokens import RefreshToken, TokenFamily
+from identity.domain.users import HumanUser, ServiceUser
+from identity.storage.backend import Backend, Storage
+from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.storage.contract.factories import (
+    a_code,
+    a_digest,
+    a_family,
+    a_human_user,
+    a_manager,
+    a_project,
+    a_refresh_token,
+    a_signing_key,
+    an_access_token,
+    an_audit_event,
+    an_instance,
+    an_organization,
+)
+from identity.storage.contract.racing import Race
+from identity.storage.contract.transactions import Transactions
+from identity.storage.errors import AlreadyUsed, Missing
+
+SECOND = timedelta(seconds=1)
+
+
+class RefusingParticipant:
+    """Takes part in a transaction and votes against its commit."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self.transaction_manager = transactions
+
+    def tpc_vote(self, transaction: object) -> None:
+        raise ZeroDivisionError("no")
+
+    def sortKey(self) -> str:  # noqa: N802
+        return "!first"
+
+    def _nothing(self, transaction: object) -> None:
+        """Every other step needs nothing."""
+
+    abort = tpc_begin = commit = tpc_finish = tpc_abort = _nothing
+
+
+class BackendContract(ContractBase):
+    """A migrated backend is at rest, answers, and can be closed and used again."""
+
+    def test_backend_a_migrated_backend_has_nothing_to_migrate(self, backend: Backend) -> None:
+        assert list(backend.migrate(dry_run=True)) == []
+        assert list(backend.migrate()) == []
+
+    def test_backend_check_is_content(self, backend: Backend) -> None:
+        backend.check()
+
+    def test_backend_a_closed_backend_can_be_used_again(
+        self, backend: Backend, save: Save, reading: Reading, organization: Organization
+    ) -> None:
+        backend.close()
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) == organization
+        backend.close()
+        save(a_project(organization))
+
+    def test_backend_it_has_a_name(self, backend: Backend) -> None:
+        assert backend.name.isidentifier()
+
+
+class TransactionContract(ContractBase):
+    """A transaction sees its own changes; others see all of them after the commit, and none after an abort."""
+
+    def test_transactions_own_changes_are_seen(self, storage: Storage) -> None:
+        organization = an_organization()
+        storage.organizations.add(organization)
+        assert storage.organizations.find(organization.id) == organization
+        assert organization in storage.organizations.page().items
+        changed = replace(organization, name="Changed", version=2)
+        storage.organizations.update(changed)
+        assert storage.organizations.find(organization.id) == changed
+        storage.organizations.remove(organization.id)
+        assert storage.organizations.find(organization.id) is None
+
+    def test_transactions_changes_of_others_are_seen_after_the_commit_alone(
+        self, in_transaction: InTransaction, reading: Reading, organization: Organization
+    ) -> None:
+        changed, added = replace(organization, name="Changed", version=2), an_organization()
+        with in_transaction() as storage:
+            storage.organizations.update(changed)
+            storage.organizations.add(added)
+            with reading() as others:
+                assert others.organizations.find(organization.id) == organization, "not committed yet"
+                assert others.organizations.find(added.id) is None, "not committed yet"
+        with reading() as others:
+            assert others.organizations.find(organization.id) == changed
+            assert others.organizations.find(added.id) == added
+
+    def test_transactions_an_abort_undoes_everything(
+        self,
+        save: Save,
+        in_aborted: InTransaction,
+        in_transaction: InTransaction,
+        reading: Reading,
+        organization: Organization,
+        human_user: HumanUser,
+        application: Application,
+        family: TokenFamily,
+        now: datetime,
+    ) -> None:
+        code, refresh = a_code(family), a_refresh_token(family)
+        access, key = an_access_token(human_user, application, family), a_signing_key(1)
+        save(code, refresh, access, key)
+        successor, added, event = a_refresh_token(family), an_organization(), an_audit_event()
+        with in_aborted() as storage:
+            storage.organizations.add(added)
+            storage.users.update(replace(human_user, active=False, version=2))
+            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
+            storage.tokens.rotate(refresh.digest, successor, now)
+            storage.tokens.revoke_access(access.digest, now)
+            storage.tokens.revoke_family(family.id, now)
+            storage.assertions.use(human_user.id, "jti", now)
+            storage.leases.acquire("purge", at=now, until=now + SECOND)
+            storage.audit.append(event)
+            storage.signing_keys.remove(key.id)
+            storage.applications.remove(application.id)
+            storage.organizations.remove(organization.id)
+        with reading() as storage:
+            assert storage.organizations.find(added.id) is None
+            assert storage.organizations.find(organization.id) == organization
+            assert storage.users.find(human_user.id) == human_user
+            assert storage.applications.find(application.id) == application
+            assert storage.tokens.find_refresh(refresh.digest) == refresh
+            assert storage.tokens.find_refresh(successor.digest) is None
+            assert storage.tokens.find_access(access.digest) == access
+            assert storage.tokens.find_family(family.id) == family
+            assert storage.audit.find(event.id) is None
+            assert storage.signing_keys.all() == (key,)
+        with in_transaction() as storage:
+            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
+            storage.assertions.use(human_user.id, "jti", now)
+            assert storage.leases.acquire("purge", at=now, until=now + SECOND)
+
+    def test_transactions_a_refusal_by_another_participant_undoes_everything(
+        self, backend: Backend, transactions: Transactions, reading: Reading
+    ) -> None:
+        organization = an_organization()
+        transactions.begin()
+        transactions.get().join(RefusingParticipant(transactions))
+        backend.writing(transactions).organizations.add(organization)
+        with pytest.raises(ZeroDivisionError):
+            transactions.commit()
+        transactions.abort()
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) is None
+
+    def test_transactions_the_next_transaction_begins_anew(
+        self, in_transaction: InTransaction, reading: Reading, organization: Organization
+    ) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            _remove_and_fail(storage, organization)
+        added = an_organization()
+        with in_transaction() as storage:
+            assert storage.organizations.find(organization.id) == organization
+            storage.organizations.add(added)
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) == organization
+            assert storage.organizations.find(added.id) == added
+
+    def test_transactions_writing_twice_in_a_transaction_is_writing_to_one_state(
+        self, backend: Backend, transactions: Transactions, reading: Reading
+    ) -> None:
+        first, second = an_organization(), an_organization()
+        transactions.begin()
+        backend.writing(transactions).organizations.add(first)
+        storage = backend.writing(transactions)
+        assert storage.organizations.find(first.id) == first
+        storage.organizations.add(second)
+        transactions.commit()
+        with reading() as others:
+            assert others.organizations.find(first.id) == first
+            assert others.organizations.find(second.id) == second
+
+    def test_transactions_a_transaction_without_changes_leaves_all_as_it_was(
+        self, in_transaction: InTransaction, reading: Reading, organization: Organization
+    ) -> None:
+        with in_transaction() as storage:
+            assert storage.organizations.find(organization.id) == organization
+        with in_transaction():
+            pass
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) == organization
+
+    def test_transactions_writing_through_a_reading_storage_is_an_error(
+        self, reading: Reading, organization: Organization, family: TokenFamily, now: datetime
+    ) -> None:
+        added = an_organization()
+        with pytest.raises(Exception), reading() as storage:  # noqa: B017, PT011 - any kind will do
+            storage.organizations.add(added)
+        with pytest.raises(Exception), reading() as storage:  # noqa: B017, PT011
+            storage.organizations.update(replace(organization, name="Changed", version=2))
+        with pytest.raises(Exception), reading() as storage:  # noqa: B017, PT011
+            storage.tokens.revoke_family(family.id, now)
+        with reading() as storage:
+            assert storage.organizations.find(added.id) is None
+            assert storage.organizations.find(organization.id) == organization
+            assert storage.tokens.find_family(family.id) == family
+
+
+class RaceContract(ContractBase):
+    """Of racing callers exactly one wins, over threads and processes, and the others are told what happened."""
+
+    def test_races_a_code_is_redeemed_once(
+        self, save: Save, in_transaction: InTransaction, race: Race, family: TokenFamily, now: datetime
+    ) -> None:
+        code = a_code(family)
+        save(code)
+        outcomes = race(partial(redeem, digest=code.digest, client_id=code.client_id, at=now), 100)
+        outcomes.only_winner(losers="AlreadyUsed")
+        with pytest.raises(AlreadyUsed), in_transaction() as storage:
+            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
+
+    def test_races_a_refresh_token_is_rotated_once(
+        self, save: Save, race: Race, reading: Reading, family: TokenFamily, now: datetime
+    ) -> None:
+        token, successors = a_refresh_token(family), [a_refresh_token(family) for _ in range(100)]
+        save(token)
+        winner = race(partial(rotate, digest=token.digest, successors=successors, at=now), 100).only_winner(
+            losers="AlreadyUsed"
+        )
+        with reading() as storage:
+            stored = [each for each in successors if storage.tokens.find_refresh(each.digest) is not None]
+        assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
+
+    def test_races_an_assertion_is_used_once(self, race: Race, service_user: ServiceUser, now: datetime) -> None:
+        outcomes = race(partial(use_assertion, user_id=service_user.id, until=now), 50)
+        outcomes.only_winner(losers="AlreadyUsed")
+
+    def test_races_a_signing_key_generation_is_added_once(self, race: Race, reading: Reading) -> None:
+        winner = race(add_signing_key, 50).only_winner(losers="Duplicate")
+        with reading() as storage:
+            assert [key.id for key in storage.signing_keys.all()] == [winner.value]
+
+    def test_races_the_instance_is_bootstrapped_once(self, race: Race, reading: Reading) -> None:
+        winner = race(bootstrap, 50).only_winner(losers="Duplicate")
+        with reading() as storage:
+            instance = storage.instance.find()
+            organizations = storage.organizations.page().items
+        assert instance == winner.value
+        assert [each.id for each in organizations] == [winner.value.organization_id], "losers leave nothing behind"
+
+    def test_races_a_user_name_is_taken_once(self, race: Race, organization: Organization) -> None:
+        outcomes = race(partial(add_user, organization_id=organization.id), 50)
+        outcomes.only_winner(losers="Duplicate")
+
+    def test_races_a_version_is_updated_once(self, race: Race, reading: Reading, organization: Organization) -> None:
+        winner = race(partial(rename, organization=organization), 50).only_winner(losers="Stale")
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) == winner.value, "no update is lost"
+
+    def test_races_a_lease_is_acquired_once(self, race: Race, now: datetime) -> None:
+        outcomes = race(partial(acquire_lease, at=now, until=now + SECOND), 50)
+        assert outcomes.errors == {}
+        assert outcomes.values.count(True) == 1, "exactly one holds the lease"
+        assert outcomes.values.count(False) == 49
+
+    def test_races_an_event_with_once_is_written_once(self, race: Race, reading: Reading) -> None:
+        outcomes = race(append_once, 50)
+        assert outcomes.errors == {}
+        assert outcomes.values.count(True) == 1
+        with reading() as storage:
+            assert len(storage.audit.page()) == 1
+
+    def test_races_events_get_sequence_numbers_of_their_own(self, race: Race, reading: Reading) -> None:
+        outcomes = race(append, 50)
+        assert outcomes.errors == {}
+        with reading() as storage:
+            sequences = [event.sequence for event in storage.audit.page().items]
+        assert len(set(sequences)) == 50
+        assert sequences == sorted(sequences, key=lambda number: number or 0, reverse=True)
+
+    def test_races_the_last_holder_of_a_role_stays(
+        self, save: Save, race: Race, reading: Reading, organization: Organization
+    ) -> None:
+        users = [a_human_user(organization) for _ in range(12)]
+        managers = [a_manager(user) for user in users]
+        save(*users, *managers)
+        outcomes = race(partial(remove_unless_last, managers=managers), len(managers))
+        assert outcomes.errors == {}
+        with reading() as storage:
+            left = storage.managers.page(INSTANCE_KEY).items
+        assert len(left) == 1, "two removals of the last two owners cannot both go through"
+        assert outcomes.values.count(False) == 1
+
+    def test_races_a_revoked_family_leaves_no_live_token(
+        self,
+        save: Save,
+        race: Race,
+        in_transaction: InTransaction,
+        reading: Reading,
+        human_user: HumanUser,
+        application: Application,
+        now: datetime,
+    ) -> None:
+        for _ in range(4):
+            family = a_family(human_user, application)
+            first = a_refresh_token(family)
+            save(family, first)
+            outcomes = race(
+                partial(rotate_or_revoke, user=human_user, application=application, first=first, at=now), 24
+            )
+            assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
+            with reading() as storage:
+                stored = storage.tokens.find_family(family.id)
+                issued = [storage.tokens.find_issued(pair[1]) for pair in outcomes.values if pair]
+            assert stored is not None
+            assert stored.revoked_at == now
+            assert all(each is not None and not each.live(now) for each in issued)
+            for refresh in [pair[0] for pair in outcomes.values if pair]:
+                with pytest.raises(Missing), in_transaction() as storage:
+                    storage.tokens.rotate(refresh, a_refresh_token(family), now)
+
+
+class AtomicityContract(BackendContract, TransactionContract, RaceContract):
+    """All or nothing, seen by others when it is committed, and once where once is promised."""
+
+
+def _remove_and_fail(storage: Storage, organization: Organization) -> None:
+    storage.organizations.remove(organization.id)
+    storage.organizations.remove(organization.id)
+
+
+# The attempts, which also run in other processes, so that they must be functions of the module.
+
+
+def redeem(storage: Storage, number: int, *, digest: bytes, client_id: str, at: datetime) -> None:
+    """Redeem the code and issue a token from it, as an endpoint does."""
+    code = storage.authorization_codes.redeem(digest, client_id=client_id, at=at)
+    family = a_family(id=code.family_id, user_id=code.user_id, client_id=code.client_id)
+    storage.tokens.add_refresh(a_refresh_token(family))
+
+
+def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[RefreshToken], at: datetime) -> None:
+    """Rotate the token to a successor of one's own."""
+    storage.tokens.rotate(digest, successors[number], at)
+
+
+def use_assertion(storage: Storage, number: int, *, user_id: str, until: datetime) -> None:
+    """Use the one jti."""
+    storage.assertions.use(user_id, "jti", until)
+
+
+def add_signing_key(storage: Storage, number: int) -> str:
+    """Add a first generation of one's own."""
+    key = a_signing_key(1)
+    storage.signing_keys.add(key)
+    return key.id
+
+
+def bootstrap(storage: Storage, number: int) -> Any:
+    """Make an instance with an organization and a project of its own."""
+    organization = an_organization()
+    project = a_project(organization)
+    instance = an_instance(project)
+    storage.organizations.add(organization)
+    storage.projects.add(project)
+    storage.instance.add(instance)
+    return instance
+
+
+def add_user(storage: Storage, number: int, *, organization_id: str) -> None:
+    """Take the one user name, in one of two spellings."""
+    storage.users.add(a_human_user(organization_id=organization_id, user_name="ada" if number % 2 else "ADA"))
+
+
+def rename(storage: Storage, number: int, *, organization: Organization) -> Organization:
+    """Give the organization a name of one's own."""
+    renamed = replace(organization, name=f"Acme {number}", version=organization.version + 1)
+    storage.organizations.update(renamed)
+    return renamed
+
+
+def acquire_lease(storage: Storage, number: int, *, at: datetime, until: datetime) -> bool:
+    """Take the one lease."""
+    return storage.leases.acquire("purge", at=at, until=until)
+
+
+def append_once(storage: Storage, number: int) -> bool:
+    """Append an event that is to be written once."""
+    return storage.audit.append(an_audit_event(once="key"))
+
+
+def append(storage: Storage, number: int) -> bool:
+    """Append an event."""
+    return storage.audit.append(an_audit_event())
+
+
+def remove_unless_last(storage: Storage, number: int, *, managers: list[Manager]) -> bool:
+    """Remove one's own manager unless it is the last owner; True if it was removed."""
+    if len(storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")) == 1:
+        return False
+    storage.managers.remove(managers[number].id)
+    return True
+
+
+def rotate_or_revoke(
+    storage: Storage, number: int, *, user: HumanUser, application: Application, first: RefreshToken, at: datetime
+) -> tuple[bytes, bytes] | None:
+    """Rotate the family's token and issue an access token with it, or, every third time, revoke the family."""
+    family = a_family(user, application, id=first.family_id)
+    if number % 3 == 2:
+        storage.tokens.revoke_family(family.id, at)
+        return None
+    successor, access = a_refresh_token(family), an_access_token(user, application, family, digest=a_digest())
+    storage.tokens.rotate(first.digest, successor, at)
+    storage.tokens.add_access(access)
+    return successor.digest, access.digest

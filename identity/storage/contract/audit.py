@@ -1,0 +1,163 @@
+"""What is demanded of the audit store."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from identity.domain.audit import Actor, ActorKind, AuditEvent, Result
+from identity.domain.organizations import Organization
+from identity.storage.contract.base import ContractBase, InTransaction, Reading
+from identity.storage.contract.factories import an_audit_event, an_id
+from identity.storage.contract.paging import Fetch, check_order, fetching, walk
+from identity.storage.errors import Duplicate
+from identity.storage.paging import PageRequest
+
+SECOND = timedelta(seconds=1)
+
+
+class AuditContract(ContractBase):
+    """Events are appended in sequence, found by many filters, and outlive what they tell of."""
+
+    @pytest.fixture
+    def trail(self, reading: Reading) -> Fetch[AuditEvent]:
+        """The list of all events."""
+        return fetching(reading, lambda storage, request: storage.audit.page(request))
+
+    def append(self, in_transaction: InTransaction, *events: AuditEvent) -> None:
+        with in_transaction() as storage:
+            for event in events:
+                assert storage.audit.append(event)
+
+    def test_audit_find_returns_what_was_appended(self, in_transaction: InTransaction, reading: Reading) -> None:
+        event = an_audit_event(
+            event="authentication.refused",
+            actor=Actor(kind=ActorKind.CLIENT, id="client", client_address="2001:db8::1", request_id="request"),
+            object_kind="service_user",
+            object_id=None,
+            organization_id=an_id(),
+            result=Result.REFUSED,
+            reason="Schlüssel unbekannt 株",
+            detail={"text": "ü\n😀", "big": 2**62, "negative": -1, "yes": True, "none": None, "list": [1, {"a": "b"}]},
+            once="stranger/unknown key/2026-03-01T12:00",
+        )
+        self.append(in_transaction, event)
+        with reading() as storage:
+            found = storage.audit.find(event.id)
+            assert storage.audit.find(an_id()) is None
+        assert found is not None
+        assert replace(found, sequence=None) == event
+        assert found.sequence is not None
+
+    def test_audit_a_taken_id_is_refused(self, in_transaction: InTransaction, trail: Fetch[AuditEvent]) -> None:
+        event = an_audit_event(object_id="first")
+        self.append(in_transaction, event)
+        with pytest.raises(Duplicate), in_transaction() as storage:
+            storage.audit.append(replace(event, object_id="forged"))
+        assert [each.object_id for each in trail(PageRequest()).items] == ["first"]
+
+    def test_audit_sequence_rises(self, in_transaction: InTransaction, trail: Fetch[AuditEvent], now: datetime) -> None:
+        events = [an_audit_event(at=now - timedelta(hours=hours)) for hours in range(4)]
+        self.append(in_transaction, *events[:2])
+        for event in events[2:]:
+            self.append(in_transaction, event)
+        found = list(reversed(walk(trail, limit=10)))
+        assert [each.id for each in found] == [each.id for each in events], "the order is that of the appending"
+        sequences = [each.sequence for each in found if each.sequence is not None]
+        assert len(set(sequences)) == 4
+        assert sequences == sorted(sequences)
+
+    def test_audit_a_second_event_with_the_same_once_is_not_written(
+        self, in_transaction: InTransaction, trail: Fetch[AuditEvent]
+    ) -> None:
+        with in_transaction() as storage:
+            assert storage.audit.append(an_audit_event(object_id="first", once="key")) is True
+        with in_transaction() as storage:
+            assert storage.audit.append(an_audit_event(object_id="second", once="key")) is False
+            assert storage.audit.append(an_audit_event(object_id="third", once="other key")) is True
+            assert storage.audit.append(an_audit_event(object_id="fourth", once="other key")) is False
+            assert storage.audit.append(an_audit_event(object_id="fifth")) is True
+            assert storage.audit.append(an_audit_event(object_id="sixth")) is True
+        assert [each.object_id for each in walk(trail, limit=2)] == ["sixth", "fifth", "third", "first"]
+
+    def test_audit_a_once_that_was_rolled_back_is_free(
+        self, in_aborted: InTransaction, in_transaction: InTransaction, trail: Fetch[AuditEvent]
+    ) -> None:
+        with in_aborted() as storage:
+            assert storage.audit.append(an_audit_event(once="key"))
+        self.append(in_transaction, an_audit_event(once="key"))
+        assert len(trail(PageRequest())) == 1
+
+    def test_audit_events_outlive_what_they_tell_of(
+        self, in_transaction: InTransaction, reading: Reading, organization: Organization
+    ) -> None:
+        event = an_audit_event(object_id=organization.id, organization_id=organization.id)
+        self.append(in_transaction, event)
+        with in_transaction() as storage:
+            storage.organizations.remove(organization.id)
+        with reading() as storage:
+            assert storage.audit.find(event.id) is not None
+            assert len(storage.audit.page(organization_id=organization.id)) == 1
+
+    def test_audit_page_is_newest_first(self, in_transaction: InTransaction, trail: Fetch[AuditEvent]) -> None:
+        check_order(trail, [])
+        self.append(in_transaction, *(an_audit_event() for _ in range(12)))
+        found = walk(trail, limit=1000)
+        assert len(found) == 12
+        check_order(trail, found)
+
+    def test_audit_page_while_rows_come(self, in_transaction: InTransaction, trail: Fetch[AuditEvent]) -> None:
+        self.append(in_transaction, *(an_audit_event() for _ in range(5)))
+        before = walk(trail, limit=10)
+        first = trail(PageRequest(limit=2))
+        self.append(in_transaction, *(an_audit_event() for _ in range(3)))
+        assert [*first.items, *walk(trail, limit=2, cursor=first.next)] == before
+
+    @pytest.mark.parametrize(
+        "wanted",
+        [
+            {"organization_id": "acme"},
+            {"event": "token.revoked"},
+            {"actor_id": "ada"},
+            {"object_id": "thing"},
+            {"result": "refused"},
+            {"organization_id": "acme", "event": "token.revoked", "actor_id": "ada", "result": "refused"},
+        ],
+    )
+    def test_audit_page_holds_events_that_fit_every_filter(
+        self, in_transaction: InTransaction, reading: Reading, wanted: dict[str, Any]
+    ) -> None:
+        fitting = {
+            "organization_id": "acme",
+            "event": "token.revoked",
+            "actor": Actor(kind=ActorKind.USER, id="ada"),
+            "object_id": "thing",
+            "result": Result.REFUSED,
+        }
+        other = {
+            "organization_id": "bolt",
+            "event": "token.replayed",
+            "actor": Actor(kind=ActorKind.USER, id="bob"),
+            "object_id": "other",
+            "result": Result.SUCCESS,
+        }
+        matches = [an_audit_event(**fitting) for _ in range(3)]
+        misses = [an_audit_event(**other), an_audit_event()]
+        for name in wanted:
+            field = "actor" if name == "actor_id" else name
+            misses.append(an_audit_event(**(fitting | {field: other[field]})))
+        self.append(in_transaction, misses[0], *matches, *misses[1:])
+        filtered = fetching(reading, lambda storage, request: storage.audit.page(request, **wanted))
+        assert [each.id for each in walk(filtered, limit=1)] == [each.id for each in reversed(matches)]
+
+    def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(
+        self, in_transaction: InTransaction, reading: Reading, now: datetime
+    ) -> None:
+        until = now + timedelta(hours=1)
+        moments = (now - SECOND, now, until - SECOND, until)
+        self.append(in_transaction, *(an_audit_event(at=moment) for moment in moments))
+        with reading() as storage:
+            assert [each.at for each in storage.audit.page(since=now, until=until)] == [until - SECOND, now]
+            assert [each.at for each in storage.audit.page(since=until)] == [until]
+            assert [each.at for each in storage.audit.page(until=now)] == [now - SECOND]

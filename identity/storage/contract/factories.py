@@ -1,0 +1,296 @@
+"""Readable domain values for tests: every argument has a default, every id is new.
+
+Parents come first and are optional: ``a_project(organization)`` belongs to that organization, ``a_project()`` to one
+that exists nowhere. Keywords override single fields.
+"""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from identity.domain.applications import Application, ApplicationType, ClientSecret
+from identity.domain.audit import SYSTEM, AuditEvent
+from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.instance import Instance
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_KEY, ResourceKey
+from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.signing_keys import SigningKey
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.users import HumanUser, PasswordHash, Profile, ServiceUser, TokenFormat, User
+
+#: The moment at which everything is made unless said otherwise.
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def an_id() -> str:
+    """A new identifier."""
+    return str(uuid.uuid4())
+
+
+def a_digest() -> bytes:
+    """32 new bytes, shaped like a SHA-256."""
+    return uuid.uuid4().bytes + uuid.uuid4().bytes
+
+
+def an_instance(project: Project | None = None, **overrides: Any) -> Instance:
+    """The instance, whose own project is the one given."""
+    fields: dict[str, Any] = {
+        "organization_id": project.organization_id if project else an_id(),
+        "project_id": project.id if project else an_id(),
+        "created_at": NOW,
+    }
+    return Instance(**(fields | overrides))
+
+
+def an_organization(**overrides: Any) -> Organization:
+    """An active organization with a domain of its own."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "name": "Acme",
+        "primary_domain": f"{uuid.uuid4().hex}.example",
+        "created_at": NOW,
+        "changed_at": NOW,
+    }
+    return Organization(**(fields | overrides))
+
+
+def a_project(organization: Organization | None = None, **overrides: Any) -> Project:
+    """An active project of the organization."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "organization_id": organization.id if organization else an_id(),
+        "name": "Rocket",
+        "created_at": NOW,
+        "changed_at": NOW,
+    }
+    return Project(**(fields | overrides))
+
+
+def a_project_role(project: Project | None = None, **overrides: Any) -> ProjectRole:
+    """A role of the project with a key of its own."""
+    key = f"role-{uuid.uuid4().hex[:8]}"
+    fields: dict[str, Any] = {
+        "project_id": project.id if project else an_id(),
+        "key": key,
+        "display_name": key.title(),
+    }
+    return ProjectRole(**(fields | overrides))
+
+
+def a_project_grant(
+    project: Project | None = None, organization: Organization | None = None, **overrides: Any
+) -> ProjectGrant:
+    """The project granted to the organization, with the roles reader and writer."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "project_id": project.id if project else an_id(),
+        "organization_id": organization.id if organization else an_id(),
+        "roles": frozenset({"reader", "writer"}),
+        "created_at": NOW,
+        "changed_at": NOW,
+    }
+    return ProjectGrant(**(fields | overrides))
+
+
+def a_user_grant(
+    user: User | None = None, project: Project | None = None, grant: ProjectGrant | None = None, **overrides: Any
+) -> UserGrant:
+    """The role reader in the project given to the user, where asked by way of a project grant."""
+    owner = project.organization_id if project else an_id()
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "user_id": user.id if user else an_id(),
+        "organization_id": grant.organization_id if grant else owner,
+        "project_id": project.id if project else an_id(),
+        "project_grant_id": grant.id if grant else None,
+        "roles": frozenset({"reader"}),
+        "created_at": NOW,
+        "changed_at": NOW,
+    }
+    return UserGrant(**(fields | overrides))
+
+
+def a_human_user(organization: Organization | None = None, **overrides: Any) -> HumanUser:
+    """An active person of the organization with a user name of their own."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "organization_id": organization.id if organization else an_id(),
+        "user_name": f"ada-{uuid.uuid4().hex[:12]}",
+        "profile": Profile(given_name="Ada", family_name="Lovelace", email="ada@acme.example"),
+        "created_at": NOW,
+        "changed_at": NOW,
+    }
+    return HumanUser(**(fields | overrides))
+
+
+def a_service_user(organization: Organization | None = None, **overrides: Any) -> ServiceUser:
+    """An active service user of the organization with a user name of its own."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "organization_id": organization.id if organization else an_id(),
+        "user_name": f"robot-{uuid.uuid4().hex[:12]}",
+        "display_name": "Robot",
+        "created_at": NOW,
+        "changed_at": NOW,
+    }
+    return ServiceUser(**(fields | overrides))
+
+
+def a_password(user: User | None = None, **overrides: Any) -> PasswordHash:
+    """A password hash of the user; no password fits it."""
+    fields: dict[str, Any] = {
+        "user_id": user.id if user else an_id(),
+        "hash": "$argon2id$v=19$m=47104,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$aGFzaA",
+        "changed_at": NOW,
+    }
+    return PasswordHash(**(fields | overrides))
+
+
+def a_key(user: User | None = None, **overrides: Any) -> ServiceUserKey:
+    """A key of the service user that lives for 90 days; its public key is no real one."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "user_id": user.id if user else an_id(),
+        "public_key": b"0\x82\x01\x22 not a key \x00\xff",
+        "created_at": NOW,
+        "expires_at": NOW + timedelta(days=90),
+    }
+    return ServiceUserKey(**(fields | overrides))
+
+
+def an_application(project: Project | None = None, **overrides: Any) -> Application:
+    """An active web application of the project."""
+    fields: dict[str, Any] = {
+        "id": uuid.uuid4().hex,
+        "project_id": project.id if project else an_id(),
+        "name": "Shop",
+        "type": ApplicationType.WEB,
+        "response_types": frozenset({"code"}),
+        "grant_types": frozenset({"authorization_code"}),
+        "redirect_uris": ("https://shop.example/callback",),
+        "created_at": NOW,
+        "changed_at": NOW,
+    }
+    return Application(**(fields | overrides))
+
+
+def a_client_secret(**overrides: Any) -> ClientSecret:
+    """A client secret."""
+    fields: dict[str, Any] = {"id": an_id(), "digest": a_digest(), "created_at": NOW}
+    return ClientSecret(**(fields | overrides))
+
+
+def a_manager(user: User | None = None, resource: ResourceKey = INSTANCE_KEY, **overrides: Any) -> Manager:
+    """The user as IAM_OWNER of the resource."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "user_id": user.id if user else an_id(),
+        "resource": resource,
+        "roles": frozenset({"IAM_OWNER"}),
+        "created_at": NOW,
+        "changed_at": NOW,
+    }
+    return Manager(**(fields | overrides))
+
+
+def a_family(user: User | None = None, application: Application | None = None, **overrides: Any) -> TokenFamily:
+    """What the user allowed the application: a family of 90 days."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "user_id": user.id if user else an_id(),
+        "client_id": application.id if application else uuid.uuid4().hex,
+        "scope": ("openid", "offline_access"),
+        "started_at": NOW,
+        "ends_at": NOW + timedelta(days=90),
+        "offline": True,
+    }
+    return TokenFamily(**(fields | overrides))
+
+
+def a_code(family: TokenFamily | None = None, **overrides: Any) -> AuthorizationCode:
+    """An unredeemed code of the family that lives for a minute."""
+    family = family or a_family()
+    fields: dict[str, Any] = {
+        "digest": a_digest(),
+        "family_id": family.id,
+        "client_id": family.client_id,
+        "user_id": family.user_id,
+        "redirect_uri": "https://shop.example/callback",
+        "scope": family.scope,
+        "issued_at": NOW,
+        "expires_at": NOW + timedelta(seconds=60),
+        "authenticated_at": NOW - timedelta(minutes=5),
+    }
+    return AuthorizationCode(**(fields | overrides))
+
+
+def an_access_token(
+    user: User | None = None,
+    application: Application | None = None,
+    family: TokenFamily | None = None,
+    **overrides: Any,
+) -> AccessToken:
+    """A live access token of an hour: a user's for an application, a service user's own, or an application's own."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "digest": a_digest(),
+        "format": TokenFormat.OPAQUE,
+        "subject": user.id if user else application.id if application else an_id(),
+        "client_id": application.id if application else user.id if user else an_id(),
+        "scope": ("openid",),
+        "audience": ("https://identity.example",),
+        "issued_at": NOW,
+        "expires_at": NOW + timedelta(hours=1),
+        "user_id": user.id if user else None,
+        "application_id": application.id if application else None,
+        "family_id": family.id if family else None,
+    }
+    return AccessToken(**(fields | overrides))
+
+
+def a_refresh_token(family: TokenFamily | None = None, **overrides: Any) -> RefreshToken:
+    """A live refresh token of the family, to be used within 30 days."""
+    family = family or a_family()
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "digest": a_digest(),
+        "family_id": family.id,
+        "user_id": family.user_id,
+        "client_id": family.client_id,
+        "scope": family.scope,
+        "issued_at": NOW,
+        "expires_at": NOW + timedelta(days=30),
+        "ends_at": family.ends_at,
+        "authenticated_at": NOW - timedelta(minutes=5),
+    }
+    return RefreshToken(**(fields | overrides))
+
+
+def a_signing_key(generation: int = 1, **overrides: Any) -> SigningKey:
+    """A signing key of this generation; neither half is a real key."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "generation": generation,
+        "algorithm": "RS256",
+        "public_key": b"0\x82 public \x00\xff",
+        "sealed_private_key": b"sealed \x00\xff",
+        "created_at": NOW,
+        "active_at": NOW,
+    }
+    return SigningKey(**(fields | overrides))
+
+
+def an_audit_event(**overrides: Any) -> AuditEvent:
+    """The system's note that an organization was created."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "at": NOW,
+        "event": "organization.created",
+        "actor": SYSTEM,
+        "object_kind": "organization",
+        "object_id": an_id(),
+    }
+    return AuditEvent(**(fields | overrides))

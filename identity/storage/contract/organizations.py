@@ -1,0 +1,306 @@
+"""What is demanded of the organization store."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import Level, ResourceKey
+from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.storage.contract.factories import (
+    a_code,
+    a_family,
+    a_human_user,
+    a_key,
+    a_manager,
+    a_password,
+    a_project,
+    a_project_grant,
+    a_project_role,
+    a_refresh_token,
+    a_service_user,
+    a_user_grant,
+    an_access_token,
+    an_application,
+    an_id,
+    an_organization,
+)
+from identity.storage.contract.paging import (
+    Fetch,
+    check_active,
+    check_insertion,
+    check_order,
+    check_query,
+    check_removal,
+    check_ties,
+    fetching,
+)
+from identity.storage.errors import Duplicate, Missing, Stale
+from identity.storage.paging import PageRequest
+
+
+class OrganizationContract(ContractBase):
+    """Organizations are found by id and domain, listed by name, and take all that is theirs along."""
+
+    @pytest.fixture
+    def organizations(self, reading: Reading) -> Fetch[Organization]:
+        """The list of all organizations."""
+        return fetching(reading, lambda storage, request: storage.organizations.page(request))
+
+    def test_organizations_find_returns_what_was_added(self, save: Save, reading: Reading) -> None:
+        organization = an_organization(name="Æther & Söhne 株式会社", active=False, version=7)
+        save(organization)
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) == organization
+
+    def test_organizations_moments_come_back_aware_and_in_utc(
+        self, reading: Reading, organization: Organization
+    ) -> None:
+        with reading() as storage:
+            found = storage.organizations.find(organization.id)
+        assert found is not None
+        assert found.created_at.utcoffset() == timedelta(0)
+
+    def test_organizations_find_of_an_unknown_id(self, reading: Reading, organization: Organization) -> None:
+        with reading() as storage:
+            assert storage.organizations.find(an_id()) is None
+
+    def test_organizations_find_by_domain(
+        self, reading: Reading, organization: Organization, other_organization: Organization
+    ) -> None:
+        with reading() as storage:
+            assert storage.organizations.find_by_domain(organization.primary_domain) == organization
+            assert storage.organizations.find_by_domain("nobody.example") is None
+
+    def test_organizations_a_taken_id_is_refused(
+        self, in_transaction: InTransaction, reading: Reading, organization: Organization
+    ) -> None:
+        with pytest.raises(Duplicate), in_transaction() as storage:
+            storage.organizations.add(an_organization(id=organization.id, name="Thief"))
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) == organization
+
+    def test_organizations_a_taken_domain_is_refused(
+        self, in_transaction: InTransaction, organization: Organization
+    ) -> None:
+        with pytest.raises(Duplicate) as refusal, in_transaction() as storage:
+            storage.organizations.add(an_organization(primary_domain=organization.primary_domain))
+        assert refusal.value.field == "primary_domain"
+
+    def test_organizations_update_replaces_the_value(
+        self, in_transaction: InTransaction, reading: Reading, organization: Organization
+    ) -> None:
+        changed = replace(
+            organization,
+            name="Acme Ltd",
+            primary_domain="acme.example",
+            active=False,
+            changed_at=organization.changed_at + timedelta(seconds=1),
+            version=2,
+        )
+        with in_transaction() as storage:
+            storage.organizations.update(changed)
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) == changed
+            assert storage.organizations.find_by_domain("acme.example") == changed
+            assert storage.organizations.find_by_domain(organization.primary_domain) is None
+
+    def test_organizations_update_to_a_taken_domain_is_refused(
+        self, in_transaction: InTransaction, organization: Organization, other_organization: Organization
+    ) -> None:
+        with pytest.raises(Duplicate) as refusal, in_transaction() as storage:
+            storage.organizations.update(
+                replace(organization, primary_domain=other_organization.primary_domain, version=2)
+            )
+        assert refusal.value.field == "primary_domain"
+
+    @pytest.mark.parametrize("version", [0, 1, 3])
+    def test_organizations_update_of_another_version_is_stale(
+        self, in_transaction: InTransaction, reading: Reading, organization: Organization, version: int
+    ) -> None:
+        with pytest.raises(Stale), in_transaction() as storage:
+            storage.organizations.update(replace(organization, name="Lost", version=version))
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) == organization
+
+    def test_organizations_update_of_an_unknown_organization(self, in_transaction: InTransaction) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.organizations.update(an_organization(version=2))
+
+    def test_organizations_remove(
+        self,
+        in_transaction: InTransaction,
+        reading: Reading,
+        organization: Organization,
+        other_organization: Organization,
+    ) -> None:
+        with in_transaction() as storage:
+            storage.organizations.remove(organization.id)
+        with reading() as storage:
+            assert storage.organizations.find(organization.id) is None
+            assert storage.organizations.find(other_organization.id) == other_organization
+
+    def test_organizations_remove_of_an_unknown_organization(self, in_transaction: InTransaction) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.organizations.remove(an_id())
+
+    def test_organizations_remove_takes_users_along(
+        self, save: Save, in_transaction: InTransaction, reading: Reading, organization: Organization
+    ) -> None:
+        person, robot = a_human_user(organization), a_service_user(organization)
+        password, key = a_password(person), a_key(robot)
+        token, manager = an_access_token(robot), a_manager(person)
+        save(person, robot, password, key, token, manager)
+        with in_transaction() as storage:
+            storage.organizations.remove(organization.id)
+        with reading() as storage:
+            assert storage.users.find(person.id) is None
+            assert storage.users.find(robot.id) is None
+            assert storage.passwords.find(person.id) is None
+            assert storage.service_user_keys.find(key.id, robot.id) is None
+            assert storage.managers.find(manager.id) is None
+            assert storage.tokens.find_access(token.digest) is None
+
+    def test_organizations_remove_takes_projects_along(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        organization: Organization,
+        other_organization: Organization,
+    ) -> None:
+        project = a_project(organization)
+        role, application = a_project_role(project), an_application(project)
+        stranger = a_human_user(other_organization)
+        grant = a_project_grant(project, other_organization)
+        user_grant = a_user_grant(stranger, project, grant)
+        family = a_family(stranger, application)
+        code, token, refresh = a_code(family), an_access_token(stranger, application, family), a_refresh_token(family)
+        save(project, role, application, stranger, grant, user_grant, family, code, token, refresh)
+        with in_transaction() as storage:
+            storage.organizations.remove(organization.id)
+        with reading() as storage:
+            assert storage.projects.find(project.id) is None
+            assert storage.projects.roles(project.id) == ()
+            assert storage.applications.find(application.id) is None
+            assert storage.project_grants.find(grant.id) is None
+            assert storage.user_grants.find(user_grant.id) is None
+            assert storage.tokens.find_family(family.id) is None
+            assert storage.tokens.find_access(token.digest) is None
+            assert storage.tokens.find_refresh(refresh.digest) is None
+            assert storage.users.find(stranger.id) == stranger, "users of other organizations stay"
+
+    def test_organizations_remove_takes_grants_held_along(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        organization: Organization,
+        other_organization: Organization,
+    ) -> None:
+        foreign = a_project(other_organization)
+        grant = a_project_grant(foreign, organization)
+        save(foreign, grant)
+        with in_transaction() as storage:
+            storage.organizations.remove(organization.id)
+        with reading() as storage:
+            assert storage.project_grants.find(grant.id) is None
+            assert storage.projects.find(foreign.id) == foreign
+
+    def test_organizations_remove_takes_managers_of_the_organization_along(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        organization: Organization,
+        other_organization: Organization,
+    ) -> None:
+        stranger = a_human_user(other_organization)
+        here = a_manager(stranger, ResourceKey(Level.ORGANIZATION, organization.id))
+        there = a_manager(stranger, ResourceKey(Level.ORGANIZATION, other_organization.id))
+        save(stranger, here, there)
+        with in_transaction() as storage:
+            storage.organizations.remove(organization.id)
+        with reading() as storage:
+            assert storage.managers.of_user(stranger.id) == (there,)
+
+    def test_organizations_page_of_nothing(self, organizations: Fetch[Organization]) -> None:
+        check_order(organizations, [])
+
+    def test_organizations_page_is_ordered_by_name(self, save: Save, organizations: Fetch[Organization]) -> None:
+        ordered = [an_organization(name=name) for name in ("alpha", "Beta", "delta", "Gamma", "omega")]
+        save(*reversed(ordered))
+        check_order(organizations, ordered)
+
+    def test_organizations_page_orders_equal_names_by_id(self, save: Save, organizations: Fetch[Organization]) -> None:
+        ordered = sorted((an_organization(name="Same") for _ in range(5)), key=lambda each: each.id)
+        save(*reversed(ordered))
+        check_order(organizations, ordered)
+
+    def test_organizations_page_is_stable_for_names_in_any_script(
+        self, save: Save, organizations: Fetch[Organization]
+    ) -> None:
+        names = ("Ωmega", "ωMEGA", "Çelik", "C̣elik", "株式会社", "Straße", "STRASSE", "😀 Smile", "ﬁne", "'quoted\"")
+        rows = [an_organization(name=name) for name in names]
+        save(*rows)
+        check_ties(organizations, rows)
+
+    def test_organizations_page_while_rows_come(self, save: Save, organizations: Fetch[Organization]) -> None:
+        rows = [an_organization(name=name) for name in ("b", "d", "f", "h")]
+        save(*rows)
+        more = [an_organization(name=name) for name in ("a", "c", "d", "e", "i")]
+        check_insertion(organizations, lambda: save(*more), rows)
+
+    def test_organizations_page_while_rows_go(
+        self, save: Save, in_transaction: InTransaction, organizations: Fetch[Organization]
+    ) -> None:
+        rows = [an_organization(name=name) for name in ("a", "b", "c", "d")]
+        save(*rows)
+
+        def remove(organization: Organization) -> None:
+            with in_transaction() as storage:
+                storage.organizations.remove(organization.id)
+
+        check_removal(organizations, remove, rows)
+
+    def test_organizations_page_by_state(self, save: Save, organizations: Fetch[Organization]) -> None:
+        active = [an_organization(), an_organization()]
+        inactive = [an_organization(active=False)]
+        save(*active, *inactive)
+        check_active(organizations, active=active, inactive=inactive)
+
+    @pytest.mark.parametrize(
+        ("query", "names"),
+        [
+            ("ac", {"Acme", "ACME II"}),
+            ("ACME", {"Acme", "ACME II"}),
+            ("cme", set()),
+            ("STRASS", {"Straße"}),
+            ("fi", {"ﬁne"}),
+            ("%", {"%percent"}),
+            ("_", {"_under"}),
+            ("\\", {"\\back"}),
+            ("'", {"'quote"}),
+            ("株", {"株式会社"}),
+        ],
+    )
+    def test_organizations_page_by_the_start_of_the_name(
+        self,
+        save: Save,
+        organizations: Fetch[Organization],
+        query: str,
+        names: set[str],
+    ) -> None:
+        everyone = ("Acme", "ACME II", "Bolt", "Straße", "ﬁne", "%percent", "_under", "\\back", "'quote", "株式会社")
+        rows = [an_organization(name=name) for name in everyone]
+        save(*rows)
+        check_query(organizations, query, [row for row in rows if row.name in names])
+
+    def test_organizations_page_by_start_and_state_together(
+        self, save: Save, organizations: Fetch[Organization]
+    ) -> None:
+        wanted = an_organization(name="Acme")
+        save(wanted, an_organization(name="Acme", active=False), an_organization(name="Bolt"))
+        page = organizations(PageRequest(limit=10, query="a", active=True))
+        assert page.items == (wanted,)

@@ -1,0 +1,89 @@
+"""What is demanded of every list: stable order, each row once, the end known."""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+from identity.storage.backend import Storage
+from identity.storage.paging import Cursor, Page, PageRequest
+
+Row = TypeVar("Row")
+Fetch = Callable[[PageRequest], Page[Row]]
+
+
+def fetching(
+    reading: Callable[[], AbstractContextManager[Storage]], page: Callable[[Storage, PageRequest], Page[Row]]
+) -> Fetch[Row]:
+    """A list that is read from a fresh Storage for each page, as it is by requests that follow each other."""
+
+    def fetch(request: PageRequest) -> Page[Row]:
+        with reading() as storage:
+            return page(storage, request)
+
+    return fetch
+
+
+def walk(
+    fetch: Fetch[Row], *, limit: int, cursor: Cursor | None = None, query: str = "", active: bool | None = None
+) -> list[Row]:
+    """All rows from the cursor on, page by page."""
+    rows: list[Row] = []
+    for _ in range(1000):
+        page = fetch(PageRequest(limit=limit, cursor=cursor, query=query, active=active))
+        assert len(page) <= limit, f"a page of at most {limit} rows was asked for"
+        rows.extend(page.items)
+        if page.next is None:
+            return rows
+        assert page.items, "an empty page cannot have a next one"
+        assert page.next != cursor, "the cursor does not move"
+        cursor = page.next
+    raise AssertionError("the pages do not end")
+
+
+def check_order(fetch: Fetch[Row], expected: Sequence[Any]) -> None:
+    """The list holds these rows in this order, whatever the page size."""
+    for limit in (1, 2, 3, len(expected) + 1, 1000):
+        assert walk(fetch, limit=limit) == list(expected), f"wrong rows or order with pages of {limit}"
+    if expected:
+        last = fetch(PageRequest(limit=len(expected)))
+        assert last == Page(tuple(expected)), "a full last page has no next one"
+
+
+def check_ties(fetch: Fetch[Row], rows: Collection[Any]) -> None:
+    """Rows with the same sort value come in one stable order, each once, whatever the page size."""
+    whole = walk(fetch, limit=1000)
+    assert len(whole) == len(rows), "every row once"
+    assert all(row in whole for row in rows), "every row once"
+    for limit in (1, 2, 3):
+        assert walk(fetch, limit=limit) == whole, f"rows with equal sort values move with pages of {limit}"
+
+
+def check_insertion(fetch: Fetch[Row], insert: Callable[[], object], before: Sequence[Any]) -> None:
+    """Rows that are inserted between two pages, anywhere in the order, neither repeat nor hide any other row."""
+    first = fetch(PageRequest(limit=2))
+    insert()
+    seen = [*first.items, *walk(fetch, limit=2, cursor=first.next)]
+    for row in before:
+        assert seen.count(row) == 1, f"a row inserted between pages made this one appear {seen.count(row)} times: {row}"
+
+
+def check_removal(fetch: Fetch[Row], remove: Callable[[Row], object], expected: Sequence[Any]) -> None:
+    """The walk goes on behind a row even if that row is removed before the next page is asked for."""
+    first = fetch(PageRequest(limit=2))
+    remove(first.items[-1])
+    assert walk(fetch, limit=2, cursor=first.next) == list(expected[2:]), "the row at the cursor was removed"
+
+
+def check_active(fetch: Fetch[Row], *, active: Collection[Any], inactive: Collection[Any]) -> None:
+    """``active`` narrows the list to rows in that state; without it all are shown."""
+    for state, expected in ((True, list(active)), (False, list(inactive)), (None, [*active, *inactive])):
+        rows = walk(fetch, limit=1, active=state)
+        assert len(rows) == len(expected), f"active={state}"
+        assert all(row in rows for row in expected), f"active={state}"
+
+
+def check_query(fetch: Fetch[Row], query: str, expected: Collection[Any]) -> None:
+    """The list narrowed by ``query`` holds just these rows, also page by page."""
+    rows = walk(fetch, limit=1, query=query)
+    assert len(rows) == len(expected), f"query {query!r} found {rows}"
+    assert all(row in rows for row in expected), f"query {query!r} found {rows}"

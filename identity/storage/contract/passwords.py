@@ -1,0 +1,44 @@
+"""What is demanded of the password store."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser
+from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.storage.contract.factories import a_human_user, a_password
+from identity.storage.errors import Missing
+
+
+class PasswordContract(ContractBase):
+    """A user has one password hash at most."""
+
+    def test_passwords_find_before_any_was_set(self, reading: Reading, human_user: HumanUser) -> None:
+        with reading() as storage:
+            assert storage.passwords.find(human_user.id) is None
+
+    def test_passwords_find_returns_what_was_set(
+        self, save: Save, reading: Reading, organization: Organization, human_user: HumanUser
+    ) -> None:
+        other = a_human_user(organization)
+        password, other_password = a_password(human_user, must_change=True), a_password(other, hash="$argon2id$other")
+        save(other, password, other_password)
+        with reading() as storage:
+            assert storage.passwords.find(human_user.id) == password
+            assert storage.passwords.find(other.id) == other_password
+
+    def test_passwords_set_replaces_the_one_before(self, save: Save, reading: Reading, human_user: HumanUser) -> None:
+        first = a_password(human_user, must_change=True)
+        second = replace(
+            first, hash="$argon2id$new", changed_at=first.changed_at + timedelta(seconds=1), must_change=False
+        )
+        save(first)
+        save(second)
+        with reading() as storage:
+            assert storage.passwords.find(human_user.id) == second
+
+    def test_passwords_a_password_needs_its_user(self, in_transaction: InTransaction) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.passwords.set(a_password())

@@ -1,0 +1,234 @@
+"""What is demanded of the project grant store."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import Level, ResourceKey
+from identity.domain.projects import Project, ProjectGrant
+from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.storage.contract.factories import (
+    a_human_user,
+    a_manager,
+    a_project,
+    a_project_grant,
+    a_user_grant,
+    an_id,
+    an_organization,
+)
+from identity.storage.contract.paging import (
+    Fetch,
+    check_active,
+    check_insertion,
+    check_order,
+    check_ties,
+    fetching,
+)
+from identity.storage.errors import Duplicate, Missing, Stale
+
+
+class ProjectGrantContract(ContractBase):
+    """A project is granted to an organization once; what derives from the grant goes with it."""
+
+    @pytest.fixture
+    def grant(self, save: Save, project: Project, other_organization: Organization) -> ProjectGrant:
+        """``project``, granted to ``other_organization``."""
+        grant = a_project_grant(project, other_organization)
+        save(grant)
+        return grant
+
+    @pytest.fixture
+    def grants(self, reading: Reading, project: Project) -> Fetch[ProjectGrant]:
+        """The list of the grants of ``project``."""
+        return fetching(reading, lambda storage, request: storage.project_grants.page(project.id, request))
+
+    @pytest.fixture
+    def grants_held(self, reading: Reading, other_organization: Organization) -> Fetch[ProjectGrant]:
+        """The list of the grants that ``other_organization`` holds."""
+        return fetching(
+            reading, lambda storage, request: storage.project_grants.page_held(other_organization.id, request)
+        )
+
+    def test_project_grants_find_returns_what_was_added(
+        self, save: Save, reading: Reading, project: Project, other_organization: Organization
+    ) -> None:
+        grant = a_project_grant(
+            project, other_organization, roles=frozenset({"löwe", "株", "a b"}), active=False, version=4
+        )
+        save(grant)
+        with reading() as storage:
+            assert storage.project_grants.find(grant.id) == grant
+            assert storage.project_grants.find(an_id()) is None
+
+    def test_project_grants_a_grant_may_hold_no_role(
+        self, save: Save, reading: Reading, project: Project, other_organization: Organization
+    ) -> None:
+        grant = a_project_grant(project, other_organization, roles=frozenset())
+        save(grant)
+        with reading() as storage:
+            assert storage.project_grants.find(grant.id) == grant
+
+    def test_project_grants_find_for(
+        self,
+        reading: Reading,
+        project: Project,
+        grant: ProjectGrant,
+        organization: Organization,
+        other_organization: Organization,
+    ) -> None:
+        with reading() as storage:
+            assert storage.project_grants.find_for(project.id, other_organization.id) == grant
+            assert storage.project_grants.find_for(project.id, organization.id) is None
+            assert storage.project_grants.find_for(an_id(), other_organization.id) is None
+
+    def test_project_grants_a_second_grant_to_the_same_organization_is_refused(
+        self, in_transaction: InTransaction, project: Project, grant: ProjectGrant, other_organization: Organization
+    ) -> None:
+        with pytest.raises(Duplicate) as refusal, in_transaction() as storage:
+            storage.project_grants.add(a_project_grant(project, other_organization))
+        assert refusal.value.field == "organization_id"
+
+    def test_project_grants_a_grant_needs_its_project(
+        self, in_transaction: InTransaction, other_organization: Organization
+    ) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.project_grants.add(a_project_grant(None, other_organization))
+
+    def test_project_grants_a_grant_needs_its_organization(
+        self, in_transaction: InTransaction, project: Project
+    ) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.project_grants.add(a_project_grant(project, None))
+
+    def test_project_grants_update_replaces_the_value(
+        self, in_transaction: InTransaction, reading: Reading, grant: ProjectGrant
+    ) -> None:
+        changed = replace(
+            grant,
+            roles=frozenset({"admin"}),
+            active=False,
+            changed_at=grant.changed_at + timedelta(seconds=1),
+            version=2,
+        )
+        with in_transaction() as storage:
+            storage.project_grants.update(changed)
+        with reading() as storage:
+            assert storage.project_grants.find(grant.id) == changed
+
+    @pytest.mark.parametrize("version", [0, 1, 3])
+    def test_project_grants_update_of_another_version_is_stale(
+        self, in_transaction: InTransaction, reading: Reading, grant: ProjectGrant, version: int
+    ) -> None:
+        with pytest.raises(Stale), in_transaction() as storage:
+            storage.project_grants.update(replace(grant, roles=frozenset(), version=version))
+        with reading() as storage:
+            assert storage.project_grants.find(grant.id) == grant
+
+    def test_project_grants_update_of_an_unknown_grant(
+        self, in_transaction: InTransaction, project: Project, other_organization: Organization
+    ) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.project_grants.update(a_project_grant(project, other_organization, version=2))
+
+    def test_project_grants_remove_of_an_unknown_grant(self, in_transaction: InTransaction) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.project_grants.remove(an_id())
+
+    def test_project_grants_remove_takes_what_derives_from_it_along(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        project: Project,
+        grant: ProjectGrant,
+        other_organization: Organization,
+    ) -> None:
+        user = a_human_user(other_organization)
+        derived, direct = a_user_grant(user, project, grant), a_user_grant(user, project)
+        manager = a_manager(user, ResourceKey(Level.PROJECT_GRANT, grant.id))
+        elsewhere = a_manager(user, ResourceKey(Level.PROJECT, project.id))
+        save(user, derived, direct, manager, elsewhere)
+        with in_transaction() as storage:
+            storage.project_grants.remove(grant.id)
+        with reading() as storage:
+            assert storage.project_grants.find(grant.id) is None
+            assert storage.user_grants.find(derived.id) is None
+            assert storage.user_grants.find(direct.id) == direct, "a user grant by the owner stays"
+            assert storage.managers.of_user(user.id) == (elsewhere,)
+
+    def test_project_grants_page_shows_the_project_alone(
+        self,
+        save: Save,
+        grants: Fetch[ProjectGrant],
+        grant: ProjectGrant,
+        organization: Organization,
+        other_organization: Organization,
+    ) -> None:
+        other_project = a_project(organization)
+        save(other_project, a_project_grant(other_project, other_organization))
+        check_order(grants, [grant])
+
+    def test_project_grants_page_is_newest_first(
+        self, save: Save, grants: Fetch[ProjectGrant], project: Project, now: datetime
+    ) -> None:
+        holders = [an_organization() for _ in range(4)]
+        ordered = [
+            a_project_grant(project, holder, created_at=now - timedelta(seconds=age))
+            for age, holder in enumerate(holders)
+        ]
+        save(*holders, *ordered)
+        check_order(grants, ordered)
+
+    def test_project_grants_page_of_the_same_second(
+        self, save: Save, grants: Fetch[ProjectGrant], project: Project
+    ) -> None:
+        holders = [an_organization() for _ in range(5)]
+        rows = [a_project_grant(project, holder) for holder in holders]
+        save(*holders, *rows)
+        check_ties(grants, rows)
+
+    def test_project_grants_page_while_rows_come(
+        self, save: Save, grants: Fetch[ProjectGrant], project: Project, now: datetime
+    ) -> None:
+        holders = [an_organization() for _ in range(7)]
+        rows = [
+            a_project_grant(project, holder, created_at=now - timedelta(seconds=2 * index))
+            for index, holder in enumerate(holders)
+        ]
+        save(*holders, *rows[::2])
+        check_insertion(grants, lambda: save(*rows[1::2]), rows[::2])
+
+    def test_project_grants_page_by_state(self, save: Save, grants: Fetch[ProjectGrant], project: Project) -> None:
+        holders = [an_organization() for _ in range(3)]
+        rows = [a_project_grant(project, holder, active=holder is not holders[0]) for holder in holders]
+        save(*holders, *rows)
+        check_active(grants, active=rows[1:], inactive=rows[:1])
+
+    def test_project_grants_page_held_shows_the_holder_alone(
+        self,
+        save: Save,
+        grants_held: Fetch[ProjectGrant],
+        grant: ProjectGrant,
+        project: Project,
+        now: datetime,
+        organization: Organization,
+        other_organization: Organization,
+    ) -> None:
+        third, other_project = an_organization(), a_project(organization)
+        older = a_project_grant(other_project, other_organization, created_at=now - timedelta(days=1))
+        save(third, other_project, older, a_project_grant(project, third))
+        check_order(grants_held, [grant, older])
+
+    def test_project_grants_page_held_of_the_same_second(
+        self,
+        save: Save,
+        grants_held: Fetch[ProjectGrant],
+        organization: Organization,
+        other_organization: Organization,
+    ) -> None:
+        projects = [a_project(organization) for _ in range(5)]
+        rows = [a_project_grant(project, other_organization) for project in projects]
+        save(*projects, *rows)
+        check_ties(grants_held, rows)

@@ -1,0 +1,167 @@
+"""Races: one attempt made many times at once, each time in a transaction of its own.
+
+Backends that several processes can share are raced over processes with several threads each, as they are in service;
+the others over threads. An attempt is a picklable callable that takes a Storage and the attempt's number, so a
+function of an importable module, its other arguments bound with functools.partial.
+"""
+
+import multiprocessing
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+from identity.storage.backend import Backend, Storage
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import StorageError
+
+Attempt = Callable[[Storage, int], object]
+
+PROCESSES = 3
+THREADS_PER_PROCESS = 4
+#: Seconds after which a race that does not start or end is given up.
+PATIENCE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one attempt ended: with a value, or with the name of a storage error (or the traceback of another)."""
+
+    number: int
+    value: Any = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """How all attempts of a race ended."""
+
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def won(self) -> list[Outcome]:
+        """The attempts that were committed."""
+        return [outcome for outcome in self.outcomes if not outcome.error]
+
+    @property
+    def values(self) -> list[Any]:
+        """What the committed attempts returned."""
+        return [outcome.value for outcome in self.won]
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """How often each error occurred."""
+        return dict(Counter(outcome.error for outcome in self.outcomes if outcome.error))
+
+    def only_winner(self, *, losers: str) -> Outcome:
+        """The one attempt that won; fails unless there is just one, and all others ended with the error ``losers``."""
+        assert len(self.won) == 1, f"exactly one attempt must win, but {len(self.won)} did; errors: {self.errors}"
+        expected = {losers: len(self.outcomes) - 1}
+        assert self.errors == expected, f"all other attempts must raise {losers}: {self.errors}"
+        return self.won[0]
+
+
+Race = Callable[[Attempt, int], Outcomes]
+
+
+def race_over_threads(backend: Backend, attempt: Attempt, times: int) -> Outcomes:
+    """Make the attempt ``times`` times from several threads of this process."""
+    threads = PROCESSES * THREADS_PER_PROCESS
+    return Outcomes(tuple(_run(backend, attempt, range(times), threads, lambda: None)))
+
+
+class Racers:
+    """Worker processes that stand ready for races; spawned once, since that takes longer than a race."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._start = context.Barrier(PROCESSES)
+        self._pipes: list[Connection] = []
+        self._processes: list[SpawnProcess] = []
+        for _ in range(PROCESSES):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, self._start), daemon=True)
+            process.start()
+            theirs.close()
+            self._pipes.append(ours)
+            self._processes.append(process)
+
+    def race(self, reopen: Callable[[], Backend], attempt: Attempt, times: int) -> Outcomes:
+        """Make the attempt ``times`` times, shared out to the processes, each of which opens the backend anew."""
+        self._start.reset()
+        for index, pipe in enumerate(self._pipes):
+            pipe.send((reopen, attempt, range(times)[index::PROCESSES]))
+        answers: list[list[Outcome] | str] = [
+            pipe.recv() if pipe.poll(PATIENCE) else "no answer from a worker process" for pipe in self._pipes
+        ]
+        failures = [answer for answer in answers if isinstance(answer, str)]
+        assert not failures, "the race did not take place:\n" + "\n".join(failures)
+        return Outcomes(tuple(outcome for answer in answers if not isinstance(answer, str) for outcome in answer))
+
+    def close(self) -> None:
+        """Let the worker processes go."""
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.join(5)
+            if process.is_alive():
+                process.terminate()
+                process.join()
+            process.close()
+
+
+def _serve(pipe: Connection, start: Barrier) -> None:
+    """Run races in a worker process until the pipe is closed; a failure is answered as text."""
+    while True:
+        answer: list[Outcome] | str
+        try:
+            reopen, attempt, numbers = pipe.recv()
+            backend: Backend = reopen()
+            try:
+                backend.check()
+                answer = _run(backend, attempt, numbers, THREADS_PER_PROCESS, lambda: _await(start))
+            finally:
+                backend.close()
+        except EOFError:
+            return
+        except Exception:
+            start.abort()
+            answer = traceback.format_exc()
+        pipe.send(answer)
+
+
+def _await(start: Barrier) -> None:
+    start.wait(PATIENCE)
+
+
+def _run(
+    backend: Backend, attempt: Attempt, numbers: Sequence[int], threads: int, start: Callable[[], None]
+) -> list[Outcome]:
+    """Make the numbered attempts from several threads, which set off together after ``start`` has returned."""
+    transactions = Transactions()
+    barrier = threading.Barrier(threads, action=start)
+
+    def run(mine: Sequence[int]) -> list[Outcome]:
+        barrier.wait(PATIENCE)
+        return [_try(backend, transactions, attempt, number) for number in mine]
+
+    with ThreadPoolExecutor(threads) as pool:
+        lanes = [pool.submit(run, numbers[index::threads]) for index in range(threads)]
+        return [outcome for lane in lanes for outcome in lane.result()]
+
+
+def _try(backend: Backend, transactions: Transactions, attempt: Attempt, number: int) -> Outcome:
+    try:
+        with committing(backend, transactions) as storage:
+            value = attempt(storage, number)
+    except StorageError as error:
+        return Outcome(number, error=type(error).__name__)
+    except Exception:
+        return Outcome(number, error=traceback.format_exc())
+    return Outcome(number, value)

@@ -1,0 +1,40 @@
+"""Transactions for the contract: one manager per process, one current transaction per thread."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import transaction
+
+from identity.storage.backend import Backend, Storage
+
+
+class Transactions(transaction.ThreadTransactionManager):  # type: ignore[misc]
+    """A transaction manager with a current transaction for each thread, which must be begun explicitly."""
+
+    def __init__(self) -> None:
+        # Runs once in every thread that uses the manager: it is a threading.local.
+        super().__init__()
+        self.explicit = True
+
+
+@contextmanager
+def aborting(backend: Backend, transactions: Any) -> Iterator[Storage]:
+    """A Storage in a transaction of its own, which is aborted at the end."""
+    transactions.begin()
+    try:
+        yield backend.writing(transactions)
+    finally:
+        transactions.abort()
+
+
+@contextmanager
+def committing(backend: Backend, transactions: Any) -> Iterator[Storage]:
+    """A Storage in a transaction of its own, which is committed at the end and aborted by an exception."""
+    transactions.begin()
+    try:
+        yield backend.writing(transactions)
+        transactions.commit()
+    except BaseException:
+        transactions.abort()
+        raise

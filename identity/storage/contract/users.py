@@ -1,0 +1,445 @@
+"""What is demanded of the user store."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from identity.domain.applications import Application
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_KEY
+from identity.domain.projects import Project
+from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
+from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.storage.contract.factories import (
+    a_code,
+    a_family,
+    a_human_user,
+    a_key,
+    a_manager,
+    a_password,
+    a_refresh_token,
+    a_service_user,
+    a_user_grant,
+    an_access_token,
+    an_id,
+    an_organization,
+)
+from identity.storage.contract.paging import (
+    Fetch,
+    check_active,
+    check_insertion,
+    check_order,
+    check_query,
+    check_removal,
+    check_ties,
+    fetching,
+)
+from identity.storage.errors import Duplicate, Missing, Stale
+from identity.storage.stores.users import UserKind
+
+#: Pairs of spellings that name_key makes one.
+SPELLINGS = [("ada", "ADA"), ("straße", "STRASSE"), ("ﬁona", "Fiona"), ("Ａda", "ada"), ("zoe\u0308", "Zoë")]
+
+
+class UserContract(ContractBase):
+    """People and service users share user names, which are compared by name_key and unique in an organization."""
+
+    @pytest.fixture
+    def people(self, reading: Reading, organization: Organization) -> Fetch[User]:
+        """The list of the people of ``organization``."""
+        return fetching(reading, lambda storage, request: storage.users.page(organization.id, UserKind.HUMAN, request))
+
+    @pytest.fixture
+    def service_users(self, reading: Reading, organization: Organization) -> Fetch[User]:
+        """The list of the service users of ``organization``."""
+        return fetching(
+            reading, lambda storage, request: storage.users.page(organization.id, UserKind.SERVICE, request)
+        )
+
+    def test_users_find_returns_the_person_that_was_added(
+        self, save: Save, reading: Reading, organization: Organization
+    ) -> None:
+        profile = Profile(
+            given_name="Zoë",
+            family_name="Müller-Łukasz",
+            middle_name="Q.",
+            nickname="zo",
+            display_name="Zoë 🚀 Müller",
+            profile="https://zoe.example",
+            picture="https://zoe.example/me.png",
+            website="https://zoe.example/blog",
+            gender="female",
+            birthdate="1999-12-31",
+            zoneinfo="Europe/Zürich",
+            locale="de-CH",
+            email="Zoe@Acme.Example",
+            email_verified=True,
+            phone="+41 44 000 00 00",
+            phone_verified=True,
+            address=Address(
+                formatted="Weg 1\n8000 Zürich",
+                street_address="Weg 1",
+                locality="Zürich",
+                region="ZH",
+                postal_code="8000",
+                country="Schweiz",
+            ),
+        )
+        user = a_human_user(organization, user_name="Zoë.Müller", profile=profile, active=False, version=9)
+        save(user)
+        with reading() as storage:
+            assert storage.users.find(user.id) == user
+
+    def test_users_find_returns_the_service_user_that_was_added(
+        self, save: Save, reading: Reading, organization: Organization
+    ) -> None:
+        user = a_service_user(
+            organization,
+            user_name="Räuber",
+            display_name="Röbi 株",
+            description="Fetches\nwhat there is",
+            access_token_type=TokenFormat.JWT,
+            active=False,
+            version=9,
+        )
+        save(user)
+        with reading() as storage:
+            assert storage.users.find(user.id) == user
+
+    def test_users_find_of_an_unknown_id(self, reading: Reading, human_user: HumanUser) -> None:
+        with reading() as storage:
+            assert storage.users.find(an_id()) is None
+            assert storage.users.find_subject(an_id()) is None
+
+    def test_users_find_subject_shows_user_and_organization_as_they_are(
+        self,
+        in_transaction: InTransaction,
+        reading: Reading,
+        organization: Organization,
+        human_user: HumanUser,
+        service_user: ServiceUser,
+    ) -> None:
+        with reading() as storage:
+            assert storage.users.find_subject(human_user.id) == Subject(human_user, organization)
+            assert storage.users.find_subject(service_user.id) == Subject(service_user, organization)
+        closed = replace(organization, active=False, version=2)
+        with in_transaction() as storage:
+            storage.organizations.update(closed)
+        with reading() as storage:
+            subject = storage.users.find_subject(human_user.id)
+        assert subject == Subject(human_user, closed), "users of an inactive organization are found, marked as such"
+
+    def test_users_a_taken_id_is_refused(
+        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, other_organization: Organization
+    ) -> None:
+        with pytest.raises(Duplicate), in_transaction() as storage:
+            storage.users.add(a_service_user(other_organization, id=human_user.id))
+        with reading() as storage:
+            assert storage.users.find(human_user.id) == human_user
+
+    def test_users_a_user_needs_its_organization(self, in_transaction: InTransaction) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.users.add(a_human_user())
+
+    @pytest.mark.parametrize(("first", "second"), SPELLINGS)
+    def test_users_a_taken_user_name_is_refused_in_every_spelling_and_kind(
+        self, save: Save, in_transaction: InTransaction, organization: Organization, first: str, second: str
+    ) -> None:
+        save(a_human_user(organization, user_name=first))
+        with pytest.raises(Duplicate) as refusal, in_transaction() as storage:
+            storage.users.add(a_service_user(organization, user_name=second))
+        assert refusal.value.field == "user_name"
+
+    def test_users_two_organizations_may_have_the_same_user_name(
+        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
+    ) -> None:
+        here, there = a_human_user(organization, user_name="ada"), a_human_user(other_organization, user_name="ada")
+        save(here, there)
+        with reading() as storage:
+            assert storage.users.find_by_name(organization.id, "ada") == here
+            assert storage.users.find_by_name(other_organization.id, "ada") == there
+
+    @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
+    def test_users_find_by_name_takes_every_spelling(
+        self, save: Save, reading: Reading, organization: Organization, stored: str, asked: str
+    ) -> None:
+        user = a_human_user(organization, user_name=stored)
+        save(user)
+        with reading() as storage:
+            found = storage.users.find_by_name(organization.id, asked)
+        assert found == user
+        assert found.user_name == stored, "the name is kept as it was written"
+
+    def test_users_find_by_name_stays_in_the_organization(
+        self, reading: Reading, human_user: HumanUser, other_organization: Organization
+    ) -> None:
+        with reading() as storage:
+            assert storage.users.find_by_name(other_organization.id, human_user.user_name) is None
+            assert storage.users.find_by_name(human_user.organization_id, "nobody") is None
+
+    def test_users_find_by_login_name(self, save: Save, reading: Reading) -> None:
+        acme, bolt = an_organization(primary_domain="acme.example"), an_organization(primary_domain="bolt.example")
+        here, there = a_human_user(acme, user_name="Straße"), a_human_user(bolt, user_name="straße")
+        save(acme, bolt, here, there)
+        with reading() as storage:
+            assert storage.users.find_by_login_name("straße@acme.example") == Subject(here, acme)
+            assert storage.users.find_by_login_name("STRASSE@Bolt.Example") == Subject(there, bolt)
+            assert storage.users.find_by_login_name("straße@other.example") is None
+            assert storage.users.find_by_login_name("nobody@acme.example") is None
+            assert storage.users.find_by_login_name("straße@acme.example@bolt.example") is None
+            assert storage.users.find_by_login_name("@acme.example") is None
+            assert storage.users.find_by_login_name("") is None
+
+    def test_users_find_by_bare_user_name_where_just_one_user_has_it(
+        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
+    ) -> None:
+        only = a_human_user(organization, user_name="Ada")
+        save(only, a_human_user(organization, user_name="bob"), a_human_user(other_organization, user_name="Bob"))
+        with reading() as storage:
+            assert storage.users.find_by_login_name("ADA") == Subject(only, organization)
+            assert storage.users.find_by_login_name("bob") is None, "two users have this name"
+
+    def test_users_update_replaces_a_person(
+        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser
+    ) -> None:
+        changed = replace(
+            human_user,
+            user_name="Grace",
+            profile=Profile(display_name="Grace Hopper", email="grace@acme.example", email_verified=True),
+            active=False,
+            changed_at=human_user.changed_at + timedelta(seconds=1),
+            version=2,
+        )
+        with in_transaction() as storage:
+            storage.users.update(changed)
+        with reading() as storage:
+            assert storage.users.find(human_user.id) == changed
+            assert storage.users.find_by_name(human_user.organization_id, "grace") == changed
+            assert storage.users.find_by_name(human_user.organization_id, human_user.user_name) is None
+
+    def test_users_update_replaces_a_service_user(
+        self, in_transaction: InTransaction, reading: Reading, service_user: ServiceUser
+    ) -> None:
+        changed = replace(
+            service_user,
+            user_name="worker",
+            display_name="Worker",
+            description="Works",
+            access_token_type=TokenFormat.JWT,
+            active=False,
+            version=2,
+        )
+        with in_transaction() as storage:
+            storage.users.update(changed)
+        with reading() as storage:
+            assert storage.users.find(service_user.id) == changed
+
+    def test_users_update_may_respell_the_own_name(
+        self, save: Save, in_transaction: InTransaction, reading: Reading, organization: Organization
+    ) -> None:
+        user = a_human_user(organization, user_name="ada")
+        save(user)
+        with in_transaction() as storage:
+            storage.users.update(replace(user, user_name="ADA", version=2))
+        with reading() as storage:
+            found = storage.users.find(user.id)
+        assert found is not None
+        assert found.user_name == "ADA"
+
+    def test_users_update_to_a_taken_user_name_is_refused(
+        self, in_transaction: InTransaction, human_user: HumanUser, service_user: ServiceUser
+    ) -> None:
+        with pytest.raises(Duplicate) as refusal, in_transaction() as storage:
+            storage.users.update(replace(human_user, user_name=service_user.user_name.upper(), version=2))
+        assert refusal.value.field == "user_name"
+
+    @pytest.mark.parametrize("version", [0, 1, 3])
+    def test_users_update_of_another_version_is_stale(
+        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, version: int
+    ) -> None:
+        with pytest.raises(Stale), in_transaction() as storage:
+            storage.users.update(replace(human_user, user_name="lost", version=version))
+        with reading() as storage:
+            assert storage.users.find(human_user.id) == human_user
+
+    def test_users_update_of_an_unknown_user(self, in_transaction: InTransaction, organization: Organization) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.users.update(a_human_user(organization, version=2))
+
+    def test_users_remove_of_an_unknown_user(self, in_transaction: InTransaction) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.users.remove(an_id())
+
+    def test_users_remove_takes_everything_of_a_person_along(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        human_user: HumanUser,
+        project: Project,
+        application: Application,
+    ) -> None:
+        password, grant, manager = a_password(human_user), a_user_grant(human_user, project), a_manager(human_user)
+        family = a_family(human_user, application)
+        code, token, refresh = a_code(family), an_access_token(human_user, application, family), a_refresh_token(family)
+        save(password, grant, manager, family, code, token, refresh)
+        with in_transaction() as storage:
+            storage.users.remove(human_user.id)
+        with reading() as storage:
+            assert storage.users.find(human_user.id) is None
+            assert storage.users.find_by_name(human_user.organization_id, human_user.user_name) is None
+            assert storage.passwords.find(human_user.id) is None
+            assert storage.user_grants.find(grant.id) is None
+            assert storage.managers.find(manager.id) is None
+            assert storage.managers.page(INSTANCE_KEY).items == ()
+            assert storage.tokens.find_family(family.id) is None
+            assert storage.tokens.find_access(token.digest) is None
+            assert storage.tokens.find_refresh(refresh.digest) is None
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.authorization_codes.redeem(code.digest, client_id=application.id, at=code.issued_at)
+
+    def test_users_remove_takes_everything_of_a_service_user_along(
+        self, save: Save, in_transaction: InTransaction, reading: Reading, service_user: ServiceUser
+    ) -> None:
+        key = a_key(service_user)
+        token = an_access_token(service_user, key_id=key.id)
+        save(key, token)
+        with in_transaction() as storage:
+            storage.users.remove(service_user.id)
+        with reading() as storage:
+            assert storage.service_user_keys.find(key.id, service_user.id) is None
+            assert storage.service_user_keys.find_signer(key.id, service_user.id) is None
+            assert storage.tokens.find_access(token.digest) is None
+            assert storage.tokens.find_issued(token.digest) is None
+
+    def test_users_remove_leaves_other_users_alone(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        human_user: HumanUser,
+        service_user: ServiceUser,
+    ) -> None:
+        key, token, manager = a_key(service_user), an_access_token(service_user), a_manager(service_user)
+        save(key, token, manager)
+        with in_transaction() as storage:
+            storage.users.remove(human_user.id)
+        with reading() as storage:
+            assert storage.users.find(service_user.id) == service_user
+            assert storage.service_user_keys.find(key.id, service_user.id) == key
+            assert storage.tokens.find_access(token.digest) == token
+            assert storage.managers.find(manager.id) == manager
+
+    def test_users_the_name_of_a_removed_user_is_free(
+        self, save: Save, in_transaction: InTransaction, organization: Organization, human_user: HumanUser
+    ) -> None:
+        with in_transaction() as storage:
+            storage.users.remove(human_user.id)
+        save(a_service_user(organization, user_name=human_user.user_name))
+
+    def test_users_page_shows_one_kind_of_one_organization(
+        self,
+        save: Save,
+        people: Fetch[User],
+        service_users: Fetch[User],
+        human_user: HumanUser,
+        service_user: ServiceUser,
+        other_organization: Organization,
+    ) -> None:
+        save(a_human_user(other_organization), a_service_user(other_organization))
+        check_order(people, [human_user])
+        check_order(service_users, [service_user])
+
+    def test_users_page_is_ordered_by_user_name(
+        self, save: Save, people: Fetch[User], service_users: Fetch[User], organization: Organization
+    ) -> None:
+        names = ("alpha", "Beta", "delta", "Gamma", "omega")
+        persons = [a_human_user(organization, user_name=name) for name in names]
+        robots = [a_service_user(organization, user_name=f"{name}-robot") for name in names]
+        save(*reversed(persons), *reversed(robots))
+        check_order(people, persons)
+        check_order(service_users, robots)
+
+    def test_users_page_is_stable_for_names_in_any_script(
+        self, save: Save, people: Fetch[User], organization: Organization
+    ) -> None:
+        names = ("Ωmega", "çelik", "株式会社", "straße", "strasse2", "😀", "a_b", "a%b", "'", '"')
+        rows = [a_human_user(organization, user_name=name) for name in names]
+        save(*rows)
+        check_ties(people, rows)
+
+    def test_users_page_while_rows_come(self, save: Save, people: Fetch[User], organization: Organization) -> None:
+        rows = [a_human_user(organization, user_name=name) for name in ("b", "d", "f", "h")]
+        save(*rows)
+        more = [a_human_user(organization, user_name=name) for name in ("a", "c", "e", "i")]
+        check_insertion(people, lambda: save(*more), rows)
+
+    def test_users_page_while_rows_go(
+        self, save: Save, in_transaction: InTransaction, people: Fetch[User], organization: Organization
+    ) -> None:
+        rows = [a_human_user(organization, user_name=name) for name in ("a", "b", "c", "d")]
+        save(*rows)
+
+        def remove(user: User) -> None:
+            with in_transaction() as storage:
+                storage.users.remove(user.id)
+
+        check_removal(people, remove, rows)
+
+    def test_users_page_by_state(
+        self, save: Save, people: Fetch[User], service_users: Fetch[User], organization: Organization
+    ) -> None:
+        persons = [a_human_user(organization, active=active) for active in (True, True, False)]
+        robots = [a_service_user(organization, active=active) for active in (True, True, False)]
+        save(*persons, *robots)
+        check_active(people, active=persons[:2], inactive=persons[2:])
+        check_active(service_users, active=robots[:2], inactive=robots[2:])
+
+    @pytest.mark.parametrize(
+        ("query", "user_names"),
+        [
+            ("KAR", {"karl"}),
+            ("Grace H", {"gh"}),
+            ("grace hop", {"gh"}),
+            ("strass", {"zoe"}),
+            ("mia@ACME", {"gh"}),
+            ("%", set()),
+            ("_", {"_under"}),
+            ("arl", set()),
+            ("hopper", set()),
+        ],
+    )
+    def test_users_page_of_people_by_the_start_of_what_is_known_of_them(
+        self,
+        save: Save,
+        people: Fetch[User],
+        organization: Organization,
+        other_organization: Organization,
+        query: str,
+        user_names: set[str],
+    ) -> None:
+        def person(user_name: str, **profile: str) -> HumanUser:
+            return a_human_user(organization, user_name=user_name, profile=Profile(**profile))  # type: ignore[arg-type]
+
+        rows = [
+            person("karl", given_name="Count"),
+            person("gh", given_name="Grace", family_name="Hopper", email="Mia@Acme.Example"),
+            person("zoe", display_name="Straße"),
+            person("percent%"),
+            person("_under"),
+        ]
+        save(*rows, a_human_user(other_organization, user_name="karl"), a_service_user(organization, user_name="kar"))
+        check_query(people, query, [row for row in rows if row.user_name in user_names])
+
+    def test_users_page_of_service_users_by_the_start_of_what_is_known_of_them(
+        self, save: Save, service_users: Fetch[User], organization: Organization
+    ) -> None:
+        robot = a_service_user(organization, user_name="fetcher", display_name="Größe Messer")
+        other = a_service_user(organization, user_name="worker", display_name="Worker")
+        save(robot, other)
+        check_query(service_users, "FETCH", [robot])
+        check_query(service_users, "GRÖSSE", [robot])
+        check_query(service_users, "etcher", [])
+        check_query(service_users, robot.id[:13], [robot])
+        check_query(service_users, other.id, [other])

@@ -1,0 +1,55 @@
+"""Applications and their client secrets, in memory."""
+
+from identity.domain.applications import Application, Client, ClientSecret
+from identity.storage.memory.cascades import remove_application
+from identity.storage.memory.paging import page_by_name, starts_with
+from identity.storage.memory.tables import Tables, update
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.applications import ApplicationStore
+
+
+class MemoryApplicationStore(ApplicationStore):
+    """Applications by id, secrets by application id and their own."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, application: Application) -> None:
+        self._tables.projects.get(application.project_id)
+        self._tables.applications.insert(application.id, application)
+
+    def find(self, application_id: str) -> Application | None:
+        return self._tables.applications.find(application_id)
+
+    def find_client(self, client_id: str) -> Client | None:
+        application = self._tables.applications.find(client_id)
+        if application is None:
+            return None
+        project = self._tables.projects.get(application.project_id)
+        organization = self._tables.organizations.get(project.organization_id)
+        return Client(application, self.secrets(client_id), project, organization)
+
+    def update(self, application: Application) -> None:
+        update(self._tables.applications, application)
+
+    def remove(self, application_id: str) -> None:
+        remove_application(self._tables, application_id)
+
+    def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[Application]:
+        rows = (
+            each
+            for each in self._tables.applications
+            if each.project_id == project_id and starts_with(each.name, request.query)
+        )
+        return page_by_name(rows, request, lambda each: each.name)
+
+    def add_secret(self, application_id: str, secret: ClientSecret) -> None:
+        self._tables.applications.get(application_id)
+        self._tables.client_secrets.insert((application_id, secret.id), secret)
+
+    def remove_secret(self, application_id: str, secret_id: str) -> None:
+        self._tables.client_secrets.delete((application_id, secret_id))
+
+    def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
+        secrets = [secret for (owner, _), secret in self._tables.client_secrets.rows.items() if owner == application_id]
+        return tuple(sorted(secrets, key=lambda secret: (secret.created_at, secret.id)))

@@ -1,0 +1,41 @@
+"""Authorization codes, in memory."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from identity.domain.authorization_codes import AuthorizationCode
+from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.memory.tables import Tables, purge
+from identity.storage.stores.authorization_codes import AuthorizationCodeStore
+
+
+class MemoryAuthorizationCodeStore(AuthorizationCodeStore):
+    """Rows by digest."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, code: AuthorizationCode) -> None:
+        self._tables.families.get(code.family_id)
+        self._tables.authorization_codes.insert(code.digest, code, named="digest")
+
+    def redeem(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
+        code = self._tables.authorization_codes.get(digest)
+        if code.client_id != client_id:
+            raise Missing("code")
+        # A replay is told from an expired code for ever: it is a sign of theft.
+        if code.redeemed_at is not None:
+            raise AlreadyUsed(code)
+        if code.expires_at <= at:
+            raise Missing("code")
+        redeemed = replace(code, redeemed_at=at)
+        self._tables.authorization_codes.put(digest, redeemed)
+        return redeemed
+
+    def purge(self, before: datetime, limit: int) -> int:
+        table = self._tables.authorization_codes
+        return purge(table, limit, lambda code: self._due(code, before), table.delete)
+
+    def _due(self, code: AuthorizationCode, before: datetime) -> bool:
+        unused = code.redeemed_at is None and code.expires_at < before
+        return unused or self._tables.families.get(code.family_id).ends_at < before

@@ -1,0 +1,150 @@
+"""The backend and its transactions: readers share the committed state, one writer at a time makes the next one."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from identity.storage.backend import Backend, Storage
+from identity.storage.errors import Unavailable
+from identity.storage.memory.applications import MemoryApplicationStore
+from identity.storage.memory.assertions import MemoryAssertionStore
+from identity.storage.memory.audit import MemoryAuditStore
+from identity.storage.memory.authorization_codes import MemoryAuthorizationCodeStore
+from identity.storage.memory.instance import MemoryInstanceStore
+from identity.storage.memory.leases import MemoryLeaseStore
+from identity.storage.memory.managers import MemoryManagerStore
+from identity.storage.memory.organizations import MemoryOrganizationStore
+from identity.storage.memory.passwords import MemoryPasswordStore
+from identity.storage.memory.project_grants import MemoryProjectGrantStore
+from identity.storage.memory.projects import MemoryProjectStore
+from identity.storage.memory.service_user_keys import MemoryServiceUserKeyStore
+from identity.storage.memory.signing_keys import MemorySigningKeyStore
+from identity.storage.memory.tables import Tables
+from identity.storage.memory.tokens import MemoryTokenStore
+from identity.storage.memory.user_grants import MemoryUserGrantStore
+from identity.storage.memory.users import MemoryUserStore
+
+if TYPE_CHECKING:
+    from transaction.interfaces import ITransaction, ITransactionManager
+
+#: How long a writer waits for the one before it.
+PATIENCE_SECONDS = 10
+
+
+class MemoryStorage(Storage):
+    """All stores over the same tables."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.instance = MemoryInstanceStore(tables)
+        self.organizations = MemoryOrganizationStore(tables)
+        self.projects = MemoryProjectStore(tables)
+        self.project_grants = MemoryProjectGrantStore(tables)
+        self.user_grants = MemoryUserGrantStore(tables)
+        self.users = MemoryUserStore(tables)
+        self.passwords = MemoryPasswordStore(tables)
+        self.service_user_keys = MemoryServiceUserKeyStore(tables)
+        self.assertions = MemoryAssertionStore(tables)
+        self.applications = MemoryApplicationStore(tables)
+        self.managers = MemoryManagerStore(tables)
+        self.authorization_codes = MemoryAuthorizationCodeStore(tables)
+        self.tokens = MemoryTokenStore(tables)
+        self.signing_keys = MemorySigningKeyStore(tables)
+        self.leases = MemoryLeaseStore(tables)
+        self.audit = MemoryAuditStore(tables)
+
+
+class MemoryBackend(Backend):
+    """Keeps one committed state, which is replaced as a whole and never changed."""
+
+    name: ClassVar[str] = "memory"
+    concurrent: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._committed: dict[str, dict[Any, Any]] = {}
+        self._writer = threading.Lock()
+
+    @contextmanager
+    def reading(self) -> Iterator[Storage]:
+        yield MemoryStorage(Tables.of(self._committed, writable=False))
+
+    def writing(self, transactions: "ITransactionManager") -> Storage:
+        transaction = transactions.get()
+        try:
+            participant: Participant = transaction.data(self)
+        except KeyError:
+            participant = self._join(transaction, transactions)
+        return participant.storage
+
+    def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
+        return ()
+
+    def check(self) -> None:
+        """All is well: there is nothing that could be missing."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _join(self, transaction: "ITransaction", transactions: "ITransactionManager") -> "Participant":
+        if not self._writer.acquire(timeout=PATIENCE_SECONDS):
+            raise Unavailable("another transaction has been writing for too long")
+        participant = Participant(self, transactions)
+        try:
+            transaction.join(participant)
+        except BaseException:
+            self._writer.release()
+            raise
+        transaction.set_data(self, participant)
+        return participant
+
+    def begin(self) -> Tables:
+        """The committed state, to be written to by the one who holds the lock."""
+        return Tables.of(self._committed, writable=True)
+
+    def end(self, tables: Tables, *, commit: bool) -> None:
+        """Make the tables the committed state, or drop them, and let the next writer in."""
+        tables.close()
+        if commit:
+            self._committed = tables.state()
+        self._writer.release()
+
+
+class Participant:
+    """The backend's part in one transaction: a data manager as the package transaction wants it."""
+
+    def __init__(self, backend: MemoryBackend, transactions: "ITransactionManager") -> None:
+        self.transaction_manager = transactions
+        self._backend = backend
+        self._tables = backend.begin()
+        self._over = False
+        self.storage = MemoryStorage(self._tables)
+
+    def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
+        """Where the participant stands among others: anywhere, for its commit cannot fail."""
+        return f"memory:{id(self)}"
+
+    def abort(self, transaction: "ITransaction") -> None:
+        """Drop the changes; called for a transaction that is not to be committed."""
+        self._end(commit=False)
+
+    def tpc_begin(self, transaction: "ITransaction") -> None:
+        """Nothing: the changes are complete already."""
+
+    def commit(self, transaction: "ITransaction") -> None:
+        """Nothing: the changes are made visible when all participants have agreed."""
+
+    def tpc_vote(self, transaction: "ITransaction") -> None:
+        """Agree: nothing stands against the commit."""
+
+    def tpc_finish(self, transaction: "ITransaction") -> None:
+        """Make the changes visible."""
+        self._end(commit=True)
+
+    def tpc_abort(self, transaction: "ITransaction") -> None:
+        """Drop the changes; called if a participant refused, after ``abort`` or without it."""
+        self._end(commit=False)
+
+    def _end(self, *, commit: bool) -> None:
+        if not self._over:
+            self._over = True
+            self._backend.end(self._tables, commit=commit)

@@ -1,0 +1,57 @@
+"""Managers, in memory."""
+
+from identity.domain.managers import Manager
+from identity.domain.permissions import ResourceKey
+from identity.storage.memory.paging import page_newest_first
+from identity.storage.memory.tables import Tables, require_free, update
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.managers import ManagerStore
+
+
+class MemoryManagerStore(ManagerStore):
+    """Rows by id."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, manager: Manager) -> None:
+        self._tables.users.get(manager.user_id)
+        self._require_first(manager)
+        self._tables.managers.insert(manager.id, manager)
+
+    def find(self, manager_id: str) -> Manager | None:
+        return self._tables.managers.find(manager_id)
+
+    def find_for(self, user_id: str, resource: ResourceKey) -> Manager | None:
+        return next((manager for manager in self.of_user(user_id) if manager.resource == resource), None)
+
+    def of_user(self, user_id: str) -> tuple[Manager, ...]:
+        return tuple(manager for manager in self._tables.managers if manager.user_id == user_id)
+
+    def update(self, manager: Manager) -> None:
+        self._require_first(manager)
+        update(self._tables.managers, manager)
+
+    def remove(self, manager_id: str) -> None:
+        self._tables.managers.delete(manager_id)
+
+    def page(self, resource: ResourceKey, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
+        return page_newest_first(
+            (manager for manager in self._tables.managers if manager.resource == resource), request
+        )
+
+    def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
+        # A writer has the whole storage for itself, so there is nothing more to lock.
+        return tuple(
+            manager
+            for manager in self._tables.managers
+            if manager.resource == resource and role in manager.roles and self._tables.users.get(manager.user_id).active
+        )
+
+    def _require_first(self, manager: Manager) -> None:
+        taken = (
+            other
+            for other in self._tables.managers
+            if (other.user_id, other.resource) == (manager.user_id, manager.resource) and other.id != manager.id
+        )
+        require_free(taken, "user_id")

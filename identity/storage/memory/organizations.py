@@ -1,0 +1,46 @@
+"""Organizations, in memory."""
+
+from identity.domain.organizations import Organization
+from identity.storage.memory.cascades import remove_organization
+from identity.storage.memory.paging import page_by_name, starts_with
+from identity.storage.memory.tables import Tables, require_free, update
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.organizations import OrganizationStore
+
+
+class MemoryOrganizationStore(OrganizationStore):
+    """Rows by id."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, organization: Organization) -> None:
+        self._require_free_domain(organization)
+        self._tables.organizations.insert(organization.id, organization)
+
+    def find(self, organization_id: str) -> Organization | None:
+        return self._tables.organizations.find(organization_id)
+
+    def find_by_domain(self, primary_domain: str) -> Organization | None:
+        return next((each for each in self._tables.organizations if each.primary_domain == primary_domain), None)
+
+    def update(self, organization: Organization) -> None:
+        self._require_free_domain(organization)
+        update(self._tables.organizations, organization)
+
+    def remove(self, organization_id: str) -> None:
+        remove_organization(self._tables, organization_id)
+
+    def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
+        rows = (each for each in self._tables.organizations if starts_with(each.name, request.query))
+        return page_by_name(rows, request, lambda each: each.name)
+
+    def _require_free_domain(self, organization: Organization) -> None:
+        require_free(
+            (
+                other
+                for other in self._tables.organizations
+                if other.primary_domain == organization.primary_domain and other.id != organization.id
+            ),
+            "primary_domain",
+        )

@@ -1,0 +1,19 @@
+"""Password hashes, in memory."""
+
+from identity.domain.users import PasswordHash
+from identity.storage.memory.tables import Tables
+from identity.storage.stores.passwords import PasswordStore
+
+
+class MemoryPasswordStore(PasswordStore):
+    """Rows by user id."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def find(self, user_id: str) -> PasswordHash | None:
+        return self._tables.passwords.find(user_id)
+
+    def set(self, password: PasswordHash) -> None:
+        self._tables.users.get(password.user_id)
+        self._tables.passwords.put(password.user_id, password)

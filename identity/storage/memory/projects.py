@@ -1,0 +1,79 @@
+"""Projects and their roles, in memory."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.storage.memory.cascades import remove_project
+from identity.storage.memory.paging import page_by_name, starts_with
+from identity.storage.memory.tables import Table, Tables, update
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.projects import ProjectStore
+
+Grant = TypeVar("Grant", ProjectGrant, UserGrant)
+
+
+class MemoryProjectStore(ProjectStore):
+    """Projects by id, roles by project id and key."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, project: Project) -> None:
+        self._tables.organizations.get(project.organization_id)
+        self._tables.projects.insert(project.id, project)
+
+    def find(self, project_id: str) -> Project | None:
+        return self._tables.projects.find(project_id)
+
+    def update(self, project: Project) -> None:
+        update(self._tables.projects, project)
+
+    def remove(self, project_id: str) -> None:
+        remove_project(self._tables, project_id)
+
+    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[Project]:
+        rows = (
+            each
+            for each in self._tables.projects
+            if each.organization_id == organization_id and starts_with(each.name, request.query)
+        )
+        return page_by_name(rows, request, lambda each: each.name)
+
+    def audience(self, project_ids: frozenset[str], organization_id: str) -> frozenset[str]:
+        held = {
+            grant.project_id
+            for grant in self._tables.project_grants
+            if grant.active and grant.organization_id == organization_id
+        }
+        projects = [project for project in self._tables.projects if project.id in project_ids and project.active]
+        return frozenset(
+            project.id
+            for project in projects
+            if self._tables.organizations.get(project.organization_id).active
+            and (project.organization_id == organization_id or project.id in held)
+        )
+
+    def add_role(self, role: ProjectRole) -> None:
+        self._tables.projects.get(role.project_id)
+        self._tables.project_roles.insert((role.project_id, role.key), role, named="key")
+
+    def update_role(self, role: ProjectRole) -> None:
+        self._tables.project_roles.get((role.project_id, role.key))
+        self._tables.project_roles.put((role.project_id, role.key), role)
+
+    def remove_role(self, project_id: str, key: str) -> None:
+        self._tables.project_roles.delete((project_id, key))
+        _take_out(self._tables.project_grants, project_id, key)
+        _take_out(self._tables.user_grants, project_id, key)
+
+    def roles(self, project_id: str) -> tuple[ProjectRole, ...]:
+        roles = (role for role in self._tables.project_roles if role.project_id == project_id)
+        return tuple(sorted(roles, key=lambda role: role.key))
+
+
+def _take_out(grants: Table[str, Grant], project_id: str, key: str) -> None:
+    for grant in grants:
+        if grant.project_id == project_id and key in grant.roles:
+            # A new version, so that nobody who read the grant before can put the role back unawares.
+            grants.put(grant.id, replace(grant, roles=grant.roles - {key}, version=grant.version + 1))

@@ -1,0 +1,47 @@
+"""Public keys of service users, in memory."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.users import ServiceUser, Subject
+from identity.storage.memory.paging import page_newest_first
+from identity.storage.memory.tables import Tables
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.service_user_keys import ServiceUserKeyStore
+
+
+class MemoryServiceUserKeyStore(ServiceUserKeyStore):
+    """Rows by id."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, key: ServiceUserKey) -> None:
+        self._tables.users.get(key.user_id)
+        self._tables.service_user_keys.insert(key.id, key)
+
+    def find(self, key_id: str, user_id: str) -> ServiceUserKey | None:
+        key = self._tables.service_user_keys.find(key_id)
+        return key if key is not None and key.user_id == user_id else None
+
+    def find_signer(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
+        key, user = self.find(key_id, user_id), self._tables.users.find(user_id)
+        if key is None or not isinstance(user, ServiceUser):
+            return None
+        return key, Subject(user, self._tables.organizations.get(user.organization_id))
+
+    def touch(self, key_id: str, at: datetime) -> None:
+        key = self._tables.service_user_keys.find(key_id)
+        if key is not None:
+            self._tables.service_user_keys.put(key_id, replace(key, last_used_at=at))
+
+    def remove(self, key_id: str) -> None:
+        self._tables.service_user_keys.delete(key_id)
+
+    def page(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:
+        return page_newest_first((key for key in self._tables.service_user_keys if key.user_id == user_id), request)
+
+    def expiring(self, after: datetime, until: datetime, limit: int) -> tuple[ServiceUserKey, ...]:
+        keys = [key for key in self._tables.service_user_keys if after < key.expires_at <= until]
+        return tuple(sorted(keys, key=lambda key: (key.expires_at, key.id))[:limit])

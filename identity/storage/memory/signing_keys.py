@@ -1,0 +1,28 @@
+"""Signing keys, in memory."""
+
+from dataclasses import replace
+
+from identity.domain.signing_keys import SigningKey
+from identity.storage.memory.tables import Tables, require_free
+from identity.storage.stores.signing_keys import SigningKeyStore
+
+
+class MemorySigningKeyStore(SigningKeyStore):
+    """Rows by id."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, key: SigningKey) -> None:
+        require_free((other for other in self._tables.signing_keys if other.generation == key.generation), "generation")
+        self._tables.signing_keys.insert(key.id, key)
+
+    def all(self) -> tuple[SigningKey, ...]:
+        return tuple(sorted(self._tables.signing_keys, key=lambda key: key.generation))
+
+    def reseal(self, key_id: str, sealed_private_key: bytes) -> None:
+        key = self._tables.signing_keys.get(key_id)
+        self._tables.signing_keys.put(key_id, replace(key, sealed_private_key=sealed_private_key))
+
+    def remove(self, key_id: str) -> None:
+        self._tables.signing_keys.delete(key_id)

@@ -1,0 +1,151 @@
+"""Tables of frozen values: shared with the committed state until they are written to."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from identity.domain.applications import Application, ClientSecret
+from identity.domain.audit import AuditEvent
+from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.instance import Instance
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.signing_keys import SigningKey
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.users import PasswordHash, User
+from identity.storage.errors import Duplicate, Missing, Stale, StorageError
+
+Key = TypeVar("Key")
+Row = TypeVar("Row")
+
+
+class Versioned(Protocol):
+    """A row that is updated by version."""
+
+    @property
+    def id(self) -> str:
+        """The row's key."""
+
+    @property
+    def version(self) -> int:
+        """Counts the changes of the row."""
+
+
+VersionedRow = TypeVar("VersionedRow", bound=Versioned)
+
+
+class Table(Generic[Key, Row]):
+    """One table as one transaction sees it: copied on the first write, so that others keep what they see."""
+
+    def __init__(self, rows: dict[Key, Row], *, writable: bool) -> None:
+        self.rows = rows
+        self.writable = writable
+        self._copied = False
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(tuple(self.rows.values()))
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.rows
+
+    def find(self, key: Key) -> Row | None:
+        """The row with this key."""
+        return self.rows.get(key)
+
+    def get(self, key: Key) -> Row:
+        """The row with this key. Raises Missing."""
+        if key not in self.rows:
+            raise Missing(key)
+        return self.rows[key]
+
+    def insert(self, key: Key, row: Row, *, named: str = "id") -> None:
+        """Store a new row. Raises Duplicate, with the name of the key's field, if the key is taken."""
+        if key in self.rows:
+            raise Duplicate(named)
+        self.put(key, row)
+
+    def put(self, key: Key, row: Row) -> None:
+        """Store a row, new or not."""
+        self._own()[key] = row
+
+    def delete(self, key: Key) -> None:
+        """Delete the row with this key. Raises Missing."""
+        self.get(key)
+        del self._own()[key]
+
+    def delete_where(self, doomed: Callable[[Row], bool]) -> None:
+        """Delete every row of which ``doomed`` is true."""
+        for key, row in tuple(self.rows.items()):
+            if doomed(row):
+                self.delete(key)
+
+    def _own(self) -> dict[Key, Row]:
+        if not self.writable:
+            raise StorageError("This storage was opened for reading, or its transaction is over.")
+        if not self._copied:
+            self.rows, self._copied = dict(self.rows), True
+        return self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All tables as one transaction sees them."""
+
+    instance: Table[str, Instance]
+    organizations: Table[str, Organization]
+    projects: Table[str, Project]
+    project_roles: Table[tuple[str, str], ProjectRole]
+    project_grants: Table[str, ProjectGrant]
+    user_grants: Table[str, UserGrant]
+    users: Table[str, User]
+    passwords: Table[str, PasswordHash]
+    service_user_keys: Table[str, ServiceUserKey]
+    assertions: Table[tuple[str, str], datetime]
+    applications: Table[str, Application]
+    client_secrets: Table[tuple[str, str], ClientSecret]
+    managers: Table[str, Manager]
+    authorization_codes: Table[bytes, AuthorizationCode]
+    families: Table[str, TokenFamily]
+    access_tokens: Table[bytes, AccessToken]
+    refresh_tokens: Table[bytes, RefreshToken]
+    signing_keys: Table[str, SigningKey]
+    leases: Table[str, datetime]
+    audit_events: Table[str, AuditEvent]
+
+    @classmethod
+    def of(cls, state: Mapping[str, dict[Any, Any]], *, writable: bool) -> "Tables":
+        """The tables of a committed state."""
+        return cls(*(Table(state.get(field.name, {}), writable=writable) for field in fields(cls)))
+
+    def state(self) -> dict[str, dict[Any, Any]]:
+        """What the tables hold now, to be committed."""
+        return {field.name: getattr(self, field.name).rows for field in fields(self)}
+
+    def close(self) -> None:
+        """Refuse every further write."""
+        for field in fields(self):
+            getattr(self, field.name).writable = False
+
+
+def update(table: Table[str, VersionedRow], row: VersionedRow) -> None:
+    """Replace the row by its next version. Raises Missing, or Stale if another version follows the stored one."""
+    if row.version != table.get(row.id).version + 1:
+        raise Stale(row.id)
+    table.put(row.id, row)
+
+
+def purge(table: Table[Key, Row], limit: int, due: Callable[[Row], bool], delete: Callable[[Key], None]) -> int:
+    """Delete up to ``limit`` rows that are due; returns how many went."""
+    keys = [key for key, row in table.rows.items() if due(row)][:limit]
+    for key in keys:
+        delete(key)
+    return len(keys)
+
+
+def require_free(taken: Iterable[object], field: str) -> None:
+    """Raise Duplicate, naming the field, if there is any row that has taken the value."""
+    if any(True for _ in taken):
+        raise Duplicate(field)

@@ -1,0 +1,117 @@
+"""Access tokens, refresh tokens and their families, in memory."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from identity.domain.tokens import AccessToken, IssuedToken, RefreshToken, TokenFamily
+from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.memory.applications import MemoryApplicationStore
+from identity.storage.memory.cascades import remove_family
+from identity.storage.memory.tables import Tables, purge
+from identity.storage.memory.users import MemoryUserStore
+from identity.storage.stores.tokens import TokenStore
+
+
+class MemoryTokenStore(TokenStore):
+    """Tokens by digest, families by id."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def start_family(self, family: TokenFamily) -> None:
+        self._tables.users.get(family.user_id)
+        self._tables.applications.get(family.client_id)
+        self._tables.families.insert(family.id, family)
+
+    def find_family(self, family_id: str) -> TokenFamily | None:
+        return self._tables.families.find(family_id)
+
+    def revoke_family(self, family_id: str, at: datetime) -> None:
+        family = self._tables.families.find(family_id)
+        if family is not None and family.revoked_at is None:
+            self._tables.families.put(family_id, replace(family, revoked_at=at))
+
+    def add_access(self, token: AccessToken) -> None:
+        self._tables.access_tokens.insert(token.digest, token, named="digest")
+
+    def find_access(self, digest: bytes) -> AccessToken | None:
+        return self._tables.access_tokens.find(digest)
+
+    def find_issued(self, digest: bytes) -> IssuedToken | None:
+        token = self._tables.access_tokens.find(digest)
+        if token is None:
+            return None
+        users, applications = MemoryUserStore(self._tables), MemoryApplicationStore(self._tables)
+        return IssuedToken(
+            token,
+            None if token.user_id is None else users.find_subject(token.user_id),
+            None if token.application_id is None else applications.find_client(token.application_id),
+            family_revoked=token.family_id is not None and self._is_revoked(token.family_id),
+        )
+
+    def revoke_access(self, digest: bytes, at: datetime) -> None:
+        token = self._tables.access_tokens.find(digest)
+        if token is not None and token.revoked_at is None:
+            self._tables.access_tokens.put(digest, replace(token, revoked_at=at))
+
+    def revoke_access_of_key(self, key_id: str, at: datetime) -> int:
+        return self._revoke_live(at, lambda token: token.key_id == key_id)
+
+    def revoke_access_of_session(self, session_id: str, at: datetime) -> int:
+        return self._revoke_live(at, lambda token: token.session_id == session_id)
+
+    def revoke_of_user(self, user_id: str, at: datetime) -> int:
+        for family in self._tables.families:
+            if family.user_id == user_id:
+                self.revoke_family(family.id, at)
+        return self._revoke_live(at, lambda token: token.user_id == user_id)
+
+    def add_refresh(self, token: RefreshToken) -> None:
+        self._tables.families.get(token.family_id)
+        self._tables.refresh_tokens.insert(token.digest, token, named="digest")
+
+    def find_refresh(self, digest: bytes) -> RefreshToken | None:
+        return self._tables.refresh_tokens.find(digest)
+
+    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
+        token = self._tables.refresh_tokens.get(digest)
+        # A replay is told from an expired token for ever: it is a sign of theft.
+        if token.rotated_at is not None:
+            raise AlreadyUsed(token)
+        if token.revoked_at is not None or token.expires_at <= at or self._is_revoked(token.family_id):
+            raise Missing("refresh token")
+        self.add_refresh(successor)
+        self._tables.refresh_tokens.put(digest, replace(token, rotated_at=at))
+        return token
+
+    def revoke_refresh(self, digest: bytes, at: datetime) -> None:
+        token = self._tables.refresh_tokens.find(digest)
+        if token is not None and token.revoked_at is None:
+            self._tables.refresh_tokens.put(digest, replace(token, revoked_at=at))
+
+    def purge_access(self, before: datetime, limit: int) -> int:
+        table = self._tables.access_tokens
+        return purge(table, limit, lambda token: token.expires_at < before, table.delete)
+
+    def purge_families(self, before: datetime, limit: int) -> int:
+        return purge(
+            self._tables.families,
+            limit,
+            lambda family: family.ends_at < before,
+            lambda family_id: remove_family(self._tables, family_id),
+        )
+
+    def _is_revoked(self, family_id: str) -> bool:
+        family = self._tables.families.find(family_id)
+        return family is None or family.revoked_at is not None
+
+    def _revoke_live(self, at: datetime, chosen: Callable[[AccessToken], bool]) -> int:
+        live = [
+            token
+            for token in self._tables.access_tokens
+            if chosen(token) and token.revoked_at is None and at < token.expires_at
+        ]
+        for token in live:
+            self.revoke_access(token.digest, at)
+        return len(live)

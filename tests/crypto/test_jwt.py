@@ -1,0 +1,374 @@
+import base64
+import hashlib
+import hmac
+import json
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from identity.crypto.jwt import (
+    ALGORITHMS,
+    REFUSED_PARAMETERS,
+    BadSignature,
+    Malformed,
+    UnverifiedToken,
+    half_hash,
+    inspect,
+    sign,
+    verify,
+)
+from identity.crypto.keys import PrivateKey, PublicKey
+
+CLAIMS = {"iss": "a", "sub": "a", "aud": "https://issuer", "iat": 1_700_000_000, "exp": 1_700_003_600}
+HEADER = '{"alg":"RS256","kid":"k"}'
+
+
+def b64(data: bytes | str) -> str:
+    data = data.encode() if isinstance(data, str) else data
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def token(header: bytes | str = HEADER, claims: bytes | str = "{}", signature: bytes = b"signature") -> str:
+    return f"{b64(header)}.{b64(claims)}.{b64(signature)}"
+
+
+def forged(header: dict[str, Any], signature: Any = lambda signing_input: b"signature") -> str:
+    signing_input = f"{b64(json.dumps(header))}.{b64(json.dumps(CLAIMS))}"
+    return f"{signing_input}.{b64(signature(signing_input.encode()))}"
+
+
+def why(text: str, **options: int) -> str:
+    with pytest.raises(Malformed) as caught:
+        inspect(text, **options)
+    return caught.value.why
+
+
+@pytest.fixture(scope="module")
+def public(key: PrivateKey) -> PublicKey:
+    return key.public_key()
+
+
+@pytest.fixture(scope="module")
+def good(key: PrivateKey) -> str:
+    return sign(CLAIMS, key, key_id="k")
+
+
+class TestSigning:
+    def test_what_was_signed_is_verified(self, good: str, public: PublicKey) -> None:
+        unverified = inspect(good)
+        assert unverified.header == {"alg": "RS256", "kid": "k"}
+        assert unverified.claims == CLAIMS
+        assert verify(unverified, public, algorithm="RS256") == CLAIMS
+
+    def test_typ(self, key: PrivateKey) -> None:
+        assert inspect(sign({}, key, key_id="k", typ="at+jwt")).header["typ"] == "at+jwt"
+
+    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    def test_every_algorithm_for_itself_alone(self, key: PrivateKey, public: PublicKey, algorithm: str) -> None:
+        unverified = inspect(sign(CLAIMS, key, algorithm=algorithm, key_id="k"))
+        assert verify(unverified, public, algorithm=algorithm) == CLAIMS
+        for other in set(ALGORITHMS) - {algorithm}:
+            with pytest.raises(BadSignature):
+                verify(unverified, public, algorithm=other)
+
+    def test_the_signature_is_one_that_openssl_accepts(self, good: str, public: PublicKey) -> None:
+        signing_input, _, signature = good.rpartition(".")
+        public.native.verify(
+            base64.urlsafe_b64decode(signature + "=="), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256()
+        )
+
+    @pytest.mark.parametrize("algorithm", ["none", "HS256", "ES256", "rs256", "", "RS1"])
+    def test_other_algorithms_are_not_for_us(self, good: str, key: PrivateKey, algorithm: str) -> None:
+        for call in (
+            lambda: sign(CLAIMS, key, algorithm=algorithm, key_id="k"),
+            lambda: verify(inspect(good), key.public_key(), algorithm=algorithm),
+            lambda: half_hash("x", algorithm),
+        ):
+            with pytest.raises(ValueError, match="is not one of"):
+                call()
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), b"bytes"])
+    def test_claims_that_json_cannot_carry(self, key: PrivateKey, value: object) -> None:
+        with pytest.raises((ValueError, TypeError)):
+            sign({"x": value}, key, key_id="k")
+
+    def test_no_private_number_stays_behind_in_joserfc(self, key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
+        from joserfc.jwk import RSAKey
+
+        def export(*_: object) -> None:
+            raise AssertionError("the key was exported")
+
+        monkeypatch.setattr(RSAKey.binding, "export_private_key", export)
+        monkeypatch.setattr(RSAKey.binding, "export_public_key", export)
+        assert verify(inspect(sign(CLAIMS, key, key_id="k")), key.public_key(), algorithm="RS256") == CLAIMS
+
+
+class TestVerifying:
+    def test_another_key(self, good: str, other_key: PrivateKey) -> None:
+        with pytest.raises(BadSignature):
+            verify(inspect(good), other_key.public_key(), algorithm="RS256")
+
+    @pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", ""])
+    def test_alg_none(self, public: PublicKey, alg: str) -> None:
+        with pytest.raises(BadSignature):
+            verify(inspect(forged({"alg": alg})), public, algorithm="RS256")
+        assert why(forged({"alg": alg}, lambda _: b""))
+
+    def test_hs256_with_the_public_key_as_secret(self, public: PublicKey) -> None:
+        for secret in (public.to_pem().encode(), public.to_pem().strip().encode(), public.to_der(), b""):
+            for alg in ("HS256", "RS256"):
+                text = forged({"alg": alg}, lambda data, secret=secret: hmac.digest(secret, data, hashlib.sha256))
+                with pytest.raises(BadSignature):
+                    verify(inspect(text), public, algorithm="RS256")
+
+    def test_ps256_by_the_right_key(self, key: PrivateKey, public: PublicKey) -> None:
+        with pytest.raises(BadSignature):
+            verify(inspect(sign(CLAIMS, key, algorithm="PS256", key_id="k")), public, algorithm="RS256")
+
+    def test_a_pss_signature_under_the_name_rs256(self, key: PrivateKey, public: PublicKey) -> None:
+        pss = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
+        text = forged({"alg": "RS256"}, lambda data: key.native.sign(data, pss, hashes.SHA256()))
+        with pytest.raises(BadSignature):
+            verify(inspect(text), public, algorithm="RS256")
+
+    @pytest.mark.parametrize(
+        "alg", ["rs256", "Rs256", "RS256 ", " RS256", "RS256\n", "RS384", "RS512", "RSA256", "ＲS256"]
+    )
+    def test_other_names_and_cases(self, key: PrivateKey, public: PublicKey, alg: str) -> None:
+        text = forged({"alg": alg}, lambda data: key.native.sign(data, padding.PKCS1v15(), hashes.SHA256()))
+        with pytest.raises(BadSignature):
+            verify(inspect(text), public, algorithm="RS256")
+
+    @pytest.mark.parametrize("alg", [None, 1, True, ["RS256"], {"alg": "RS256"}])
+    def test_alg_is_a_string(self, alg: object) -> None:
+        assert "alg" in why(forged({"alg": alg}))
+
+    def test_alg_is_required(self) -> None:
+        assert "alg" in why(forged({"kid": "k"}))
+
+    @pytest.mark.parametrize("name", sorted(REFUSED_PARAMETERS))
+    @pytest.mark.parametrize("value", [None, "x", [], True])
+    def test_parameters_that_bring_or_point_to_keys(self, public: PublicKey, name: str, value: object) -> None:
+        header = {"alg": "RS256", "kid": "k", name: value}
+        assert "parameter" in why(forged(header))
+        with pytest.raises(Malformed):
+            verify(UnverifiedToken(forged(header), header, CLAIMS), public, algorithm="RS256")
+
+    def test_unknown_parameters_are_ignored(self, key: PrivateKey, public: PublicKey) -> None:
+        header = {"alg": "RS256", "x-tool": "y", "cty": "z"}
+        text = forged(header, lambda data: key.native.sign(data, padding.PKCS1v15(), hashes.SHA256()))
+        assert verify(inspect(text), public, algorithm="RS256") == CLAIMS
+
+    def test_the_claims_are_those_that_were_signed(self, good: str, public: PublicKey) -> None:
+        unverified = inspect(good)
+        unverified.claims["sub"] = "somebody else"
+        assert verify(unverified, public, algorithm="RS256") == CLAIMS
+
+    @pytest.mark.parametrize("text", ["", "a", "..", "a.b", "é.b.AA", "\ud800", "e30.e30.AAAA"])
+    def test_a_token_that_did_not_come_from_inspect(self, public: PublicKey, text: str) -> None:
+        with pytest.raises((BadSignature, Malformed)):
+            verify(UnverifiedToken(text, {"alg": "RS256"}, CLAIMS), public, algorithm="RS256")
+
+    @given(data=st.data())
+    def test_a_mutated_token_never_verifies(self, good: str, public: PublicKey, data: st.DataObject) -> None:
+        at = data.draw(st.integers(0, len(good)))
+        mutations = {
+            "flip": good[:at] + data.draw(st.characters()) + good[at + 1 :],
+            "insert": good[:at] + data.draw(st.sampled_from("A=.-_ \n\0é")) + good[at:],
+            "delete": good[: max(at - 1, 0)] + good[at:],
+            "truncate": good[:at],
+            "extend": good + data.draw(st.text(min_size=1, max_size=3)),
+            "case": good[:at].swapcase() + good[at:],
+        }
+        mutated = mutations[data.draw(st.sampled_from(sorted(mutations)))]
+        if mutated == good:
+            return
+        with pytest.raises((Malformed, BadSignature)):
+            verify(inspect(mutated), public, algorithm="RS256")
+
+    def test_every_flipped_bit_of_the_signature_is_noticed(self, good: str, public: PublicKey) -> None:
+        head, _, signature = good.rpartition(".")
+        raw = base64.urlsafe_b64decode(signature + "==")
+        for bit in range(0, len(raw) * 8, 7):
+            flipped = bytearray(raw)
+            flipped[bit // 8] ^= 1 << bit % 8
+            with pytest.raises(BadSignature):
+                verify(inspect(f"{head}.{b64(bytes(flipped))}"), public, algorithm="RS256")
+
+
+class TestForm:
+    @given(st.text() | st.text(alphabet="eyJ9.-_=A{}\n \0\ud800é"))
+    @example("\ud800.\ud800.\ud800")
+    @example("..")
+    @example("." * 9000)
+    def test_any_text_is_malformed_and_raises_nothing_else(self, text: str) -> None:
+        with pytest.raises(Malformed):
+            inspect(text)
+
+    @given(header=st.binary(max_size=60), claims=st.binary(max_size=200), signature=st.binary(max_size=8))
+    def test_any_bytes_in_the_parts(self, header: bytes, claims: bytes, signature: bytes) -> None:
+        for text in (token(header, claims, signature), token(claims=claims)):
+            try:
+                inspect(text)
+            except Malformed:
+                continue
+            assert isinstance(json.loads(claims), dict)
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+            lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+            max_leaves=30,
+        )
+    )
+    def test_any_json_in_the_claims(self, value: object) -> None:
+        for claims in (json.dumps(value), json.dumps({"claim": value}), json.dumps(value, ensure_ascii=False)):
+            try:
+                unverified = inspect(token(claims=claims.encode("utf-8", "surrogatepass")))
+            except Malformed:
+                continue
+            assert unverified.claims == json.loads(claims)
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", ".", "..", "...", "a.b", "a.b.c.d", "a.b.c.d.e", f"{token()}.", f".{token()}", "a..c", "..c", "a.b."],
+    )
+    def test_parts(self, text: str) -> None:
+        assert why(text)
+
+    def test_a_missing_signature(self) -> None:
+        assert why(token(signature=b"")) == "not three parts"
+
+    def test_an_encrypted_token(self) -> None:
+        assert why(f"{b64(HEADER)}.AA.AA.AA.AA") == "not three parts"
+
+    def test_length(self) -> None:
+        text = token(claims=json.dumps({"a": "x" * 6000}))
+        assert len(text) < 8192
+        assert inspect(text, max_length=len(text))
+        assert "longer" in why(text, max_length=len(text) - 1)
+        assert "longer" in why("x" * 8193)
+
+    @pytest.mark.parametrize("part", [0, 1, 2])
+    @pytest.mark.parametrize("junk", ["=", "==", "\n", " ", "+", "/", "*", "é", "\0", "\ud800"])
+    def test_junk_and_padding(self, part: int, junk: str) -> None:
+        for at in (0, 2, None):
+            parts = token().split(".")
+            parts[part] = parts[part][:at] + junk + parts[part][at:] if at is not None else parts[part] + junk
+            assert "canonical" in why(".".join(parts))
+
+    def test_stray_bits_in_the_last_character(self) -> None:
+        text = token(signature=b"x")  # "eA"
+        for last in "BCDEFGHIJKLMNOP":
+            assert "canonical" in why(text[:-1] + last)
+
+    @pytest.mark.parametrize("value", ["[]", '"x"', "1", "null", "true", "1.5"])
+    def test_only_objects(self, value: str) -> None:
+        assert "object" in why(token(claims=value))
+        assert "object" in why(token(header=value))
+
+    @pytest.mark.parametrize(
+        "value",
+        ["", " ", "{", "{}{}", "{} x", "{'a':1}", '{"a":1,}', '{"a":01}', '{"a":"\t"}', "\ufeff{}", '{"a":"\0"}'],
+    )
+    def test_only_json(self, value: str) -> None:
+        assert why(token(claims=value))
+        assert why(token(header=value))
+
+    @pytest.mark.parametrize("value", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80"])
+    def test_only_utf_8(self, value: bytes) -> None:
+        assert "UTF-8" in why(token(claims=b'{"a":"' + value + b'"}'))
+
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            '{"sub":"a","sub":"b"}',
+            '{"sub":"a","sub":"a"}',
+            '{"sub":"a","\\u0073ub":"b"}',
+            '{"x":{"y":1,"y":2}}',
+            '{"x":[[{"y":1,"y":2}]]}',
+        ],
+    )
+    def test_repeated_names(self, claims: str) -> None:
+        assert "repeats" in why(token(claims=claims))
+
+    def test_repeated_names_in_the_header(self) -> None:
+        assert "repeats" in why(token(header='{"alg":"none","alg":"RS256"}'))
+
+    def test_depth(self) -> None:
+        def nested(depth: int) -> str:
+            return '{"a":' * depth + "1" + "}" * depth
+
+        assert inspect(token(claims=nested(8)))
+        assert "levels" in why(token(claims=nested(9)))
+        assert "levels" in why(token(claims='{"a":' + "[" * 8 + "]" * 8 + "}"))
+        assert inspect(token(claims='{"a":' + "[" * 7 + "]" * 7 + "}"))
+        assert inspect(token(claims='{"a":[' + ",".join(["{}"] * 100) + "]}"))
+        assert inspect(token(claims=json.dumps({"a": '[[[[[[[[[[{"' * 5, '\\"[{': "[" * 20})))
+
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            "[" * 6000,
+            "{" * 6000,
+            '{"a":' * 1200,
+            '{"a":[' * 1000,
+            '"' * 3000 + "[" * 3000,
+            "[[[[[[[[[" + '"' + '\\"' * 2900,
+            "[" * 3000 + "]" * 3000,
+        ],
+    )
+    def test_bombs(self, claims: str) -> None:
+        assert why(token(claims=claims))
+
+    @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+    def test_numbers_that_are_none(self, number: str) -> None:
+        assert why(token(claims=f'{{"exp":{number}}}'))
+        assert why(token(claims=f'{{"a":[{{"b":{number}}}]}}'))
+
+    @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**18 * 10**50])
+    def test_integers_beyond_64_bits(self, number: int) -> None:
+        assert "64 bits" in why(token(claims=f'{{"exp":{number}}}'))
+
+    def test_an_integer_of_thousands_of_digits(self) -> None:
+        assert "64 bits" in why(token(claims=f'{{"exp":{"9" * 5000}}}'))
+
+    @pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 0, -1])
+    def test_integers_of_64_bits(self, number: int) -> None:
+        assert inspect(token(claims=f'{{"n":{number}}}')).claims == {"n": number}
+
+    @pytest.mark.parametrize("escape", ["\\u0000", "\\ud800", "\\uDFFF", "\\udfff\\ud800", "x\\u0000"])
+    def test_nul_and_lone_surrogates(self, escape: str) -> None:
+        for claims in (f'{{"sub":"{escape}"}}', f'{{"{escape}":1}}', f'{{"a":[{{"b":["{escape}"]}}]}}'):
+            assert "surrogate" in why(token(claims=claims))
+        assert "surrogate" in why(token(header=f'{{"alg":"RS256","kid":"{escape}"}}'))
+
+    def test_other_escapes(self) -> None:
+        assert inspect(token(claims='{"a":"\\ud83d\\udd11\\u00e9\\n\\\\u0000"}')).claims == {
+            "a": "\U0001f511é\n\\u0000"
+        }
+
+    @pytest.mark.parametrize("name", ["kid", "typ"])
+    @pytest.mark.parametrize("value", ["1", "null", "[]", "{}", "true"])
+    def test_key_id_and_type_are_strings(self, name: str, value: str) -> None:
+        assert name in why(token(header=f'{{"alg":"RS256","{name}":{value}}}'))
+
+    def test_no_message_quotes_the_token(self) -> None:
+        assert "s3cret" not in why(token(claims='{"s3cret":1,"s3cret":2}'))
+        assert "s3cret" not in why(token(claims="s3cret"))
+
+
+def test_repr_shows_nothing_of_the_token(good: str) -> None:
+    assert repr(inspect(good)) == "UnverifiedToken()"
+
+
+def test_half_hash() -> None:
+    # OpenID Connect Core, appendix A.3 and A.4: the at_hash and c_hash of its examples.
+    assert half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y", "RS256") == "77QmUPtjPfzWtF2AnpK9RQ"
+    assert half_hash("Qcb0Orv1zh30vL1MPRsbm-diHiMwcLyZvn1arpZv-Jxf_11jnpEX3Tgfvk", "RS256") == "LDktKdoQak3Pk0cnXxCltA"
+    expected = base64.urlsafe_b64encode(hashlib.sha512(b"x").digest()[:32]).rstrip(b"=").decode()
+    assert half_hash("x", "PS512") == expected

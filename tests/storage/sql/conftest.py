@@ -1,0 +1,78 @@
+"""Databases for the tests of the SQL storage: SQLite files, and a PostgreSQL server that the tests bring along."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql.tables import metadata
+from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
+from identity.testing.postgresql import postgresql_server as postgresql_server
+
+_TRUNCATE = f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"
+
+
+def open_backend(url: str) -> SqlBackend:
+    return SqlBackend(Settings(url=url))
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated, empty SQLite file."""
+    path = tmp_path_factory.mktemp("template") / "identity.db"
+    backend = open_backend(f"sqlite:///{path}")
+    backend.migrate()
+    backend.close()
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """A migrated, empty SQLite database."""
+    path = tmp_path / "identity.db"
+    shutil.copy(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(scope="session")
+def postgresql_database(postgresql_server: PostgresqlServer) -> Iterator[str]:
+    """A migrated database, the same for all tests of this worker."""
+    url = new_database(postgresql_server)
+    backend = open_backend(url)
+    backend.migrate()
+    backend.close()
+    yield url
+    drop_database(postgresql_server, url)
+
+
+@pytest.fixture
+def postgresql_url(postgresql_database: str) -> Iterator[str]:
+    """A migrated, empty PostgreSQL database; emptying it is faster than making a new one."""
+    yield postgresql_database
+    with psycopg.connect(postgresql_database, autocommit=True) as connection:
+        connection.execute(_TRUNCATE)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str:
+    """A migrated, empty database, once of each kind."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def backend(url: str) -> Iterator[SqlBackend]:
+    """The backend on ``url``."""
+    backend = open_backend(url)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def reopen(url: str) -> Callable[[], SqlBackend]:
+    """Opens the same database once more, also in another process."""
+    return partial(SqlBackend, Settings(url=url))

@@ -1,0 +1,33 @@
+"""The storage contract on both databases."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from identity.plugins.sql import Settings, SqlBackend
+from identity.storage.contract import StorageContract
+
+
+class TestSqlite(StorageContract):
+    @pytest.fixture
+    def backend(self, reopen: Callable[[], SqlBackend]) -> Iterator[SqlBackend]:
+        backend = reopen()
+        yield backend
+        backend.close()
+
+    @pytest.fixture
+    def reopen(self, sqlite_url: str) -> Callable[[], SqlBackend]:
+        return partial(SqlBackend, Settings(url=sqlite_url))
+
+
+class TestPostgresql(StorageContract):
+    @pytest.fixture
+    def backend(self, reopen: Callable[[], SqlBackend]) -> Iterator[SqlBackend]:
+        backend = reopen()
+        yield backend
+        backend.close()
+
+    @pytest.fixture
+    def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
+        return partial(SqlBackend, Settings(url=postgresql_url))
