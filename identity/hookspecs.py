@@ -52,8 +52,8 @@ def identity_add_hookspecs(host: PluginHost) -> None:
     """Register hookspecs of your own before hooks are verified.
 
     Called once at start, before any other hook. ``host.add_hookspecs(module)`` takes a module or class with
-    functions marked ``@hookspec``, so that further plugins can extend yours. Nothing is returned. An exception stops the
-    start.
+    functions marked ``@hookspec``, so that further plugins can extend yours. Nothing is returned. An exception stops
+    the start.
 
     Example::
 

@@ -85,7 +85,8 @@ class PluginHost:
     def _construct(name: str, available: Mapping[str, EntryPoint], values: Mapping[str, str]) -> object:
         if name not in available:
             raise PluginProblem(
-                f'identity.plugins lists "{name}", which is not installed. Installed are: {", ".join(sorted(available))}.'
+                f'identity.plugins lists "{name}", which is not installed.'
+                f" Installed are: {', '.join(sorted(available))}."
             )
         try:
             kind = available[name].load()

@@ -105,8 +105,8 @@ def _wrong_host(request: Request) -> Response:
         f"  {settings.issuer_url}  (identity.issuer_url)\n"
         f"  {settings.base_url}  (identity.base_url)\n"
         f"  {settings.login_url}  (identity.login_url)\n\n"
-        "If you run this service: open one of these addresses, or change the settings in the ini file. Behind a proxy,\n"
-        "have it pass the Host header on unchanged.\n\n"
+        "If you run this service: open one of these addresses, or change the settings in the ini file.\n"
+        "Behind a proxy, have it pass the Host header on unchanged.\n\n"
         f"Request id: {request.request_id}\n"
     )
     response = Response(text.encode(), status=421, content_type="text/plain", charset="utf-8")

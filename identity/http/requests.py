@@ -1,5 +1,6 @@
-"""What a request carries: ``request.services`` and ``request.request_id``."""
+"""IdentityRequest: what a request carries besides what Pyramid gives it."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyramid.config import Configurator
@@ -11,41 +12,56 @@ from identity.services.bundle import Services
 from identity.storage.backend import Storage
 
 if TYPE_CHECKING:
+    from transaction.interfaces import ITransactionManager
+
     from identity.app import Identity
 
 
-def services(request: Request) -> Services:
-    """The services of this request, in its transaction if it has one, on a read connection otherwise."""
-    identity: Identity = request.registry.identity
-    address = request.environ.get("REMOTE_ADDR")
-    actor = Actor(kind=ActorKind.ANONYMOUS, client_address=address, request_id=request.request_id)
-    if "tm.active" not in request.environ:
-        return identity.services(lambda: _reading(request), actor)
-    made = identity.services(lambda: identity.backend.writing(identity.transactions), actor)
-    transaction = identity.transactions.get()
+class IdentityRequest(Request):  # type: ignore[misc]
+    """Each attribute is made when first asked for.
 
-    def tell(committed: bool) -> None:
-        if committed:
-            identity.host.notify(made.audit.recorded)
+    They stand in a class of our own because Pyramid would otherwise make a new class for every single request, which
+    costs more than the whole of its routing.
+    """
 
-    made.on_first_record = lambda: transaction.addAfterCommitHook(tell)
-    return made
+    @cached_property
+    def request_id(self) -> str:
+        """An id of ours for this request, shown in error answers, logs and audit events."""
+        return new_id()
 
+    @cached_property
+    def tm(self) -> "ITransactionManager":
+        """The process's transaction manager; it keeps one transaction per thread. Asked for by pyramid_tm."""
+        identity: Identity = self.registry.identity
+        return identity.transactions
 
-def _reading(request: Request) -> Storage:
-    """A read connection that goes back when the request is finished."""
-    opened = request.registry.identity.backend.reading()
-    storage: Storage = opened.__enter__()
-    request.add_finished_callback(lambda _: opened.__exit__(None, None, None))
-    return storage
+    @cached_property
+    def services(self) -> Services:
+        """The use cases, in the request's transaction if it has one, on a read connection otherwise."""
+        identity: Identity = self.registry.identity
+        address = self.environ.get("REMOTE_ADDR")
+        actor = Actor(kind=ActorKind.ANONYMOUS, client_address=address, request_id=self.request_id)
+        if "tm.active" not in self.environ:
+            return identity.services(self._reading, actor)
+        made = identity.services(lambda: identity.backend.writing(identity.transactions), actor)
+        made.on_first_record = lambda: self._tell_after_commit(made)
+        return made
 
+    def _reading(self) -> Storage:
+        """A read connection that goes back when the request is finished."""
+        opened = self.registry.identity.backend.reading()
+        storage: Storage = opened.__enter__()
+        self.add_finished_callback(lambda _: opened.__exit__(None, None, None))
+        return storage
 
-def request_id(request: Request) -> str:
-    """An id of ours for this request, shown in error answers, logs and audit events."""
-    return new_id()
+    def _tell_after_commit(self, services: Services) -> None:
+        def tell(committed: bool) -> None:
+            if committed:
+                self.registry.identity.host.notify(services.audit.recorded)
+
+        self.tm.get().addAfterCommitHook(tell)
 
 
 def includeme(config: Configurator) -> None:
-    """Add the attributes; each is made when first asked for."""
-    config.add_request_method(services, reify=True)
-    config.add_request_method(request_id, reify=True)
+    """Have Pyramid make requests of this class."""
+    config.set_request_factory(IdentityRequest)

@@ -45,7 +45,7 @@ class HostPredicate:
 
     phash = text
 
-    def __call__(self, info: Any, request: Request) -> bool:
+    def __call__(self, info: Any, request: Request) -> bool:  # noqa: D102
         name = request.environ.get("HTTP_HOST", "")
         return name in self._names or name.lower() in self._names
 
@@ -64,7 +64,7 @@ class AuthenticatePredicate:
 
     phash = text
 
-    def __call__(self, info: Any, request: Request) -> bool:
+    def __call__(self, info: Any, request: Request) -> bool:  # noqa: D102
         return True
 
 

@@ -3,7 +3,7 @@
 from typing import NoReturn
 
 from pyramid.config import Configurator
-from pyramid.request import Request
+from pyramid.request import Request, RequestLocalCache
 from pyramid.security import Allowed, Denied
 
 from identity.domain.audit import Actor, ActorKind
@@ -21,11 +21,14 @@ NOBODY = "nobody"
 class SecurityPolicy:
     """Pyramid's seam for authentication and authorization."""
 
+    def __init__(self) -> None:
+        # Pyramid asks anew each time somebody says request.identity.
+        self._known = RequestLocalCache(self._find)
+
     def identity(self, request: Request) -> Principal | None:
         """Who asks, by the one kind of credential that the route accepts; None if it proves nobody."""
-        if accepted_credential(request) != "bearer":
-            return None
-        return _principal_of_bearer(request)
+        principal: Principal | None = self._known.get_or_create(request)
+        return principal
 
     def authenticated_userid(self, request: Request) -> str | None:
         """The user's id."""
@@ -46,6 +49,9 @@ class SecurityPolicy:
             return Denied("Nobody may.")
         reason = request.services.access.refusal(principal, permission, resource)
         return Allowed("roles allow it") if reason is None else Denied(reason)
+
+    def _find(self, request: Request) -> Principal | None:
+        return _principal_of_bearer(request) if accepted_credential(request) == "bearer" else None
 
     def remember(self, request: Request, userid: str, **kw: object) -> NoReturn:
         """Refuse: a bearer token is not ours to remember."""

@@ -8,11 +8,16 @@ from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context, ProtocolRequest
 
+#: Credentials in a form, whether or not a loaded plugin reads them.
+_CREDENTIALS = ("client_secret", "client_assertion")
+
 
 class ClientAuthentication(ABC):
     """A way in which a client proves who it is. ``name`` is its registered name (OpenID Connect Core §9)."""
 
     name: ClassVar[str]
+    #: The form parameters that carry its credentials.
+    parameters: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def presented(self, request: ProtocolRequest, parameters: Parameters) -> bool:
@@ -30,7 +35,10 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     body than in the credentials (RFC 6749 §2.3). Every failure is audited.
     """
     methods = [one for one in context.protocol.client_authentications.values() if one.presented(request, parameters)]
-    if len(methods) > 1:
+    foreign = [
+        name for name in _CREDENTIALS if name in parameters and not any(name in one.parameters for one in methods)
+    ]
+    if len(methods) > 1 or (methods and foreign):
         raise InvalidRequest("use one client authentication method, not several")
     if not methods:
         raise InvalidClient("client authentication is missing")

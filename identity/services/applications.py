@@ -1,5 +1,7 @@
 """Applications and their client secrets."""
 
+from dataclasses import replace
+
 from identity.crypto.secrets import digest, new_client_id, new_id, new_token, same
 from identity.domain.applications import MAX_LIVE_SECRETS, Application, Client, ClientSecret
 from identity.domain.errors import Conflict
@@ -76,7 +78,10 @@ class Applications(UseCases):
         given = digest(secret)
         stored = [one.digest for one in client.secrets] if client is not None else []
         matches = [same(one, given) for one in (stored or [_NO_SECRET])]
-        return client if client is not None and client.active and stored and any(matches) else None
+        if client is None or not client.active or not stored or not any(matches):
+            return None
+        # Nobody further on needs the digests, hooks least of all.
+        return replace(client, secrets=())
 
     def _new_secret(self, application: Application) -> str:
         text = new_token()

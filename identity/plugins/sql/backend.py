@@ -1,4 +1,4 @@
-"""SqlBackend and SqlStorage: SQLAlchemy Core inside transactions that zope.sqlalchemy joins."""
+"""SqlBackend and SqlStorage: SQLAlchemy Core, joined to transactions by zope.sqlalchemy."""
 
 import os
 import sqlite3
@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, RootTransaction, text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session
 from zope.sqlalchemy.datamanager import STATUS_CHANGED, SessionDataManager
 
 from identity.plugins.sql.engines import Engines, open_engines, open_migrating_engine
@@ -141,14 +140,12 @@ class SqlBackend(Backend):
 
     def _join(self, transactions: "ITransactionManager") -> Storage:
         """Begin a database transaction that ends with the current transaction of the manager."""
-        session = Session(self._open().writing, autoflush=False, expire_on_commit=False)
         try:
-            connection = session.connection()
+            session = _CoreSession(self._open().writing.connect())
         except (SQLAlchemyError, sqlite3.Error) as error:
-            session.close()
             raise translated(error) from error
-        _Joined(session, connection, transactions)
-        return SqlStorage(connection)
+        _Joined(session, transactions)
+        return SqlStorage(session.connection)
 
     def _open(self) -> Engines:
         engines = self._engines
@@ -176,19 +173,49 @@ class _Reading(AbstractContextManager[Storage]):
         self._connection.close()
 
 
-class _Joined(SessionDataManager):  # type: ignore[misc]
-    """The session's part in a transaction; says in the port's words why a commit failed.
+class _CoreSession:
+    """A transaction of SQLAlchemy Core in the shape in which zope.sqlalchemy expects a session.
 
-    Joined as changed, since Core statements leave no trace in a session. Joining each session by itself needs no
-    event listeners, so any number of transaction managers can be used.
+    Nothing here is mapped to classes, and an ORM session without objects costs as much again as the rest of a
+    transaction.
     """
 
-    def __init__(self, session: Session, connection: Connection, transactions: "ITransactionManager") -> None:
+    twophase = False
+    expire_on_commit = False
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        try:
+            self._transaction = connection.begin()
+        except BaseException:
+            connection.close()
+            raise
+
+    def get_transaction(self) -> RootTransaction:
+        """The transaction that is to be committed."""
+        return self._transaction
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def close(self) -> None:
+        """Give the connection back; what was not committed is rolled back."""
+        self.connection.close()
+
+
+class _Joined(SessionDataManager):  # type: ignore[misc]
+    """Our part in a transaction; says in the port's words why a commit failed.
+
+    It joins as changed, since Core statements leave no trace in a session. Joining by hand needs no event listeners, so
+    any number of transaction managers can be used.
+    """
+
+    def __init__(self, session: _CoreSession, transactions: "ITransactionManager") -> None:
+        self._connection = session.connection
         super().__init__(session, STATUS_CHANGED, transactions)
-        self._connection = connection
 
     def tpc_vote(self, transaction: object) -> None:
-        """Commit; the last moment at which other participants can still be stopped."""
+        """Commit; the last moment at which other participants can still stop it has passed."""
         if _is_broken(self._connection):
             raise Unavailable("The database has given this transaction up.")
         try:
@@ -199,7 +226,7 @@ class _Joined(SessionDataManager):  # type: ignore[misc]
 
 def _is_broken(connection: Connection) -> bool:
     """True if an earlier failure ended the transaction: a commit would then do nothing, and say nothing."""
-    if connection.invalidated or connection.closed:
+    if connection.closed or connection.invalidated:
         return True
     driver: Any = connection.connection.dbapi_connection
     if isinstance(driver, sqlite3.Connection):

@@ -13,12 +13,14 @@ from identity.storage.errors import Duplicate, Missing, StorageError, Unavailabl
 
 MIGRATE = "Run `identity migrate -c INI`."
 
+_READING = "This storage is for reading alone, or the database is read-only."
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.+)\Z")
 _POSTGRESQL: dict[str, Callable[[], StorageError]] = {
     "23503": Missing,  # foreign key violation
     "42P01": lambda: Unavailable(f"The database lacks a table. {MIGRATE}"),
     "42703": lambda: Unavailable(f"The database lacks a column. {MIGRATE}"),
-    "25006": lambda: Unavailable("This storage was opened for reading alone."),
+    "25006": lambda: Unavailable(_READING),
+    "25P01": lambda: Unavailable(_READING),  # a savepoint outside any transaction
     "53100": lambda: Unavailable("The database's disk is full."),
     "53300": lambda: Unavailable("The database has no connection left: lower pool_size or raise max_connections."),
     "55P03": lambda: Unavailable("Another transaction holds the row for too long (lock_timeout)."),
@@ -29,7 +31,7 @@ _SQLITE = (
     ("no such column", f"The database lacks a column. {MIGRATE}"),
     ("locked", "The database is locked by another writer for too long (busy_timeout)."),
     ("full", "The database's disk is full."),
-    ("readonly", "The database can be read alone."),
+    ("readonly", _READING),
     ("not a database", "The file is not an SQLite database."),
     ("malformed", "The database file is damaged: restore it from a backup."),
     ("unable to open", "The database file cannot be opened: check folder and permissions."),

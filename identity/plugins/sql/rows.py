@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -166,7 +167,7 @@ def versioned(table: Table) -> Update:
 
 
 def add_unless_there(table: Table, *unique: ColumnElement[Any]) -> Insert:
-    """An insert that does nothing if these columns' values are there already; SQLite speaks PostgreSQL's dialect here."""
+    """An insert that does nothing if these values are there already (SQLite understands PostgreSQL's words)."""
     return insert(table).inline().on_conflict_do_nothing(index_elements=unique).execution_options(**_COUNTED)
 
 
@@ -184,6 +185,9 @@ def upsert(
     ).execution_options(**_COUNTED)
 
 
+# The same few rows are read again and again. What these texts and numbers mean never changes, so it is worked out
+# once: a third of the time that reading a client or a token takes.
+@lru_cache(4096)
 def moment(stored: int) -> datetime:
     """The moment so many seconds after the epoch."""
     return datetime.fromtimestamp(stored, UTC)
@@ -191,7 +195,7 @@ def moment(stored: int) -> datetime:
 
 def moment_or_none(stored: int | None) -> datetime | None:
     """Like ``moment``, where there may be none."""
-    return None if stored is None else datetime.fromtimestamp(stored, UTC)
+    return None if stored is None else moment(stored)
 
 
 def seconds(at: datetime) -> int:
@@ -219,14 +223,16 @@ def sorted_list(values: frozenset[str]) -> str:
     return json.dumps(sorted(values), ensure_ascii=False)
 
 
+@lru_cache(1024)
 def tuple_of(stored: str) -> tuple[str, ...]:
     """A tuple stored by ``listed``."""
-    return () if stored == "[]" else tuple(json.loads(stored))
+    return tuple(json.loads(stored))
 
 
+@lru_cache(1024)
 def set_of(stored: str) -> frozenset[str]:
     """A set stored by ``sorted_list``."""
-    return frozenset() if stored == "[]" else frozenset(json.loads(stored))
+    return frozenset(json.loads(stored))
 
 
 def words(values: tuple[str, ...]) -> str:
@@ -234,6 +240,7 @@ def words(values: tuple[str, ...]) -> str:
     return " ".join(values)
 
 
+@lru_cache(1024)
 def words_of(stored: str) -> tuple[str, ...]:
     """Scope or audience stored by ``words``."""
     return tuple(stored.split(" ")) if stored else ()

@@ -47,8 +47,12 @@ class AssertionContract(ContractBase):
     def test_assertions_identifiers_are_compared_to_the_letter(
         self, in_transaction: InTransaction, service_user: ServiceUser, now: datetime
     ) -> None:
+        spellings = ("JTI", "jti", " jti", "jti ", "ｊti", "é", "e\u0301", "😀" * 256, "😀" * 255 + "😁")
         with in_transaction() as storage:
-            for jti in ("jti", "JTI", " jti", "jti ", "ｊti", "é", "e\u0301", "😀" * 256, "😀" * 255 + "😁"):
+            for jti in spellings:
+                storage.assertions.use(service_user.id, jti, now)
+        for jti in spellings:
+            with pytest.raises(AlreadyUsed), in_transaction() as storage:
                 storage.assertions.use(service_user.id, jti, now)
 
     def test_assertions_purge_deletes_what_lies_before(

@@ -165,3 +165,17 @@ class AuthorizationCodeContract(ContractBase):
             with in_transaction() as storage:
                 counts.append(storage.authorization_codes.purge(later, 2))
         assert counts == [2, 2, 1, 0]
+
+    def test_codes_purge_keeps_to_the_limit_whatever_makes_codes_due(
+        self, save: Save, in_transaction: InTransaction, family: TokenFamily, now: datetime
+    ) -> None:
+        used = [a_code(family, redeemed_at=now) for _ in range(3)]
+        unused = [a_code(family) for _ in range(3)]
+        save(*used, *unused)
+        later = family.ends_at + SECOND
+        counts = []
+        for _ in range(6):
+            with in_transaction() as storage:
+                counts.append(storage.authorization_codes.purge(later, 2))
+        assert max(counts) <= 2, counts
+        assert sum(counts) == 6, counts

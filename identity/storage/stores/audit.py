@@ -32,4 +32,4 @@ class AuditStore(ABC):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Page[AuditEvent]:
-        """Events that fit every filter given."""
+        """Events that fit every filter given; ``since`` itself fits, ``until`` does not."""

@@ -17,8 +17,8 @@ class AuthorizationCodeStore(ABC):
     def redeem(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
         """Consume the code by one conditional write: of racing callers exactly one gets it.
 
-        Raises AlreadyUsed (with the code as value) if this client redeemed it before; Missing if there is none, it
-        has expired, or it is another client's: then it stays as it was.
+        Raises AlreadyUsed (with the code as value) if this client redeemed it before, expired or not; else Missing if
+        there is none, it has expired, or it is another client's: then it stays as it was. The transaction can go on.
         """
 
     @abstractmethod

@@ -61,8 +61,9 @@ class TokenStore(ABC):
     def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
         """Exchange a live refresh token for its successor by one conditional write; returns the old one as it was.
 
-        Raises AlreadyUsed (with the row as value) if it was rotated before; Missing if there is none, or it is
-        expired, revoked, or of a revoked family. Of racing callers exactly one succeeds.
+        Raises AlreadyUsed (with the row as value) if it was rotated before, expired or not; else Missing if there is
+        none, or it is expired, revoked, or of a revoked family. Of racing callers exactly one succeeds. The
+        transaction can go on.
         """
 
     @abstractmethod

@@ -35,7 +35,8 @@ class UserStore(ABC):
 
     @abstractmethod
     def find_by_login_name(self, login_name: str) -> Subject | None:
-        """The user named ``user_name@primary-domain``, or by a bare user name where just one user has it."""
+        """The user named ``user_name@primary-domain``, or by a bare user name where just one user has it; compared by
+        name_key."""
 
     @abstractmethod
     def update(self, user: User) -> None:

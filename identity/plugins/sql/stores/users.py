@@ -155,8 +155,9 @@ def user_of(
 def _profile_of(stored: str) -> Profile:
     """The profile in its text."""
     members = json.loads(stored)
-    address = Address(**members.pop("address", {}))
-    return Profile(**members, address=address)
+    if "address" in members:
+        members["address"] = Address(**members["address"])
+    return Profile(**members)
 
 
 def _profile_text(profile: Profile) -> str:

@@ -1,0 +1,107 @@
+"""Signed assertions, right and wrong in every way: JOSE put together by hand, as an attacker would.
+
+assertion = signed(claims(user_id, issuer, now), key, key_id=key_id)                     # right
+assertion = signed(claims(user_id, issuer, now, exp=LEFT_OUT), key, key_id=key_id)       # without exp
+assertion = signed(claims(user_id, issuer, now), key, key_id=key_id, header={"alg": "none"}, sign=unsigned)
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+#: Says that a claim or header parameter is not to be there.
+LEFT_OUT: Final = object()
+
+#: Makes the signature of a signing input.
+Sign = Callable[[bytes], bytes]
+
+
+def claims(user_id: str, audience: object, now: int, **overrides: Any) -> dict[str, Any]:
+    """The claims of service description §2.3, good for five minutes; ``overrides`` change, add or leave out."""
+    right: dict[str, Any] = {"iss": user_id, "sub": user_id, "aud": audience, "iat": now, "exp": now + 300}
+    return _without_left_out(right | overrides)
+
+
+def signed(
+    claims: Mapping[str, Any] | str | bytes,
+    key: RSAPrivateKey,
+    *,
+    key_id: object,
+    header: Mapping[str, Any] | str | bytes | None = None,
+    sign: Sign | None = None,
+) -> str:
+    """The assertion in compact form.
+
+    ``header`` changes single parameters, or replaces the header if it is text. Claims and header may be given as text,
+    to be wrong in ways that no dictionary can be. ``sign`` signs in another way than RS256 with ``key``.
+    """
+    if header is None or isinstance(header, Mapping):
+        header = _without_left_out({"alg": "RS256", "kid": key_id, **(header or {})})
+    signing_input = f"{encoded(header)}.{encoded(claims)}"
+    signature = (sign or rs256(key))(signing_input.encode())
+    return f"{signing_input}.{base64url(signature)}"
+
+
+def encoded(part: Mapping[str, Any] | str | bytes) -> str:
+    """A part of a JWT: JSON in base64url; text is taken as it is."""
+    if isinstance(part, Mapping):
+        part = json.dumps(part)
+    return base64url(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part)
+
+
+def base64url(data: bytes) -> str:
+    """Base64url without padding (RFC 7515 §2)."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def decoded(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and claims of a JWT, its signature not looked at."""
+    header, claims, _ = token.split(".")
+    return _json(header), _json(claims)
+
+
+def rs256(key: RSAPrivateKey) -> Sign:
+    """RSASSA-PKCS1-v1_5 with SHA-256, the one algorithm that is accepted."""
+    return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+
+
+def rs384(key: RSAPrivateKey) -> Sign:
+    """RSASSA-PKCS1-v1_5 with SHA-384."""
+    return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA384())
+
+
+def rs512(key: RSAPrivateKey) -> Sign:
+    """RSASSA-PKCS1-v1_5 with SHA-512."""
+    return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA512())
+
+
+def ps256(key: RSAPrivateKey) -> Sign:
+    """RSASSA-PSS with SHA-256."""
+    pss = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=32)
+    return lambda data: key.sign(data, pss, hashes.SHA256())
+
+
+def hs256(secret: bytes) -> Sign:
+    """HMAC with SHA-256; over the public key it is the classic confusion of algorithms (RFC 8725 §2.1)."""
+    return lambda data: hmac.new(secret, data, hashlib.sha256).digest()
+
+
+def unsigned(data: bytes) -> bytes:
+    """No signature, as for alg none."""
+    return b""
+
+
+def _without_left_out(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not LEFT_OUT}
+
+
+def _json(part: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return value

@@ -1,0 +1,30 @@
+"""A clock that moves only when told."""
+
+from datetime import datetime, timedelta
+
+from identity import clock
+
+
+class MovableClock:
+    """The service's clock in tests: starts at the real now, in whole seconds, and stands still there."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self.start = start or clock.now()
+        self._now = self.start
+
+    def __call__(self) -> datetime:
+        """The present moment, as the service asks for it."""
+        return self._now
+
+    @property
+    def seconds(self) -> int:
+        """The present moment in seconds since 1970, as it stands in claims."""
+        return int(self._now.timestamp())
+
+    def advance(self, seconds: int = 0, **span: int) -> None:
+        """Move on by so many seconds, or by ``minutes=``, ``hours=``, ``days=``; back if negative."""
+        self._now += timedelta(seconds=seconds, **span)
+
+    def reset(self) -> None:
+        """Go back to the start."""
+        self._now = self.start
