@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from pyramid.config import Configurator
+from pyramid.registry import Registry
 from pyramid.router import Router
 from transaction import ThreadTransactionManager
 
@@ -20,12 +21,13 @@ from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
 from identity.domain.errors import Invalid
 from identity.domain.managers import Role
 from identity.domain.permissions import PERMISSIONS, Resource
+from identity.ini_file import with_variables
 from identity.operations import Check
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.provider.client_authentication import authenticate_client
 from identity.provider.discovery import capabilities
 from identity.provider.endpoint import Host
-from identity.provider.endpoints import ENDPOINTS
+from identity.provider.endpoints import ENDPOINTS, metadata
 from identity.provider.oidc import IdentityProvider
 from identity.provider.protocol import Protocol
 from identity.provider.scope import Scopes
@@ -246,12 +248,16 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
 
 def configure(identity: Identity, settings: Mapping[str, Any]) -> Router:
     """The Pyramid application around an assembled service."""
+    # Built now, so that a plugin that fails to add to it stops the start and not the requests.
+    metadata.document(identity.provider, identity.protocol, identity.settings)
     with Configurator(settings=dict(settings)) as config:
         config.registry.identity = identity
         config.include("identity.http")
         for name, hook in identity.host.implementations("identity_configure"):
             config.include(_named(partial(_configure_plugin, hook), name))
-    return config.make_wsgi_app()
+    router = config.make_wsgi_app()
+    _check_permissions(config.registry)
+    return router
 
 
 def main(global_config: Mapping[str, str], **settings: str) -> Router:
@@ -262,14 +268,25 @@ def main(global_config: Mapping[str, str], **settings: str) -> Router:
     from identity import first_start
 
     try:
+        settings = with_variables(global_config, settings)
         identity = assemble(settings)
         if identity.settings.development:
             first_start.prepare(identity, announce=True)
         else:
-            identity.backend.check()
+            _require_ready(identity)
+        return configure(identity, settings)
     except (BadSetting, PluginProblem, Invalid, Unavailable) as problem:
         raise SystemExit(f"identity cannot start. {problem}") from None
-    return configure(identity, settings)
+    except OSError as problem:
+        raise SystemExit(f"identity cannot start. {problem.filename}: {problem.strerror}.") from None
+
+
+def _require_ready(identity: Identity) -> None:
+    """Raise Unavailable, saying what to run first, unless the schema fits and there is a key that can be opened."""
+    identity.backend.check()
+    problem = identity.check_signing_key()
+    if problem is not None:
+        raise Unavailable(problem)
 
 
 def _configure_plugin(hook: Callable[..., None], config: Configurator) -> None:
@@ -284,6 +301,17 @@ def _named(function: partial[None], name: str) -> Callable[[Configurator], None]
 
     include.__name__ = include.__qualname__ = f"plugin_{name}"
     return include
+
+
+def _check_permissions(registry: Registry) -> None:
+    """Every view says who may see it. Raises PluginProblem for one that does not."""
+    for view in registry.introspector.get_category("views"):
+        route, context = view["introspectable"]["route_name"], view["introspectable"]["context"]
+        is_exception_view = route is None and context is not None
+        if not is_exception_view and not any(one.category_name == "permissions" for one in view["related"]):
+            raise PluginProblem(
+                f"A view of the route {route} names no permission. Pass one to add_view, or NO_PERMISSION_REQUIRED."
+            )
 
 
 def _provider(settings: Settings, protocol: Protocol) -> IdentityProvider:

@@ -18,7 +18,7 @@ from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile
 from identity.domain.users import ServiceUser
 from identity.services import bootstrap
-from identity.storage.errors import Duplicate
+from identity.storage.errors import Duplicate, Unavailable
 
 if TYPE_CHECKING:
     from identity.app import Identity
@@ -88,7 +88,11 @@ def prepare(identity: "Identity", *, announce: bool) -> Outcome:
     """Everything a developer needs at the first start; says where to go next if ``announce``."""
     data = identity.settings.data
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    identity.backend.migrate()
+    try:
+        identity.backend.check()
+    except Unavailable:
+        # Not asked of every start: the tool for migrations takes its time to load.
+        identity.backend.migrate()
     outcome = run(identity, user_name=EXAMPLE_USER, key_out=data / KEY_FILE, client_out=data / CLIENT_FILE)
     if announce:
         print(announcement(identity, outcome), flush=True)  # noqa: T201

@@ -210,9 +210,9 @@ def identity_user_claims(  # type: ignore[empty-body]
 ) -> Mapping[str, object]:
     """Add claims about a user, for userinfo, id_token and introspection.
 
-    Called for each such answer. ``scopes`` are the granted ones. Returns claims that serialize as JSON, at most 4 KiB;
-    reserved names (sub, iss, aud …) are refused. An exception fails the request, unless ``identity.hook_failure`` is
-    ``ignore``.
+    Called for each such answer. ``user`` is the person or service user, ``scopes`` are the granted ones, ``lookup``
+    reads more. Returns claims that serialize as JSON, at most 4 KiB; reserved names (sub, iss, aud …) are refused. An
+    exception fails the request, unless ``identity.hook_failure`` is ``ignore``.
 
     Example::
 
@@ -228,14 +228,15 @@ def identity_token_claims(  # type: ignore[empty-body]
 ) -> Mapping[str, object]:
     """Add claims to a JWT access token.
 
-    Called each time one is minted. Returns claims as ``identity_user_claims`` does, under the same limits. An
-    exception fails the request, unless ``identity.hook_failure`` is ``ignore``.
+    Called each time one is minted. ``authorization`` is what the grant established, ``granted`` the scopes and the
+    audience, ``lookup`` reads more. Returns claims as ``identity_user_claims`` does, under the same limits. An exception
+    fails the request, unless ``identity.hook_failure`` is ``ignore``.
 
     Example::
 
         @hookimpl
         def identity_token_claims(self, authorization, granted, lookup):
-            return {"tenant": self.tenants[authorization.subject]}
+            return {"tenant": self.tenants[authorization.organization.id]}
     """
 
 
@@ -246,8 +247,10 @@ def identity_token_claims(  # type: ignore[empty-body]
 def identity_deny(principal: Principal, permission: str, resource: Resource, lookup: Lookup) -> str | None:
     """Refuse an action that roles would allow; return the reason.
 
-    Called for each action that roles allow. Returns a sentence to refuse, None for no opinion. There is no way to
-    allow what roles do not, so the verdict does not depend on the order of plugins. An exception refuses.
+    Called for each action that roles allow, but never for the operator on the machine. ``principal`` is who asks,
+    ``permission`` what for, ``resource`` where; ``lookup`` reads more. Returns a sentence to refuse, None for no opinion.
+    There is no way to allow what roles do not, so the verdict does not depend on the order of plugins. An exception
+    refuses.
 
     Example::
 
@@ -264,8 +267,9 @@ def identity_deny(principal: Principal, permission: str, resource: Resource, loo
 def identity_audited(event: AuditEvent) -> None:
     """Learn of an audit event, after its transaction is committed.
 
-    Called once per event, in the process that wrote it. Nothing is returned; an exception is logged and no other plugin
-    notices. Do not block here: hand slow work to a thread or an outbox of your own.
+    Called once per event, in the process that wrote it; a refused attempt is an event too. ``event`` holds no secret.
+    Nothing is returned; an exception is logged and no other plugin notices. Do not block here: hand slow work to a
+    thread or an outbox of your own.
 
     Example::
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -98,6 +98,8 @@ class PluginHost:
                 f'The plugin "{name}" was written for version {version} of the hooks; this is version'
                 f" {hookspecs.VERSION}. Install a matching release of it."
             )
+        if not is_dataclass(getattr(kind, "Settings", None)):
+            raise PluginProblem(f'The plugin "{name}" has no class Settings that is a dataclass.')
         return kind(parse(kind.Settings, values, f"{PLUGIN_PREFIX}{name}."))
 
     def register(self, name: str, plugin: object) -> None:

@@ -15,7 +15,7 @@ PLUGIN_PREFIX = "identity.plugin."
 
 Parsed = TypeVar("Parsed")
 
-_SPAN = re.compile(r"(\d+)\s*(s|m|h|d)?\Z")
+_SPAN = re.compile(r"([0-9]{1,8})\s*(s|m|h|d)?\Z")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
@@ -54,7 +54,7 @@ def _boolean(text: str) -> bool:
 
 
 def _integer(text: str) -> int:
-    if not re.fullmatch(r"-?\d{1,18}", text):
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise ValueError("must be a whole number")
     return int(text)
 
@@ -213,9 +213,9 @@ class Settings:
         fill = object.__setattr__
         fill(self, "base_url", self.base_url or self.issuer_url)
         fill(self, "login_url", self.login_url or self.issuer_url)
-        fill(self, "default_domain", self.default_domain or (urlsplit(self.issuer_url).hostname or ""))
         for name in ("issuer_url", "base_url", "login_url"):
             self._check_url(name, getattr(self, name))
+        fill(self, "default_domain", self.default_domain or urlsplit(self.issuer_url).hostname)
         self._check_lifetimes()
         if self.signing_key_bits not in (2048, 3072, 4096):
             raise BadSetting("signing_key_bits", "must be 2048, 3072 or 4096")

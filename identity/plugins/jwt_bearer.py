@@ -105,13 +105,13 @@ class JwtBearer(Grant):
             raise InvalidGrant("sub must equal iss")
         _check_audience(claims.get("aud"), context)
         issued_at = _moment(claims, "iat")
-        expires_at = _moment(claims, "exp")
         # Reasons stay the same from one attempt to the next, so that the audit trail can count them as one.
         if issued_at < now - self._max_age:
             age = f"iat is {now - issued_at} s ago, at most {self._max_age} s are accepted"
             raise InvalidGrant(age, reason="iat is too old")
         if issued_at > now + skew:
             raise InvalidGrant(f"iat is {issued_at - now} s in the future", reason="iat is in the future")
+        expires_at = _moment(claims, "exp")
         if expires_at <= now - skew:
             raise InvalidGrant(f"assertion expired {now - expires_at} s ago", reason="assertion expired")
         if expires_at <= issued_at:

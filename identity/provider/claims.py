@@ -52,6 +52,8 @@ def contribute(claims: dict[str, Any], hooks: Iterable[Contribution], context: C
     for plugin, hook in hooks:
         try:
             added = dict(hook(**arguments, lookup=context.services.lookup) or {})
+            if not all(isinstance(name, str) for name in added):
+                raise TypeError("names of claims are texts")
             if len(json.dumps(added)) > MAX_BYTES:
                 raise ValueError(f"claims of more than {MAX_BYTES} bytes")
         except Exception as problem:

@@ -1,5 +1,6 @@
 """What the discovery document says, derived from Protocol and the endpoints, never hand-listed."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,8 @@ from identity.provider.protocol import Protocol
 from identity.provider.scope import OPENID
 from identity.services.signing_keys import ALGORITHM
 from identity.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 def capabilities(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
@@ -34,7 +37,10 @@ def capabilities(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
 def complete(document: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
     """The document with what plugins add; a member that exists cannot be changed."""
     completed = dict(document)
-    for _, hook in protocol.discovery:
+    for plugin, hook in protocol.discovery:
         for name, value in (hook(document=dict(completed)) or {}).items():
-            completed.setdefault(name, value)
+            if name in completed:
+                log.warning("plugin %s sets the discovery member %s, which is set already", plugin, name)
+            else:
+                completed[name] = value
     return completed

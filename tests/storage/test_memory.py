@@ -1,8 +1,13 @@
 """The reference backend passes the contract."""
 
+import threading
+
 import pytest
 
 from identity.storage.contract import StorageContract
+from identity.storage.contract.factories import an_organization
+from identity.storage.contract.transactions import Transactions
+from identity.storage.errors import StorageError, Unavailable
 from identity.storage.memory import MemoryBackend
 
 
@@ -10,3 +15,58 @@ class TestMemory(StorageContract):
     @pytest.fixture
     def backend(self) -> MemoryBackend:
         return MemoryBackend()
+
+
+def test_a_writer_gives_up_on_one_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("identity.storage.memory.backend.PATIENCE_SECONDS", 0.01)
+    backend, first, second = MemoryBackend(), Transactions(), Transactions()
+    first.begin()
+    backend.writing(first)
+    second.begin()
+    with pytest.raises(Unavailable):
+        backend.writing(second)
+    first.abort()
+    backend.writing(second)
+    second.abort()
+
+
+def test_a_failed_join_lets_the_next_writer_in() -> None:
+    backend, transactions = MemoryBackend(), Transactions()
+    finished = transactions.begin()
+    transactions.commit()
+
+    class Manager:
+        def get(self) -> object:
+            return finished
+
+    with pytest.raises(ValueError, match="Committed"):
+        backend.writing(Manager())
+    transactions.begin()
+    backend.writing(transactions).organizations.add(an_organization())
+    transactions.commit()
+
+
+def test_a_storage_refuses_writes_after_its_transaction() -> None:
+    backend, transactions = MemoryBackend(), Transactions()
+    transactions.begin()
+    storage = backend.writing(transactions)
+    transactions.commit()
+    with pytest.raises(StorageError):
+        storage.organizations.add(an_organization())
+
+
+def test_readers_are_not_held_up_by_a_writer() -> None:
+    backend, transactions, seen = MemoryBackend(), Transactions(), []
+    transactions.begin()
+    backend.writing(transactions).organizations.add(an_organization())
+
+    def read() -> None:
+        with backend.reading() as storage:
+            seen.append(len(storage.organizations.page()))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    reader.join(5)
+    transactions.commit()
+    read()
+    assert seen == [0, 1]

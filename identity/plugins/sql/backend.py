@@ -11,9 +11,9 @@ from sqlalchemy import Connection, RootTransaction, text
 from sqlalchemy.exc import SQLAlchemyError
 from zope.sqlalchemy.datamanager import STATUS_CHANGED, SessionDataManager
 
-from identity.plugins.sql.engines import Engines, open_engines, open_migrating_engine
-from identity.plugins.sql.errors import MIGRATE, translated
-from identity.plugins.sql.migrations import fits
+from identity.plugins.sql.engines import Engines, is_missing, open_engines, open_migrating_engine
+from identity.plugins.sql.errors import translated
+from identity.plugins.sql.migrations import MIGRATE, fits
 from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.settings import Settings
 from identity.plugins.sql.stores.applications import SqlApplicationStore
@@ -82,6 +82,7 @@ class SqlBackend(Backend):
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._engines: Engines | None = None
+        self._inherited: Engines | None = None
         self._opening = threading.Lock()
 
     def reading(self) -> AbstractContextManager[Storage]:
@@ -101,8 +102,10 @@ class SqlBackend(Backend):
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
         """Bring the schema up to this version, or tell what would be done."""
         # Alembic takes 10 MB: requests never load it.
-        from identity.plugins.sql.migrations.runner import due, run
+        from identity.plugins.sql.migrations.runner import due, everything, run
 
+        if dry_run and is_missing(self._settings):
+            return everything()
         engine = open_migrating_engine(self._settings)
         try:
             return due(engine) if dry_run else run(engine)
@@ -153,6 +156,8 @@ class SqlBackend(Backend):
             with self._opening:
                 engines = self._engines
                 if engines is None or engines.process != os.getpid():
+                    # Kept, never closed: closing them here would end the parent's connections and file locks.
+                    self._inherited = engines
                     engines = self._engines = open_engines(self._settings)
         return engines
 

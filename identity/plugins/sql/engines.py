@@ -8,6 +8,7 @@ import os
 import sqlite3
 import stat
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 
+from identity.plugins.sql.migrations import MIGRATE
+from identity.plugins.sql.pool import FairPool
 from identity.plugins.sql.settings import SQLITE, Settings
 from identity.storage.errors import Unavailable
 
@@ -24,6 +27,9 @@ _NO_TRANSACTION: dict[str, Any] = {
     "skip_autocommit_rollback": True,
     "pool_reset_on_return": None,
 }
+#: Milliseconds after which a writer asks SQLite for the lock anew. SQLite itself asks less and less often, up to every
+#: 100 ms, so that a busy process would keep all others waiting until they give up.
+_STEP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +46,36 @@ class Engines:
         self.writing.dispose()
 
 
+def is_missing(settings: Settings) -> bool:
+    """True if the URL names an SQLite file that does not exist."""
+    url = settings.database_url()
+    return url.get_backend_name() == SQLITE and not Path(str(url.database)).exists()
+
+
 def open_engines(settings: Settings) -> Engines:
-    """Engines for requests. Connections are opened when they are needed."""
+    """Engines for requests. Connections are opened when they are needed.
+
+    Raises Unavailable if there is no such SQLite file: only a migration makes one.
+    """
     url = _complete(settings)
+    if is_missing(settings):
+        raise Unavailable(f"There is no database file {url.database}. {MIGRATE}")
     if url.get_backend_name() == SQLITE:
         reading = _sqlite(url, settings, pool=_pool(settings), **_NO_TRANSACTION)
         event.listen(reading, "connect", _read_only)
         # SQLite has one writer at a time. Writers of this process wait in the pool's queue, in order; only its
         # single connection competes with those of other processes.
-        queue = {"pool_size": 1, "max_overflow": 0, "pool_timeout": settings.busy_timeout.total_seconds()}
+        queue = {
+            "poolclass": FairPool,
+            "pool_size": 1,
+            "max_overflow": 0,
+            "pool_timeout": settings.busy_timeout.total_seconds(),
+        }
         writing = _sqlite(url, settings, pool=queue)
-        event.listen(writing, "begin", _begin_immediate)
+        event.listen(writing, "connect", _wait_in_short_steps)
+        event.listen(writing, "begin", _begin_immediate(settings.busy_timeout))
     else:
-        shared = {"pool_pre_ping": True, "pool_use_lifo": True, **_pool(settings)}
+        shared = {"pool_pre_ping": True, **_pool(settings)}
         only_reads = {"default_transaction_read_only": "on"}
         reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION, **shared)
         writing = _postgresql(url, settings, {}, **shared)
@@ -63,8 +86,9 @@ def open_migrating_engine(settings: Settings) -> Engine:
     """An engine for migrations: one connection, which may work and wait for long."""
     url = _complete(settings)
     if url.get_backend_name() == SQLITE:
-        engine = _sqlite(url, settings, pool={"poolclass": NullPool}, wait=60.0)
-        event.listen(engine, "begin", _begin_immediate)
+        _create_file(Path(str(url.database)))
+        engine = _sqlite(url, settings, pool={"poolclass": NullPool})
+        event.listen(engine, "begin", _begin_immediate(timedelta(minutes=1)))
         return engine
     endless = {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
     return _postgresql(url, settings, endless, poolclass=NullPool)
@@ -72,6 +96,7 @@ def open_migrating_engine(settings: Settings) -> Engine:
 
 def _pool(settings: Settings) -> dict[str, Any]:
     return {
+        "poolclass": FairPool,
         "pool_size": settings.pool_size,
         "max_overflow": settings.max_overflow,
         "pool_timeout": settings.pool_timeout.total_seconds(),
@@ -95,7 +120,6 @@ def _complete(settings: Settings) -> URL:
 
 
 def _sqlite(url: URL, settings: Settings, *, pool: dict[str, Any], wait: float | None = None, **options: Any) -> Engine:
-    _create_file(Path(str(url.database)))
     wait = settings.busy_timeout.total_seconds() if wait is None else wait
     # isolation_level None: the driver begins nothing by itself.
     arguments = {"isolation_level": None, "check_same_thread": False, "timeout": wait}
@@ -137,10 +161,26 @@ def _read_only(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA query_only = ON")
 
 
-def _begin_immediate(connection: Connection) -> None:
-    """Take the write lock at once: a read that turns into a write would fail instead of waiting."""
-    driver: Any = connection.connection.dbapi_connection
-    driver.execute("BEGIN IMMEDIATE")
+def _wait_in_short_steps(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute(f"PRAGMA busy_timeout = {_STEP}")
+
+
+def _begin_immediate(wait: timedelta) -> Callable[[Connection], None]:
+    """What takes the write lock at once: a read that turned into a write would fail instead of waiting."""
+
+    def begin(connection: Connection) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        give_up_at = time.monotonic() + wait.total_seconds()
+        while True:
+            try:
+                driver.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > give_up_at:
+                    raise
+            else:
+                return
+
+    return begin
 
 
 def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **options: Any) -> Engine:

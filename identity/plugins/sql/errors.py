@@ -9,9 +9,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from transaction.interfaces import TransientError
 
 from identity.plugins.sql import tables
+from identity.plugins.sql.migrations import MIGRATE
 from identity.storage.errors import Duplicate, Missing, StorageError, Unavailable
-
-MIGRATE = "Run `identity migrate -c INI`."
 
 _READING = "This storage is for reading alone, or the database is read-only."
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.+)\Z")

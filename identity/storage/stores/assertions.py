@@ -9,7 +9,7 @@ class AssertionStore(ABC):
 
     @abstractmethod
     def use(self, user_id: str, jti: str, until: datetime) -> None:
-        """Record the use. Raises AlreadyUsed if it was recorded before and not purged yet, even if ``until`` has passed."""
+        """Record the use. Raises AlreadyUsed if it is recorded already, even if ``until`` has passed."""
 
     @abstractmethod
     def purge(self, before: datetime, limit: int) -> int:

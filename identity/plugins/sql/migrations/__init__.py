@@ -10,15 +10,16 @@ from identity.storage.errors import Unavailable
 REVISIONS = ("0001",)
 HEAD = REVISIONS[-1]
 
+#: What an operator is told to do about a schema that is missing or old.
+MIGRATE = "Run `identity migrate -c INI`."
+
 
 def fits(stored: str) -> None:
     """Raise Unavailable, saying what to do, unless a schema of this revision can be used."""
     if stored == HEAD or is_next(stored):
         return
     refuse_newer(stored)
-    raise Unavailable(
-        f"The database's schema ({stored}) is older than this version ({HEAD}). Run `identity migrate -c INI`."
-    )
+    raise Unavailable(f"The database's schema ({stored}) is older than this version ({HEAD}). {MIGRATE}")
 
 
 def refuse_newer(stored: str | None) -> None:

@@ -37,10 +37,19 @@ def due(engine: Engine) -> list[str]:
         return _due(connection)
 
 
+def everything() -> list[str]:
+    """Tell what ``run`` would apply where there is no database yet."""
+    return _after("base")
+
+
 def _due(connection: Connection) -> list[str]:
     stored = MigrationContext.configure(connection).get_current_revision()
     refuse_newer(stored)
-    revisions = script_directory().iterate_revisions(HEAD, stored or "base")
+    return _after(stored or "base")
+
+
+def _after(stored: str) -> list[str]:
+    revisions = script_directory().iterate_revisions(HEAD, stored)
     return [f"{revision.revision}: {revision.doc}" for revision in reversed(list(revisions))]
 
 

@@ -2,8 +2,9 @@
 
 import json
 from dataclasses import asdict
+from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, or_, select
+from sqlalchemy import CompoundSelect, bindparam, delete, insert, select, union
 
 from identity.domain.names import name_key
 from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
@@ -47,6 +48,7 @@ _FIND_BY_BARE_NAME = _SUBJECT.where(table.c.name_key == bindparam("name")).limit
 # The kind is fixed: a value of the other kind finds no row.
 _UPDATE = versioned(table).where(table.c.kind == bindparam("same_kind"))
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
+_ID = select(table.c.id).where(table.c.organization_id == bindparam("organization"), table.c.kind == bindparam("kind"))
 _PAGE = select(*COLUMNS).where(table.c.organization_id == bindparam("organization"), table.c.kind == bindparam("kind"))
 
 
@@ -94,18 +96,22 @@ class SqlUserStore(SqlStore, UserStore):
         """The organization's users of one kind by user name."""
         statement = _PAGE
         if request.query:
-            key = name_key(request.query)
-            statement = statement.where(
-                or_(
-                    starts_with(table.c.name_key, key),
-                    starts_with(table.c.display_key, key),
-                    starts_with(table.c.email_key, key),
-                    starts_with(table.c.id, request.query),
-                )
-            )
+            statement = statement.where(table.c.id.in_(_starting_with(request.query)))
         whole = PageRequest(limit=request.limit, cursor=request.cursor, active=request.active)
         statement = statement.params(organization=organization_id, kind=kind.value)
         return self._page_by_name(statement, table, whole, user_of)
+
+
+def _starting_with(query: str) -> CompoundSelect[Any]:
+    """The ids of the organization's users of whom something known starts so: one index answers for each part."""
+    key = name_key(query)
+    parts = (
+        starts_with(table.c.name_key, key),
+        starts_with(table.c.display_key, key),
+        starts_with(table.c.email_key, key),
+        starts_with(table.c.id, query),
+    )
+    return union(*(_ID.where(part) for part in parts))
 
 
 def subject_of(row: Record) -> Subject:

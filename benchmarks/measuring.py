@@ -1,0 +1,145 @@
+"""Rounds: every case in turn, the unit between them, then the median over the rounds.
+
+What represents the cost of a request is the CPU time, user and system, of all threads of all processes of the service
+while the load ran, divided by the number of answers. It is set against the unit measured right before and after the
+same round, because other programs on the machine slow down both alike. The load generator's CPU time is not counted.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, fields, replace
+
+from benchmarks import unit
+from benchmarks.cases import Case
+from benchmarks.load import Answers, Load, drive
+from benchmarks.service import Service
+
+_PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One case in one round; times in seconds. ``*_ratio`` count in signatures of openssl and of cryptography."""
+
+    cpu: float
+    user: float
+    rate: float
+    p50: float
+    p99: float
+    generator_share: float
+    openssl_ratio: float | None
+    cryptography_ratio: float
+
+    @property
+    def ratio(self) -> float:
+        """The cost in the unit of this run."""
+        return self.cryptography_ratio if self.openssl_ratio is None else self.openssl_ratio
+
+    @property
+    def user_ratio(self) -> float:
+        """The cost without what the system itself spent on sockets and files."""
+        return self.ratio * self.user / self.cpu if self.cpu else 0.0
+
+    @classmethod
+    def median(cls, samples: Sequence["Sample"]) -> "Sample":
+        """The median of each figure."""
+        middle = {}
+        for one in fields(cls):
+            known = [value for sample in samples if (value := getattr(sample, one.name)) is not None]
+            middle[one.name] = statistics.median(known) if known else None
+        return cls(**middle)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A case and the service that is asked."""
+
+    case: Case
+    service: Service
+    address: tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much is sent: at most so many requests, for at most so many seconds, in so many rounds."""
+
+    count: int
+    seconds: float
+    rounds: int
+    warm_up: int
+
+
+@dataclass(frozen=True)
+class Units:
+    """One signature in seconds of CPU, in the order of measuring."""
+
+    openssl: list[float | None]
+    cryptography: list[float]
+
+    @property
+    def name(self) -> str:
+        """Which one is the unit of this run."""
+        return "cryptography" if None in self.openssl else "openssl speed"
+
+
+Figures = Mapping[tuple[str, int], Sample]
+
+
+def measure(
+    served: Sequence[Served], pool: Executor, amount: Amount, connections: Sequence[int]
+) -> tuple[Figures, Units]:
+    """The median over all rounds for each case and number of connections, and the units. Raises LoadFailed."""
+    for one in served:
+        _drive(one, pool, replace(amount, count=amount.warm_up), max(connections))
+    units = Units([unit.by_openssl()], [unit.by_cryptography()])
+    samples: dict[tuple[str, int], list[Sample]] = {}
+    for _ in range(amount.rounds):
+        taken = {
+            (one.case.name, number): _sample(one, pool, amount, number, units)
+            for one in served
+            for number in connections
+        }
+        units.openssl.append(unit.by_openssl())
+        before, after = units.openssl[-2:]
+        signature = None if before is None or after is None else (before + after) / 2
+        for key, sample in taken.items():
+            ratio = None if signature is None else sample.cpu / signature
+            samples.setdefault(key, []).append(replace(sample, openssl_ratio=ratio))
+    return {key: Sample.median(several) for key, several in samples.items()}, units
+
+
+def _sample(one: Served, pool: Executor, amount: Amount, connections: int, units: Units) -> Sample:
+    """One case in one round, not yet set against openssl's signature, which is measured after the round."""
+    before = one.service.cpu()
+    answers = _drive(one, pool, amount, connections)
+    spent = one.service.cpu().since(before)
+    units.cryptography.append(unit.by_cryptography())
+    signature = (units.cryptography[-2] + units.cryptography[-1]) / 2
+    number = len(answers.latencies)
+    latencies = sorted(answers.latencies)
+    cpu = spent.exact / number
+    ticks = spent.user + spent.system
+    return Sample(
+        cpu=cpu,
+        # The split comes in hundredths of a second, so it only divides what is known exactly.
+        user=cpu * spent.user / ticks if ticks else cpu,
+        rate=number / answers.elapsed,
+        p50=latencies[number // 2],
+        p99=latencies[min(number - 1, number * 99 // 100)],
+        generator_share=answers.cpu / answers.elapsed,
+        openssl_ratio=None,
+        cryptography_ratio=cpu / signature,
+    )
+
+
+def _drive(one: Served, pool: Executor, amount: Amount, connections: int) -> Answers:
+    load = Load(
+        address=one.address,
+        requests=one.case.take(amount.count),
+        expected=one.case.expected,
+        connections=connections,
+        count=amount.count,
+        seconds=amount.seconds,
+    )
+    return pool.submit(drive, load).result(timeout=amount.seconds + _PATIENCE)

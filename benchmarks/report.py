@@ -1,0 +1,140 @@
+"""The figures as a table for people and as JSON for programs."""
+
+import os
+import platform
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.cases import Case
+from benchmarks.measuring import Figures, Units
+
+MEMORY_TARGET = 120 * 2**20
+START_TARGET = 1.5
+#: What the bare web server is said to cost; shown for comparison, nobody misses it.
+HELLO_EXPECTED = 0.35
+
+_EXPLANATION = """\
+ratio: CPU time of the service (user and system, all threads of all its processes) per answer, in signatures; user: the
+part of it without the system's own work. Medians of {rounds} rounds, the unit measured before and after each. The load
+generator runs in its own process and is not counted; busy says how much of one CPU it took. Targets hold at {judged}
+connections. {storage}"""
+_STORAGE = {
+    "sqlite": "SQLite works inside the service and is counted. Waiting for the disk costs no CPU, but time.",
+    "postgresql": "PostgreSQL works in processes of its own, which are not counted.",
+}
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which circumstances it was measured."""
+
+    server: str
+    threads: int
+    storage: str
+    rounds: int
+    connections: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Everything that one run found; times in seconds, memory in bytes."""
+
+    conditions: Conditions
+    cases: Sequence[Case]
+    figures: Figures
+    units: Units
+    starts: Sequence[float]
+    memory_at_start: int
+    memory: int
+    disk: float
+
+    @property
+    def start(self) -> float:
+        """From the command to the first answer."""
+        return statistics.median(self.starts)
+
+
+def table(result: Result) -> str:
+    """The result for the terminal."""
+    conditions = result.conditions
+    lines = [
+        "",
+        f"{conditions.server}, threads={conditions.threads}, {conditions.storage}; Python {platform.python_version()},"
+        f" {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}",
+        f"unit: one RSA-2048 signature by {result.units.name}; openssl speed {_spread(result.units.openssl)},"
+        f" cryptography {_spread(result.units.cryptography)}",
+        f"disk: 4 KiB written and synced in {result.disk * 1e6:.0f} µs",
+    ]
+    for number in conditions.connections:
+        lines += ["", *_rows(result, number)]
+    memory = f"{result.memory / 2**20:.0f} MB (right after the start {result.memory_at_start / 2**20:.0f} MB)"
+    start = f"{result.start:.2f} s ({', '.join(f'{one:.2f}' for one in result.starts)})"
+    lines += [
+        "",
+        f"memory (RSS)             ≤ {MEMORY_TARGET // 2**20} MB  {_verdict(result.memory, MEMORY_TARGET):<7}{memory}",
+        f"start to first answer    ≤ {START_TARGET} s   {_verdict(result.start, START_TARGET):<7}{start}",
+        "",
+        _EXPLANATION.format(
+            rounds=conditions.rounds, judged=conditions.connections[0], storage=_STORAGE[conditions.storage]
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """The result for programs."""
+    rows = []
+    for case in result.cases:
+        for number in result.conditions.connections:
+            sample = result.figures[case.name, number]
+            row = {"case": case.name, "connections": number, "target": case.target, "ratio": sample.ratio}
+            judged = case.target is not None and number == result.conditions.connections[0]
+            rows.append({**row, "met": sample.ratio <= case.target if judged else None, **asdict(sample)})
+    return {
+        "conditions": {
+            **asdict(result.conditions),
+            "python": platform.python_version(),
+            "cpus": os.cpu_count(),
+            "unit": result.units.name,
+        },
+        "units": asdict(result.units),
+        "cases": rows,
+        "memory": {"bytes": result.memory, "at_start": result.memory_at_start, "target": MEMORY_TARGET},
+        "start": {"seconds": result.start, "all": list(result.starts), "target": START_TARGET},
+        "disk": result.disk,
+    }
+
+
+def _rows(result: Result, connections: int) -> list[str]:
+    judged = connections == result.conditions.connections[0]
+    title = f"{connections} connection{'s' if connections > 1 else ''}"
+    rows = [
+        f"{title:<24}{'target':>7}{'ratio':>7} {'':<7}{'user':>6}{'(crypt.)':>9}"
+        f"{'CPU µs':>8}{'req/s':>8}{'p50 ms':>8}{'p99 ms':>8}{'busy':>6}"
+    ]
+    for case in result.cases:
+        sample = result.figures[case.name, connections]
+        target, verdict = "", ""
+        if case.name == "hello":
+            target = f"({HELLO_EXPECTED})"
+        elif judged and case.target is not None:
+            target, verdict = f"≤ {case.target}", _verdict(sample.ratio, case.target)
+        rows.append(
+            f"{case.title:<24}{target:>7}{sample.ratio:>7.2f} {verdict:<7}{sample.user_ratio:>6.2f}"
+            f"{sample.cryptography_ratio:>9.2f}{sample.cpu * 1e6:>8.0f}{sample.rate:>8.0f}"
+            f"{sample.p50 * 1e3:>8.2f}{sample.p99 * 1e3:>8.2f}{sample.generator_share:>6.0%}"
+        )
+    return rows
+
+
+def _verdict(value: float, target: float) -> str:
+    return "met" if value <= target else "missed"
+
+
+def _spread(seconds: Sequence[float | None]) -> str:
+    known = sorted(one * 1e6 for one in seconds if one is not None)
+    if not known:
+        return "not there"
+    return f"{statistics.median(known):.0f} µs ({known[0]:.0f} to {known[-1]:.0f})"

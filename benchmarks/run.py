@@ -1,0 +1,180 @@
+"""What ``make bench`` runs: start the service, drive it, tell what it costs, leave nothing behind."""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from benchmarks import service
+from benchmarks.cases import Case, Stock, for_project, hello_case, prepare, resource_cases, token_cases
+from benchmarks.load import Load, LoadFailed, drive, generator
+from benchmarks.measuring import Amount, Served, measure
+from benchmarks.report import Conditions, Result, as_json, table
+from benchmarks.service import Place, Service
+
+CASES = ("hello", "discovery", "keys", "opaque", "jwt", "userinfo", "introspection")
+NOT_BY_DEFAULT = ("single-use",)
+_TOKENS = 50
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for; returns the exit status. Missed targets are told, they are no failure."""
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _stop)
+    if not service.is_installed(options.server):
+        print(f"{options.server} is not installed; the extra `bench` brings it.")
+        return 2
+    try:
+        if options.profile is not None:
+            return _profile(options)
+        with generator() as pool:
+            result = _run(options, pool)
+    except (LoadFailed, service.NotServing) as problem:
+        print(f"The benchmark was given up: {problem}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    print(table(result))
+    if options.json is not None:
+        options.json.write_text(json.dumps(as_json(result), indent=2) + "\n", "utf-8")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--server", choices=service.SERVERS, default="waitress")
+    parser.add_argument("--threads", type=int, default=4, metavar="N", help="threads that answer (4)")
+    parser.add_argument("--storage", choices=("sqlite", "postgresql"), default="sqlite")
+    known = (*CASES, *NOT_BY_DEFAULT)
+    parser.add_argument("--cases", nargs="+", choices=known, default=CASES, metavar="CASE", help=", ".join(known))
+    parser.add_argument(
+        "--connections", nargs="+", type=int, default=[8, 1], metavar="N", help="the first is judged (8 1)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
+    parser.add_argument("--requests", type=int, default=1500, metavar="N", help="requests per round and case (1500)")
+    parser.add_argument("--seconds", type=float, default=1.2, metavar="S", help="the longest round of a case (1.2)")
+    parser.add_argument("--starts", type=int, default=3, metavar="N", help="starts to take the median of (3)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE as well")
+    parser.add_argument(
+        "--profile", choices=known[1:], metavar="CASE", help="where the time of one case goes, instead of the table"
+    )
+    return parser
+
+
+def _run(options: argparse.Namespace, pool: Executor) -> Result:
+    with workplace(options.storage, options.server, options.threads) as place, ExitStack() as stack:
+        stock = prepare(place.ini, place.host)
+        starts = []
+        for left in reversed(range(options.starts)):
+            with ExitStack() as trial:
+                running, seconds = trial.enter_context(service.running(place))
+                starts.append(seconds)
+                if left == 0:
+                    stack.push(trial.pop_all())
+        memory_at_start = running.rss()
+        served = _served(options, place, running, stock, pool, stack)
+        amount = Amount(options.requests, options.seconds, options.rounds, warm_up=min(200, options.requests))
+        figures, units = measure(served, pool, amount, options.connections)
+        return Result(
+            Conditions(options.server, options.threads, options.storage, options.rounds, options.connections),
+            [one.case for one in served],
+            figures,
+            units,
+            starts,
+            memory_at_start,
+            running.rss(),
+            _disk(place.ini.parent),
+        )
+
+
+def _served(
+    options: argparse.Namespace, place: Place, running: Service, stock: Stock, pool: Executor, stack: ExitStack
+) -> list[Served]:
+    cases = [*token_cases(stock), *resource_cases(stock, _tokens(stock, place, pool))]
+    served = {case.name: Served(case, running, place.address) for case in cases}
+    if "hello" in options.cases:
+        ini = place.ini.with_name("hello.ini")
+        port = service.free_port()
+        service.write_hello_ini(ini, place.ini, port)
+        beside = Place(ini, port, place.server, place.threads, place.log)
+        bare, _ = stack.enter_context(service.running(beside, serves_hello=True))
+        served["hello"] = Served(hello_case(beside.host), bare, beside.address)
+    return [served[name] for name in options.cases]
+
+
+def _tokens(stock: Stock, place: Place, pool: Executor) -> list[str]:
+    case: Case = for_project(stock)
+    tokens = []
+    for request in case.take(_TOKENS):
+        answers = pool.submit(drive, Load(place.address, [request], case.expected, 1, 1, 5.0)).result(timeout=60)
+        tokens.append(json.loads(answers.last_body)["access_token"])
+    return tokens
+
+
+@contextmanager
+def workplace(storage: str, server: str, threads: int) -> Iterator[Place]:
+    """A new data folder beside the one of ``make run``, so on the same disk, with the ini file; deleted in the end."""
+    parent = service.ROOT / "var"
+    parent.mkdir(mode=0o700, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="benchmark-", dir=parent))
+    try:
+        with ExitStack() as stack:
+            url = stack.enter_context(_postgresql()) if storage == "postgresql" else None
+            port = service.free_port()
+            ini = folder / "benchmark.ini"
+            service.write_ini(ini, port=port, data=folder / "data", threads=threads, database_url=url)
+            yield Place(ini, port, server, threads, folder / "service.log")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _postgresql() -> Iterator[str]:
+    """A new database of a server of our own, which waits for its disk as in production."""
+    from identity.testing.postgresql import PostgresqlServer, new_database
+
+    # Not below our own folder: the server may run as another user, who cannot enter it.
+    server = PostgresqlServer(Path(tempfile.gettempdir()) / f"identity-benchmark-{os.getpid()}")
+    try:
+        yield new_database(server)
+    finally:
+        server.close()
+
+
+def _profile(options: argparse.Namespace) -> int:
+    from benchmarks import breakdown
+
+    with workplace(options.storage, options.server, options.threads) as place:
+        stock = prepare(place.ini, place.host)
+        print(breakdown.of(options.profile, place, stock, options.requests))
+    return 0
+
+
+def _disk(folder: Path) -> float:
+    """How long a commit has to wait at least: the median time of writing and syncing a page."""
+    path = folder / "disk"
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
+    spans = []
+    try:
+        for _ in range(50):
+            started = time.perf_counter()
+            os.write(descriptor, b"\0" * 4096)
+            os.fsync(descriptor)
+            spans.append(time.perf_counter() - started)
+    finally:
+        os.close(descriptor)
+        path.unlink()
+    return statistics.median(spans)
+
+
+def _stop(*_: object) -> NoReturn:
+    raise SystemExit(143)

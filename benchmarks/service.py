@@ -1,0 +1,211 @@
+"""The service in processes of its own, under one web server or another: started, watched, ended."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from configparser import RawConfigParser
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+
+from benchmarks import INI_VARIABLE, hello
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVERS = ("waitress", "gunicorn", "granian")
+DISCOVERY = "/.well-known/openid-configuration"
+_START_LIMIT = 60.0
+_STOP_LIMIT = 10.0
+
+
+class NotServing(Exception):
+    """The service did not start, or ended by itself."""
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """CPU seconds of all threads of all processes of the service."""
+
+    user: float
+    system: float
+    exact: float
+
+    def since(self, earlier: "Cpu") -> "Cpu":
+        """What was spent in between."""
+        return Cpu(self.user - earlier.user, self.system - earlier.system, self.exact - earlier.exact)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a service is to run: its ini file, its port, the web server and how many threads that gets."""
+
+    ini: Path
+    port: int
+    server: str
+    threads: int
+    log: Path
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return "127.0.0.1", self.port
+
+    @property
+    def host(self) -> str:
+        """The Host header under which it answers."""
+        return f"localhost:{self.port}"
+
+
+class Service:
+    """A running service."""
+
+    def __init__(self, process: psutil.Popen) -> None:
+        self._process = process
+
+    def cpu(self) -> Cpu:
+        """What it has used so far."""
+        times = [process.cpu_times() for process in self._processes()]
+        user, system = sum(one.user for one in times), sum(one.system for one in times)
+        exact = [_exact(process.pid) for process in self._processes()]
+        return Cpu(user, system, user + system if None in exact else sum(span for span in exact if span is not None))
+
+    def rss(self) -> int:
+        """Its resident memory in bytes, over all its processes."""
+        return sum(process.memory_info().rss for process in self._processes())
+
+    def alive(self) -> bool:
+        """True until it ends."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """End it and whatever it started; by force if it does not hurry."""
+        processes = self._processes()
+        with suppress(psutil.NoSuchProcess):
+            self._process.send_signal(signal.SIGTERM)
+        _, stubborn = psutil.wait_procs(processes, timeout=_STOP_LIMIT)
+        for process in stubborn:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._process.wait()
+
+    def _processes(self) -> list[psutil.Process]:
+        try:
+            return [self._process, *self._process.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+
+@contextmanager
+def running(place: Place, *, serves_hello: bool = False) -> Iterator[tuple[Service, float]]:
+    """The service, and the seconds from the command to its first answer; it is ended with the block."""
+    started = time.perf_counter()
+    with place.log.open("ab") as log:
+        process = psutil.Popen(
+            _command(place, serves_hello=serves_hello),
+            cwd=ROOT,
+            env={**os.environ, INI_VARIABLE: str(place.ini), "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    service = Service(process)
+    try:
+        _wait_for_answer(place, service, hello.PATH if serves_hello else DISCOVERY)
+        yield service, time.perf_counter() - started
+    finally:
+        service.stop()
+
+
+def is_installed(server: str) -> bool:
+    """True if the web server can be used."""
+    return find_spec(server) is not None
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def write_ini(target: Path, *, port: int, data: Path, threads: int, database_url: str | None) -> None:
+    """Copy development.ini with another port, data folder, number of threads and, if given, another database."""
+    ini = RawConfigParser()
+    ini.optionxform = str  # type: ignore[assignment, method-assign]
+    ini.read(ROOT / "development.ini", "utf-8")
+    ini["DEFAULT"]["http_port"] = str(port)
+    ini["DEFAULT"]["data"] = str(data)
+    ini["server:main"]["threads"] = str(threads)
+    # Waitress tells on the warning level about each request that had to wait for a thread.
+    ini["logger_root"]["level"] = "ERROR"
+    if database_url is not None:
+        ini["app:main"]["identity.plugin.sql.url"] = database_url.replace("%", "%%")
+    with target.open("w", encoding="utf-8") as file:
+        ini.write(file)
+
+
+def write_hello_ini(target: Path, service_ini: Path, port: int) -> None:
+    """The same web server settings around the smallest application."""
+    ini = RawConfigParser()
+    ini.optionxform = str  # type: ignore[assignment, method-assign]
+    ini.read(service_ini, "utf-8")
+    ini["DEFAULT"]["http_port"] = str(port)
+    ini.remove_section("app:main")
+    ini["app:main"] = {"paste.app_factory": "benchmarks.hello:main"}
+    with target.open("w", encoding="utf-8") as file:
+        ini.write(file)
+
+
+def _command(place: Place, *, serves_hello: bool) -> list[str]:
+    python = [sys.executable, "-m"]
+    application = "benchmarks.hello:application" if serves_hello else "benchmarks.wsgi:application"
+    host, port = place.address
+    match place.server:
+        case "waitress":
+            return [*python, "pyramid.scripts.pserve", str(place.ini)]
+        case "gunicorn":
+            kind = ["--worker-class", "sync"]
+            if place.threads > 1:
+                kind = ["--worker-class", "gthread", "--threads", str(place.threads), "--keep-alive", "30"]
+            return [*python, "gunicorn", "--bind", f"{host}:{port}", "--workers", "1", *kind, application]
+        case "granian":
+            options = ["--interface", "wsgi", "--workers", "1", "--no-ws", "--http", "1"]
+            threads = ["--blocking-threads", str(place.threads)]
+            return [*python, "granian", "--host", host, "--port", str(port), *options, *threads, application]
+    raise ValueError(place.server)
+
+
+def _wait_for_answer(place: Place, service: Service, path: str) -> None:
+    give_up_at = time.monotonic() + _START_LIMIT
+    request = f"GET {path} HTTP/1.1\r\nHost: {place.host}\r\nConnection: close\r\n\r\n".encode()
+    while time.monotonic() < give_up_at:
+        if not service.alive():
+            break
+        with suppress(OSError), socket.create_connection(place.address, timeout=5) as connection:
+            connection.sendall(request)
+            if connection.recv(65536).startswith(b"HTTP/1.1 200 "):
+                return
+        time.sleep(0.005)
+    said = place.log.read_text("utf-8", "replace")[-2000:]
+    raise NotServing(f"{place.server} did not serve {path}. It said:\n{said}")
+
+
+def _exact(pid: int) -> float | None:
+    """The process's CPU clock in nanoseconds' resolution, where the system lends it (clock_getcpuclockid); else None.
+
+    The times in /proc come in hundredths of a second.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return None

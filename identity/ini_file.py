@@ -1,0 +1,53 @@
+"""What an ini file says once NAME=VALUE from the command line is put in.
+
+PasteDeploy lets a file's [DEFAULT] win over the values that ``pserve FILE NAME=VALUE`` is given, so that a variable could
+have a default or be chosen, not both. The strings are therefore read once more, with the given values winning.
+"""
+
+from collections.abc import Mapping
+from configparser import Error as ParserError
+from pathlib import Path
+
+import plaster
+
+from identity.settings import BadSetting
+
+APPLICATION = "app:main"
+
+#: What PasteDeploy takes for itself out of a section.
+_ITS_OWN = frozenset({"use", "paste.app_factory", "paste.server_factory"})
+
+
+def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """The settings in one section; ``variables`` win over the file's [DEFAULT].
+
+    Raises BadSetting if the file is no ini file, or has no such section; OSError if it cannot be read.
+    """
+    name = Path(path.partition("#")[0]).name
+    try:
+        loader = plaster.get_loader(path)
+        if section not in loader.get_sections():
+            raise BadSetting(name, f"has no section [{section}]")
+        found = loader.get_settings(section, dict(variables))
+    except (ParserError, ValueError, LookupError, plaster.PlasterError) as problem:
+        raise BadSetting(name, f"cannot be used as an ini file: {_first_line(problem)}") from None
+    return {key: value for key, value in found.items() if key not in _ITS_OWN}
+
+
+def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that PasteDeploy handed to a factory, as they read with the values from the command line.
+
+    Settings that come from elsewhere than an ini file are returned as they are.
+    """
+    path = global_config.get("__file__")
+    if path is None:
+        return dict(settings)
+    for section in plaster.get_sections(path):
+        # Sections for logging hold % signs that are not meant for the ini file's reader.
+        if ":" in section and read_section(path, section, {}) == settings:
+            return read_section(path, section, global_config)
+    return dict(settings)
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem) or type(problem).__name__).splitlines()[0]

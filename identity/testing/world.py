@@ -1,0 +1,305 @@
+"""World: one assembled service under test, and short ways to what tests need in it."""
+
+import itertools
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from webtest import TestApp
+
+from identity.app import Identity, assemble, configure
+from identity.crypto.keys import PrivateKey, PublicKey
+from identity.crypto.secrets import digest, new_token
+from identity.domain.applications import ApplicationType
+from identity.domain.audit import AuditEvent
+from identity.domain.instance import Instance
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.permissions import Resource, organization_resource
+from identity.domain.projects import Project, ProjectGrant
+from identity.domain.users import HumanUser, ServiceUser, TokenFormat
+from identity.services.access import THE_OPERATOR
+from identity.services.bundle import Services
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.managers import AddManager
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.projects import AddProjectGrant, CreateProject
+from identity.services.commands.service_users import CreateServiceUser, UploadServiceUserKey
+from identity.services.commands.users import CreateHumanUser
+from identity.storage.paging import MAX_PAGE, PageRequest
+from identity.testing.assertions import claims, signed
+from identity.testing.clock import MovableClock
+from identity.testing.factories import a_family, a_refresh_token, an_access_token
+from identity.testing.relying_party import Credentials, ServiceClient
+from identity.testing.responses import check_granted
+
+#: All capabilities that come with the service; the plugin of the storage is put before them.
+PLUGINS = "client_secret_basic jwt_bearer oidc_scopes project_audience manager_roles management"
+
+HOST = {"identity.issuer_url": "https://id.example.com"}
+THREE_HOSTS = {
+    "identity.issuer_url": "https://id.example.com",
+    "identity.base_url": "https://api.example.com",
+    "identity.login_url": "https://login.example.com",
+}
+
+
+class KeyPool:
+    """A few RSA keys, handed out in turn: making one takes longer than a whole test."""
+
+    def __init__(self, size: int = 4) -> None:
+        self._keys = [generate_private_key(public_exponent=65537, key_size=2048) for _ in range(size)]
+        self._turn = itertools.cycle(self._keys)
+
+    def next(self) -> RSAPrivateKey:
+        """Another key than the last one."""
+        return next(self._turn)
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A service user with a key, seen from the program that logs on as it."""
+
+    world: "World"
+    user: ServiceUser
+    organization: Organization
+    key_id: str
+    key: RSAPrivateKey
+
+    @property
+    def id(self) -> str:
+        """The user id."""
+        return self.user.id
+
+    def claims(self, **overrides: Any) -> dict[str, Any]:
+        """Right claims, but for the overrides."""
+        return claims(self.user.id, self.world.issuer, self.world.clock.seconds, **overrides)
+
+    def assertion(self, *, header: Mapping[str, Any] | None = None, **overrides: Any) -> str:
+        """A right assertion, but for the overrides of claims and header."""
+        return signed(self.claims(**overrides), self.key, key_id=self.key_id, header=header)
+
+    def token(self, scope: str | None = "openid", **overrides: Any) -> Any:
+        """The token endpoint's answer to an assertion with these claims."""
+        return self.world.client.assertion(self.assertion(**overrides), scope)
+
+    def access_token(self, scope: str | None = "openid") -> str:
+        """A new access token."""
+        token: str = check_granted(self.token(scope))["access_token"]
+        return token
+
+    def managing_token(self) -> str:
+        """A new access token that is meant for the management API."""
+        return self.access_token(f"openid {self.world.audience_scope()}")
+
+
+@dataclass(frozen=True)
+class Authorized:
+    """What a person's log-on has brought an application: a family with its first tokens."""
+
+    family_id: str
+    access_token: str
+    refresh_token: str
+
+
+class World:
+    """An assembled, bootstrapped service behind WebTest, whose clock moves only when told.
+
+    What the methods make is named uniquely, so that tests sharing a world do not meet.
+    """
+
+    def __init__(self, settings: Mapping[str, str], *, clock: MovableClock, key_pool: KeyPool) -> None:
+        self.settings = dict(settings)
+        self.clock = clock
+        self.key_pool = key_pool
+        self.identity: Identity = assemble(self.settings, clock=clock)
+        # Background work would meet tests at moments of its own choosing; they call it where they want it.
+        self.identity.worker.stop()
+        self.http = TestApp(configure(self.identity, self.settings))
+        self.client = ServiceClient(self.http, self.issuer)
+
+    @property
+    def issuer(self) -> str:
+        """The issuer, as it stands in tokens."""
+        return self.identity.settings.issuer_url
+
+    @cached_property
+    def instance(self) -> Instance:
+        """The ids of the instance's own organization and project."""
+        with self.reading() as services:
+            found = services.storage.instance.find()
+        assert found is not None, "the world was not bootstrapped"
+        return found
+
+    @cached_property
+    def introspector(self) -> Credentials:
+        """An API application of the own project: it may introspect and revoke what service users get."""
+        return self.an_application(self.instance.project_id)
+
+    def transaction(self) -> AbstractContextManager[Services]:
+        """Services of the operator, committed at the end."""
+        return self.identity.transaction()
+
+    def reading(self) -> AbstractContextManager[Services]:
+        """Services on a read connection."""
+        return self.identity.reading()
+
+    def audience_scope(self, project_id: str | None = None, *, namespace: str = "urn:service:iam") -> str:
+        """The scope that adds a project to the audience; by default the own project."""
+        return f"{namespace}:org:project:id:{project_id or self.instance.project_id}:aud"
+
+    def an_organization(self, **overrides: Any) -> Organization:
+        """A new organization."""
+        with self.transaction() as services:
+            return self._organization(services, **overrides)
+
+    def a_robot(
+        self,
+        organization: Organization | None = None,
+        *,
+        token_format: TokenFormat = TokenFormat.OPAQUE,
+        display_name: str = "Nightly Robot",
+        expires_at: datetime | None = None,
+    ) -> Robot:
+        """A new service user with a key, by default of a new organization."""
+        key = self.key_pool.next()
+        with self.transaction() as services:
+            organization = organization or self._organization(services)
+            command = CreateServiceUser(
+                user_name=_unique("robot"), display_name=display_name, access_token_type=token_format
+            )
+            user = services.service_users.create(organization.id, command)
+            upload = UploadServiceUserKey(public_key=_public_pem(key), expires_at=expires_at)
+            stored = services.service_users.upload_key(user.id, upload, by=THE_OPERATOR)
+        return Robot(self, user, organization, stored.id, key)
+
+    def another_key(self, robot: Robot, *, expires_at: datetime | None = None) -> Robot:
+        """The same service user with one more key, seen from a program that holds that one."""
+        key = self.key_pool.next()
+        with self.transaction() as services:
+            upload = UploadServiceUserKey(public_key=_public_pem(key), expires_at=expires_at)
+            stored = services.service_users.upload_key(robot.id, upload, by=THE_OPERATOR)
+        return Robot(self, robot.user, robot.organization, stored.id, key)
+
+    def a_manager(self, role: str = "ORG_OWNER", *, resource: Resource | None = None) -> Robot:
+        """A new service user that holds a manager role, by default at its own organization."""
+        robot = self.a_robot()
+        self.make_manager(robot, role, resource=resource)
+        return robot
+
+    def make_manager(self, robot: Robot, role: str, *, resource: Resource | None = None) -> Manager:
+        """The robot as manager, by default of its own organization."""
+        resource = resource or organization_resource(robot.organization.id)
+        with self.transaction() as services:
+            command = AddManager(user_id=robot.id, roles=frozenset({role}))
+            return services.managers.add(resource, command, by=THE_OPERATOR)
+
+    def a_person(self, organization: Organization | None = None) -> HumanUser:
+        """A new human user."""
+        with self.transaction() as services:
+            organization = organization or self._organization(services)
+            command = CreateHumanUser(user_name=_unique("ada"), given_name="Ada", family_name="Lovelace")
+            return services.users.create(organization.id, command)
+
+    def a_project(self, organization: Organization | None = None) -> Project:
+        """A new project."""
+        with self.transaction() as services:
+            organization = organization or self._organization(services)
+            return services.projects.create(organization.id, CreateProject(name=_unique("Project")))
+
+    def a_grant(self, project: Project, organization: Organization) -> ProjectGrant:
+        """The project granted to the organization."""
+        with self.transaction() as services:
+            return services.project_grants.add(project.id, AddProjectGrant(organization_id=organization.id))
+
+    def an_application(
+        self,
+        project_id: str | None = None,
+        *,
+        type: ApplicationType = ApplicationType.API,
+        **members: Any,  # noqa: A002
+    ) -> Credentials:
+        """The credentials of a new application, by default of a new project."""
+        project_id = project_id or self.a_project().id
+        with self.transaction() as services:
+            command = RegisterApplication(name=_unique("Application"), type=type, **members)
+            application, secret = services.applications.register(project_id, command)
+        assert secret is not None, "the application is public"
+        return Credentials(application.id, secret)
+
+    def an_authorization(
+        self, person: HumanUser, client: Credentials, *, scope: tuple[str, ...] = ("openid", "offline_access")
+    ) -> Authorized:
+        """Tokens as the code grant leaves them, put straight into the storage."""
+        now = self.clock()
+        access_token, refresh_token = new_token(), new_token()
+        project_id = self._project_of(client)
+        family = a_family(
+            client_id=client.client_id, user_id=person.id, scope=scope, started_at=now, ends_at=now + timedelta(days=90)
+        )
+        access = an_access_token(
+            person,
+            digest=digest(access_token),
+            client_id=client.client_id,
+            application_id=client.client_id,
+            family_id=family.id,
+            scope=scope,
+            audience=(client.client_id, project_id),
+            issued_at=now,
+            expires_at=now + timedelta(hours=1),
+        )
+        refresh = a_refresh_token(
+            family, digest=digest(refresh_token), issued_at=now, expires_at=now + timedelta(days=30), authenticated_at=now
+        )
+        with self.transaction() as services:
+            services.storage.tokens.start_family(family)
+            services.storage.tokens.add_access(access)
+            services.storage.tokens.add_refresh(refresh)
+        self.client.secrets |= {access_token, refresh_token}
+        return Authorized(family.id, access_token, refresh_token)
+
+    def audit_events(self, **filters: Any) -> tuple[AuditEvent, ...]:
+        """Audit events that fit the filters, newest first; a thousand at most."""
+        with self.reading() as services:
+            return services.storage.audit.page(PageRequest(limit=MAX_PAGE), **filters).items
+
+    def every_audit_event(self) -> Iterable[AuditEvent]:
+        """All audit events, newest first."""
+        request = PageRequest(limit=MAX_PAGE)
+        with self.reading() as services:
+            while True:
+                page = services.storage.audit.page(request)
+                yield from page.items
+                if page.next is None:
+                    return
+                request = PageRequest(limit=MAX_PAGE, cursor=page.next)
+
+    def _project_of(self, client: Credentials) -> str:
+        with self.reading() as services:
+            return services.applications.get(client.client_id).project_id
+
+    def close(self) -> None:
+        """Give back connections."""
+        self.identity.close()
+
+    def _organization(self, services: Services, **overrides: Any) -> Organization:
+        name = _unique("Organization")
+        return services.organizations.create(CreateOrganization(**({"name": name} | overrides)))
+
+
+def _unique(word: str) -> str:
+    return f"{word}-{uuid.uuid4().hex[:12]}"
+
+
+def _public_pem(key: RSAPrivateKey) -> str:
+    return PublicKey(key.public_key()).to_pem()
+
+
+def pkcs1_pem(key: RSAPrivateKey) -> str:
+    """The private key in the text form that key files carry."""
+    return PrivateKey(key).to_pkcs1_pem()

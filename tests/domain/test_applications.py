@@ -1,0 +1,53 @@
+import pytest
+
+from identity.domain.applications import ApplicationType, redirect_uri_problem
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://app.example/cb",
+        "https://app.example:8443/cb?x=1",
+        "http://localhost:3000/cb",
+        "http://127.0.0.1/cb",
+        "http://[::1]:9/cb",
+    ],
+)
+def test_addresses_of_web_applications(uri: str) -> None:
+    assert redirect_uri_problem(uri, type=ApplicationType.WEB) is None
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "/cb",
+        "app.example/cb",
+        "https://app.example/cb#x",
+        "https://app.example/cb#",
+        "https://user@app.example/cb",
+        "https://*.app.example/cb",
+        "https://app.example\\@evil.example/",
+        "https://app.example/c b",
+        "https://app.example/\x00",
+        "https://app.example/ü",
+        "http://app.example/cb",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "com.example.app:/cb",
+        "https://[::1/cb",
+        "https://app.example:99999/cb",
+        "https://" + "x" * 2000,
+    ],
+)
+def test_addresses_that_could_lead_elsewhere(uri: str) -> None:
+    assert redirect_uri_problem(uri, type=ApplicationType.WEB)
+
+
+def test_a_native_application_may_own_a_scheme() -> None:
+    assert redirect_uri_problem("com.example.app:/cb", type=ApplicationType.NATIVE) is None
+    assert redirect_uri_problem("example:/cb", type=ApplicationType.NATIVE)
+
+
+def test_the_development_switch_allows_plain_http() -> None:
+    assert redirect_uri_problem("http://app.test/cb", type=ApplicationType.WEB, development=True) is None

@@ -1,0 +1,78 @@
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+PUBLISHED = timedelta(hours=1)
+
+
+def a_key(generation: int, active_at: datetime) -> SigningKey:
+    return SigningKey(
+        id=f"key-{generation}",
+        generation=generation,
+        algorithm="RS256",
+        public_key=b"",
+        sealed_private_key=b"",
+        created_at=START,
+        active_at=active_at,
+    )
+
+
+def states(schedule: KeySchedule, now: datetime) -> list[KeyState]:
+    return [schedule.state(key, now) for key in schedule.keys]
+
+
+def test_a_key_waits_signs_retires_and_goes() -> None:
+    first, second = a_key(1, START), a_key(2, START + timedelta(days=1))
+    schedule = KeySchedule.of([second, first], PUBLISHED)
+    assert states(schedule, START) == [KeyState.ACTIVE, KeyState.WAITING]
+    before_take_over = START + timedelta(days=1, seconds=-1)
+    assert states(schedule, before_take_over) == [KeyState.ACTIVE, KeyState.WAITING]
+    take_over = START + timedelta(days=1)
+    assert states(schedule, take_over) == [KeyState.RETIRED, KeyState.ACTIVE]
+    assert schedule.published_until(first) == take_over + PUBLISHED
+    assert states(schedule, take_over + PUBLISHED - timedelta(seconds=1)) == [KeyState.RETIRED, KeyState.ACTIVE]
+    assert states(schedule, take_over + PUBLISHED) == [KeyState.REMOVED, KeyState.ACTIVE]
+
+
+def test_an_emergency_key_overtakes_a_waiting_one() -> None:
+    waiting = a_key(2, START + timedelta(minutes=6))
+    emergency = a_key(3, START + timedelta(seconds=30))
+    schedule = KeySchedule.of([a_key(1, START), waiting, emergency], PUBLISHED)
+    at = START + timedelta(minutes=10)
+    active = schedule.active(at)
+    assert active is not None
+    assert active.id == emergency.id
+    assert schedule.state(waiting, at) is KeyState.RETIRED
+
+
+def test_without_keys_there_is_nothing() -> None:
+    schedule = KeySchedule.of([], PUBLISHED)
+    assert schedule.active(START) is None
+    assert schedule.waiting(START) is None
+    assert schedule.published(START) == ()
+
+
+moments = st.integers(0, 10_000).map(lambda seconds: START + timedelta(seconds=seconds))
+
+
+@given(st.lists(moments, min_size=1, max_size=6), moments, st.integers(0, 5000))
+def test_whoever_signs_is_published_for_as_long_as_its_tokens_live(
+    activations: list[datetime], now: datetime, age: int
+) -> None:
+    """Whatever the rotations: a key that signed at ``now`` is in every key list until its tokens have expired."""
+    schedule = KeySchedule.of([a_key(i, at) for i, at in enumerate(activations)], PUBLISHED)
+    signer = schedule.active(now)
+    later = now + min(timedelta(seconds=age), PUBLISHED - timedelta(seconds=1))
+    if signer is not None:
+        assert signer in schedule.published(now)
+        assert signer in schedule.published(later)
+
+
+@given(st.lists(moments, min_size=1, max_size=6), moments)
+def test_at_most_one_key_is_active(activations: list[datetime], now: datetime) -> None:
+    schedule = KeySchedule.of([a_key(i, at) for i, at in enumerate(activations)], PUBLISHED)
+    assert states(schedule, now).count(KeyState.ACTIVE) == (1 if schedule.active(now) else 0)

@@ -1,0 +1,132 @@
+"""hookspecs.py: every hook is documented in one shape, stands in its family, and is called by somebody."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+
+from identity import hookspecs
+
+ROOT = Path(__file__).parent.parent.parent
+SOURCES = ROOT / "identity"
+FAMILIES = ("setup", "offers", "contributions", "decisions", "notices")
+
+HOOKS: dict[str, FunctionType] = {
+    name: value for name, value in vars(hookspecs).items() if hasattr(value, "identity_spec")
+}
+
+
+def families() -> dict[str, str]:
+    """The family of each hook, by the headings in the source."""
+    found, family = {}, ""
+    for line in inspect.getsource(hookspecs).splitlines():
+        heading = re.match(r"# --- (\w+) -", line)
+        family = heading[1] if heading else family
+        hook = re.match(r"def (\w+)\(", line)
+        if hook:
+            found[hook[1]] = family
+    return found
+
+
+def documented(name: str) -> tuple[str, str, str]:
+    """First line, text and example of a hook's docstring."""
+    text = inspect.getdoc(HOOKS[name]) or ""
+    first, _, rest = text.partition("\n\n")
+    prose, _, example = rest.partition("Example::\n\n")
+    return first, prose, inspect.cleandoc(example)
+
+
+def test_there_are_hooks() -> None:
+    assert "identity_grant_types" in HOOKS
+    assert set(HOOKS) == set(families())
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_names_begin_alike(name: str) -> None:
+    assert name.startswith("identity_")
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_the_docstring_has_the_shape(name: str) -> None:
+    first, prose, example = documented(name)
+    assert "\n" not in first, "the first line stands alone"
+    assert first.endswith((".", ").")), "the first line is a sentence"
+    assert prose.startswith("Called "), "when and how often it is called"
+    assert re.search(r"\bReturns\b|Nothing is returned", prose), "the result"
+    assert re.search(r"\b[Aa]n\s+exception\b", prose), "what an exception does"
+    assert example, "an example"
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_every_argument_is_explained(name: str) -> None:
+    _, prose, _ = documented(name)
+    for argument in inspect.signature(HOOKS[name]).parameters:
+        assert re.search(rf"``{argument}\b", prose), f"{argument} is not explained"
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_the_example_implements_the_hook(name: str) -> None:
+    (function,) = ast.parse(documented(name)[2]).body
+    assert isinstance(function, ast.FunctionDef)
+    assert function.name == name
+    assert [ast.unparse(one) for one in function.decorator_list] == ["hookimpl"]
+    arguments = [one.arg for one in function.args.args]
+    assert arguments == ["self", *inspect.signature(HOOKS[name]).parameters]
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_every_argument_and_result_has_a_type(name: str) -> None:
+    signature = inspect.signature(HOOKS[name])
+    assert signature.return_annotation is not signature.empty
+    assert all(one.annotation is not one.empty for one in signature.parameters.values())
+
+
+def test_families_stand_in_their_order() -> None:
+    order = [family for family in dict.fromkeys(families().values()) if family]
+    assert tuple(order) == FAMILIES
+    table = re.findall(r"^(\w+)\s+(?:once|per|after)", hookspecs.__doc__ or "", re.MULTILINE)
+    assert tuple(table) == FAMILIES
+
+
+def test_only_decisions_stop_at_the_first_answer() -> None:
+    first = {name for name, hook in HOOKS.items() if hook.identity_spec["firstresult"]}  # type: ignore[attr-defined]
+    assert first == {name for name, family in families().items() if family == "decisions"}
+
+
+def test_every_hook_has_a_caller() -> None:
+    """In the core, not in a plugin."""
+    core = "".join(
+        path.read_text()
+        for path in SOURCES.rglob("*.py")
+        if path.name != "hookspecs.py" and (SOURCES / "plugins") not in path.parents
+    )
+    assert [name for name in HOOKS if name not in core] == []
+
+
+def test_only_pluggy_is_imported_to_read_the_hooks() -> None:
+    code = "import sys; before = set(sys.modules); import identity.hookspecs; print(*(set(sys.modules) - before))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    foreign = {name.partition(".")[0] for name in shown} - set(sys.stdlib_module_names)
+    assert foreign <= {"identity", "pluggy"}
+    assert {name for name in shown if name.startswith("identity")} == {"identity", "identity.hookspecs"}
+
+
+#: Implementations that ask for another place than their plugin's in the ini: file:line.
+PLACED: set[str] = set()
+
+
+def test_every_use_of_tryfirst_and_trylast_is_listed() -> None:
+    assert set(_placed()) == PLACED
+
+
+def _placed() -> Iterator[str]:
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("hookimpl"):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}"

@@ -1,0 +1,237 @@
+"""The boundary to pyoidc: nothing that is inherited can be used past this service's storage and checks."""
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from oic.oauth2.provider import Provider as OAuth2Provider
+from oic.oic.message import IdToken as PyoidcIdToken
+from oic.oic.provider import Provider
+
+from identity.crypto.keys import PrivateKey, PublicKey, generate_private_key
+from identity.provider.messages import IdToken, IdTokenSignature, SignatureRefused
+from identity.provider.oidc import KEPT, Guard, GuardedClients, IdentityProvider, IdTokenContent, PastUs, inherited
+from identity.testing.assertions import decoded
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def provider(*endpoints: tuple[str, str]) -> IdentityProvider:
+    return IdentityProvider(
+        "https://id.example.com",
+        base_url="https://api.example.com",
+        endpoints=endpoints,
+        capabilities={"issuer": "https://id.example.com"},
+        client_authn=lambda *_: None,  # type: ignore[arg-type, return-value]
+    )
+
+
+def inherited_callables() -> list[str]:
+    """Every method that a pyoidc provider has, found on its own and not through our list."""
+    return sorted(
+        name
+        for name, _ in inspect.getmembers(Provider, callable)
+        if not name.startswith("__")
+    )
+
+
+# --- methods ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(set(inherited_callables()) - KEPT))
+def test_an_inherited_method_is_ours_or_refuses(name: str) -> None:
+    method = getattr(provider(), name)
+    if method.__qualname__ == f"IdentityProvider.{name}":
+        assert method.__module__ == IdentityProvider.__module__
+        return
+    with pytest.raises(PastUs, match=name):
+        method()
+
+
+def test_the_walk_meets_every_endpoint() -> None:
+    """Guards the test above: a walk that finds nothing proves nothing."""
+    found = set(inherited_callables())
+    for kind in (Provider, OAuth2Provider):
+        assert {name for name in vars(kind) if name.endswith("_endpoint")} <= found
+    assert {
+        *("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "registration_endpoint"),
+        *("end_session_endpoint", "providerinfo_endpoint", "verify_endpoint", "code_grant_type"),
+        *("refresh_token_grant_type", "get_redirect_uri", "is_session_revoked", "recuperate_keys"),
+    } <= found
+
+
+def test_nothing_is_kept_that_pyoidc_does_not_have() -> None:
+    assert {name for name in KEPT if hasattr(Provider, name)} == KEPT
+
+
+def test_properties_are_kept_by_name_too() -> None:
+    """They are no callables, so refusing would pass them by."""
+    assert {name for name, _ in inspect.getmembers(Provider, lambda one: isinstance(one, property))} <= KEPT
+
+
+def test_what_is_kept_is_called_by_nobody_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stays reachable builds documents and ID tokens from what it is given, and reaches no database."""
+    one = provider(("token", "https://api.example.com/oauth/v2/token"))
+    monkeypatch.setattr(one, "sdb", Guard())
+    assert one.provider_information()["token_endpoint"] == "https://api.example.com/oauth/v2/token"
+
+
+def test_a_method_that_a_new_release_adds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list names what is kept, not what is refused."""
+    monkeypatch.setattr(Provider, "brand_new_endpoint", lambda self: "open to anyone", raising=False)
+    assert "brand_new_endpoint" in inherited()
+
+
+def test_endpoint_classes_that_pyoidc_ships_cannot_act() -> None:
+    """pyoidc's endpoint objects look the handler up by name on the provider."""
+    for endpoint in Provider.endp:
+        handler = getattr(provider(), f"{endpoint.etype}_endpoint")
+        with pytest.raises(PastUs):
+            handler(request="", authn="", cookie="")
+
+
+# --- databases --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda guard: guard["x"],
+        lambda guard: guard.__setitem__("x", 1),
+        lambda guard: "x" in guard,
+        lambda guard: guard.is_valid("x"),
+        lambda guard: guard.create_authz_session("sub", None),
+    ],
+)
+def test_the_session_database_refuses(act: Callable[[Any], object]) -> None:
+    with pytest.raises(PastUs):
+        act(provider().sdb)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda clients: clients["x"],
+        lambda clients: clients.__setitem__("x", {}),
+        lambda clients: clients.__delitem__("x"),
+        lambda clients: "x" in clients,
+        lambda clients: clients.keys(),
+        lambda clients: clients.items(),
+        lambda clients: list(clients),
+        lambda clients: len(clients),
+        lambda clients: clients.get("x"),
+    ],
+)
+def test_the_client_database_refuses(act: Callable[[Any], object]) -> None:
+    clients = provider().cdb
+    assert isinstance(clients, GuardedClients)
+    with pytest.raises(PastUs):
+        act(clients)
+
+
+# --- state ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_of_endpoints_is_not_shared() -> None:
+    shipped = list(Provider.endp)
+    one, two = provider(("token", "https://one.example.com/token")), provider()
+    assert [endpoint.etype for endpoint in one.endp] == ["token"]
+    assert two.endp == []
+    assert Provider.endp == shipped
+    assert one.endp is not Provider.endp
+
+
+def test_no_cookie_could_be_made() -> None:
+    assert (provider().seed, provider().symkey) == (b"", None)
+
+
+def test_the_key_jar_is_empty() -> None:
+    """Private keys are arguments; none waits in pyoidc's hands."""
+    assert not provider().keyjar.issuer_keys.get("")
+
+
+def test_the_environment_is_not_read() -> None:
+    """pyoidc's settings would take TIMEOUT, VERIFY_SSL and the like from there, and stop the start over ``30s``."""
+    code = (
+        "from identity.provider.oidc import IdentityProvider;"
+        "one = IdentityProvider('https://a', base_url='https://a', endpoints=[], capabilities={}, client_authn=None);"
+        "print(one.settings.timeout, one.settings.verify_ssl)"
+    )
+    strange = {"TIMEOUT": "30s", "VERIFY_SSL": "maybe", "DEBUG": "?", "CLIENT_CERT": "1"}
+    made = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            env=dict(os.environ) | more,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for more in ({}, strange)
+    ]
+    assert [one.stderr for one in made] == ["", ""]
+    assert made[0].stdout == made[1].stdout != ""
+
+
+# --- ID tokens --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def key() -> PrivateKey:
+    return generate_private_key()
+
+
+def content(**changed: Any) -> IdTokenContent:
+    members: dict[str, Any] = {
+        "subject": "user",
+        "client_id": "client",
+        "issued_at": NOW,
+        "lifetime": timedelta(minutes=5),
+        "claims": {"at_hash": "hash"},
+    }
+    return IdTokenContent(**(members | changed))
+
+
+def test_an_id_token_is_signed_by_us(key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("pyjwkest signs")
+
+    monkeypatch.setattr("jwkest.jws.JWS.sign_compact", refuse)
+    header, claims = decoded(provider().id_token(content(), key=("key-1", key)))
+    assert header == {"alg": "RS256", "kid": "key-1"}
+    assert claims["iss"] == "https://id.example.com"
+    assert (claims["sub"], claims["aud"], claims["azp"]) == ("user", "client", "client")
+    assert (claims["iat"], claims["exp"]) == (1767225600, 1767225900)
+
+
+def test_claims_of_plugins_cannot_displace_those_of_the_token(key: PrivateKey) -> None:
+    """They were filtered before; here the last of them meet a wall."""
+    _, claims = decoded(provider().id_token(content(claims={"azp": "evil", "auth_time": 1}), key=("k", key)))
+    assert claims["azp"] == "client"
+    for name in ("iss", "sub", "aud", "exp", "iat"):
+        with pytest.raises(TypeError, match=name):
+            provider().id_token(content(claims={name: "evil"}), key=("k", key))
+
+
+@pytest.mark.parametrize("algorithm", ["none", "HS256", "RS384", "ES256", "rs256", "", None])
+def test_no_other_algorithm(key: PrivateKey, algorithm: Any) -> None:
+    with pytest.raises(SignatureRefused):
+        IdToken(iss="i", sub="s", aud="a").to_jwt(IdTokenSignature("k", key, 1, 2), algorithm)
+
+
+def test_no_other_key(key: PrivateKey) -> None:
+    wrong: list[Any] = [None, b"secret", [], key, PublicKey.from_der(key.public_key().to_der())]
+    for one in wrong:
+        with pytest.raises(SignatureRefused):
+            IdToken(iss="i", sub="s", aud="a").to_jwt(one, "RS256")
+
+
+def test_ours_is_what_pyoidc_makes(key: PrivateKey) -> None:
+    """Were ``make_id_token`` not replaced, pyoidc's own class would sign, with pyjwkest and any algorithm."""
+    made = provider().server.make_id_token({"sub": "s", "client_id": "c"}, loa="", issuer="i", alg="RS256")
+    assert type(made) is IdToken
+    assert IdToken.to_jwt is not PyoidcIdToken.to_jwt

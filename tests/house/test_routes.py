@@ -1,0 +1,164 @@
+"""Routes: each view says who may see it, each route which credential it accepts, and discovery names them all."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity import hookimpl
+from identity.app import assemble, configure
+from identity.domain.permissions import PERMISSIONS
+from identity.http.endpoints import PROTOCOL_ROUTE
+from identity.http.routes import AuthenticatePredicate, HostPredicate
+from identity.http.security import ANY_MANAGER, NOBODY
+from identity.plugin_host import PluginProblem
+from identity.provider.endpoint import Endpoint, Host
+from identity.provider.endpoints import ENDPOINTS
+from identity.testing.world import THREE_HOSTS, World
+
+pytestmark = pytest.mark.storages("memory")
+
+#: What may be seen without any credential, and why it must be.
+PUBLIC = {
+    *(PROTOCOL_ROUTE + endpoint.name for endpoint in ENDPOINTS),  # these authenticate by protocol rules
+    "healthz",
+    "readyz",
+}
+
+
+def views(world: World) -> Iterator[tuple[str, str]]:
+    """Route name and permission of each view that a request can reach by its address."""
+    for view in world.http.app.registry.introspector.get_category("views"):
+        route = view["introspectable"]["route_name"]
+        if route is not None:
+            (permission,) = (one for one in view["related"] if one.category_name == "permissions")
+            yield route, permission["value"]
+
+
+def predicates(world: World, kind: type) -> dict[str, Any]:
+    """The predicate of a kind by route."""
+    found = {}
+    for route in world.http.app.registry.introspector.get_category("routes"):
+        name, made = route["introspectable"]["name"], route["introspectable"]["object"]
+        found[name] = next((one for one in made.predicates if isinstance(one, kind)), None)
+    return found
+
+
+def test_every_view_declares_a_known_permission(world: World) -> None:
+    known = PERMISSIONS | {ANY_MANAGER, NO_PERMISSION_REQUIRED}
+    assert {route: permission for route, permission in views(world) if permission not in known} == {}
+    assert NOBODY not in known
+
+
+def test_every_route_has_a_view(world: World) -> None:
+    assert set(predicates(world, HostPredicate)) == {route for route, _ in views(world)}
+
+
+def test_only_these_are_public(world: World) -> None:
+    assert {route for route, permission in views(world) if permission == NO_PERMISSION_REQUIRED} == PUBLIC
+
+
+def test_whatever_needs_a_permission_says_which_credential_it_accepts(world: World) -> None:
+    accepted = {route: one and one.value for route, one in predicates(world, AuthenticatePredicate).items()}
+    for route, permission in views(world):
+        assert (accepted[route] is None) == (permission == NO_PERMISSION_REQUIRED), route
+
+
+def test_every_route_but_the_probes_is_bound_to_a_host(world: World) -> None:
+    unbound = {route for route, predicate in predicates(world, HostPredicate).items() if predicate is None}
+    assert unbound == {"healthz", "readyz"}
+
+
+@pytest.mark.parametrize("permission", [None, NOBODY])
+def test_a_view_without_a_permission_is_closed(make_world: Callable[..., World], permission: str | None) -> None:
+    """Were start-up not to refuse it: the default permission is held by nobody, not even by the owner."""
+    world = make_world()
+    robot = world.a_manager("ORG_OWNER")
+    config = Configurator(settings={})
+    config.registry.identity = world.identity
+    config.include("identity.http")
+    config.add_route("forgotten", "/forgotten", host="base", authenticate="bearer")
+    config.add_view(lambda request: Response("seen"), route_name="forgotten", permission=permission)
+    world.client.app.app = config.make_wsgi_app()
+    answer = world.client.get(f"{world.issuer}/forgotten", {"Authorization": f"Bearer {robot.managing_token()}"})
+    assert (answer.status_int, answer.json["error"]) == (403, "forbidden")
+    answer = world.client.get(f"{world.issuer}/forgotten")
+    assert (answer.status_int, answer.json["error"]) == (401, "unauthenticated")
+
+
+@pytest.mark.parametrize("route", [{"route_name": "forgotten"}, {"name": "forgotten"}], ids=["route", "traversal"])
+def test_start_up_refuses_a_view_without_a_permission(databases: Any, route: dict[str, str]) -> None:
+    class Forgetful:
+        @hookimpl
+        def identity_configure(self, config: Configurator) -> None:
+            def view(request: Request) -> Response:
+                return Response("seen")
+
+            config.add_route("forgotten", "/forgotten", host="base")
+            config.add_view(view, **route)
+
+    settings = databases.settings("memory")
+    identity = assemble(settings)
+    identity.host.register("forgetful", Forgetful())
+    with pytest.raises(PluginProblem, match="names no permission"):
+        configure(identity, settings)
+
+
+# --- endpoints and discovery ------------------------------------------------------------------------------------------
+
+
+def test_each_endpoint_is_one_file_named_like_it() -> None:
+    for endpoint in ENDPOINTS:
+        assert endpoint.handle.__module__ == f"identity.provider.endpoints.{endpoint.name}"
+    assert len({endpoint.path for endpoint in ENDPOINTS}) == len(ENDPOINTS)
+    assert len({endpoint.name for endpoint in ENDPOINTS}) == len(ENDPOINTS)
+
+
+def test_endpoints_are_complete() -> None:
+    for endpoint in ENDPOINTS:
+        assert all(getattr(endpoint, one.name) is not None for one in fields(Endpoint) if one.name != "advertised_as")
+        assert endpoint.path.startswith("/")
+        assert endpoint.methods
+
+
+@pytest.mark.parametrize("hosts", [{}, THREE_HOSTS], ids=["one host", "three hosts"])
+def test_discovery_names_each_endpoint_where_it_answers(
+    make_world: Callable[..., World], hosts: dict[str, str]
+) -> None:
+    world = make_world(**hosts)
+    settings = world.identity.settings
+    addresses = {Host.ISSUER: settings.issuer_url, Host.BASE: settings.base_url, Host.LOGIN: settings.login_url}
+    expected = {
+        endpoint.advertised_as
+        if endpoint.advertised_as == "jwks_uri"
+        else f"{endpoint.advertised_as}_endpoint": addresses[endpoint.host] + endpoint.path
+        for endpoint in ENDPOINTS
+        if endpoint.advertised_as
+    }
+    named = {name: value for name, value in world.client.discovery.items() if name.endswith(("_endpoint", "_uri"))}
+    assert named == expected
+    for endpoint in ENDPOINTS:
+        answer = world.client.request("TRACE", addresses[endpoint.host] + endpoint.path)
+        assert answer.status_int == 405, f"{endpoint.name} does not answer there: {answer}"
+        assert answer.headers["Allow"] == ", ".join(endpoint.methods)
+
+
+def test_addresses_of_discovery_come_from_settings_alone(world: World) -> None:
+    answer = world.client.request(
+        "GET",
+        f"{world.issuer}/.well-known/openid-configuration",
+        headers={"X-Forwarded-Host": "evil.example.com", "X-Forwarded-Proto": "http", "Forwarded": "host=evil"},
+    )
+    texts = [value for value in answer.json.values() if isinstance(value, str)]
+    assert all(urlsplit(text).netloc == urlsplit(world.issuer).netloc for text in texts if "://" in text)
+
+
+def test_metadata_of_authorization_servers_is_not_served(world: World) -> None:
+    """Service description §1: discovery is the substitute."""
+    assert world.client.get(f"{world.issuer}/.well-known/oauth-authorization-server").status_int == 404

@@ -1,0 +1,250 @@
+"""Settings: the only reader of ini strings; what does not fit stops the start by its full key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identity.settings import PREFIX, BadSetting, Settings, describe, parse, read_settings, setting
+
+SMALLEST: Mapping[str, str] = {
+    "identity.issuer_url": "https://id.example.com",
+    "identity.storage": "sql",
+    "identity.plugins": "sql jwt_bearer",
+    "identity.master_keys": "1:/etc/identity/master.key",
+}
+
+
+def settings(**changed: str | None) -> Settings:
+    """The core's settings from the smallest ini with these changes; None leaves a key out."""
+    values = dict(SMALLEST) | {f"identity.{name}": value for name, value in changed.items()}
+    return read_settings({key: value for key, value in values.items() if value is not None}).core
+
+
+def problem(**changed: str | None) -> tuple[str, str]:
+    with pytest.raises(BadSetting) as refusal:
+        settings(**changed)
+    assert str(refusal.value) == f"{refusal.value.key}: {refusal.value.problem}"
+    return refusal.value.key.removeprefix(PREFIX), refusal.value.problem
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Every:
+    """A setting of every type."""
+
+    text: str = setting("Text.", default="")
+    number: int = setting("Number.", default=0)
+    flag: bool = setting("Flag.", default=False)
+    span: timedelta = setting("Span.", default=timedelta(hours=1))
+    file: Path | None = setting("File.", default=None)
+    words: tuple[str, ...] = setting("Words.", default=())
+    colour: Colour = setting("Colour.", default=Colour.RED)
+
+
+def read(**values: str) -> Any:
+    return parse(Every, values, "every.")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("90", timedelta(seconds=90)), ("90s", timedelta(seconds=90)), ("10m", timedelta(minutes=10))),
+        *(("12h", timedelta(hours=12)), ("30d", timedelta(days=30)), ("5 m", timedelta(minutes=5)), ("0", timedelta())),
+    ],
+)
+def test_spans(text: str, value: timedelta) -> None:
+    assert read(span=text).span == value
+
+
+@pytest.mark.parametrize("text", ["true", "Yes", "ON", "1"])
+def test_true(text: str) -> None:
+    assert read(flag=text).flag is True
+
+
+@pytest.mark.parametrize("text", ["false", "No", "OFF", "0"])
+def test_false(text: str) -> None:
+    assert read(flag=text).flag is False
+
+
+def test_other_types() -> None:
+    made = read(text=" a b ", number="-7", file="/etc/x", words=" a  b\n c ", colour="blue")
+    assert made == Every(text="a b", number=-7, file=Path("/etc/x"), words=("a", "b", "c"), colour=Colour.BLUE)
+
+
+def test_an_empty_optional_setting_is_none() -> None:
+    """So that two ini files can list the same keys."""
+    assert read(file="").file is None
+
+
+def test_defaults() -> None:
+    assert read() == Every()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("number", "1.5", "must be a whole number"),
+        ("number", "", "must be a whole number"),
+        ("number", "9" * 19, "must be a whole number"),
+        ("number", "１", "must be a whole number"),
+        ("flag", "maybe", "must be true or false"),
+        ("flag", "", "must be true or false"),
+        ("span", "-1", "must be a span such as 3600, 90s, 10m, 12h or 30d"),
+        ("span", "1w", "must be a span such as 3600, 90s, 10m, 12h or 30d"),
+        ("span", "", "must be a span such as 3600, 90s, 10m, 12h or 30d"),
+        ("span", "9" * 9 + "d", "must be a span such as 3600, 90s, 10m, 12h or 30d"),
+        ("colour", "green", "must be one of red, blue"),
+    ],
+)
+def test_a_bad_value_is_named_in_full(name: str, text: str, said: str) -> None:
+    with pytest.raises(BadSetting) as refusal:
+        read(**{name: text})
+    assert (refusal.value.key, refusal.value.problem) == (f"every.{name}", said)
+
+
+def test_a_type_without_a_reader_is_a_mistake_of_ours() -> None:
+    @dataclass(frozen=True)
+    class Odd:
+        """A setting of a type that no ini string can hold."""
+
+        one: complex = setting("Odd.", default=0j)
+
+    with pytest.raises(TypeError, match="complex"):
+        parse(Odd, {"one": "1"}, "odd.")
+
+
+def test_describe_tells_name_type_default_and_meaning() -> None:
+    assert list(describe(Every)) == [
+        ("text", "text", "none", "Text."),
+        ("number", "number", "0", "Number."),
+        ("flag", "true or false", "false", "Flag."),
+        ("span", "span", "1h", "Span."),
+        ("file", "file", "none", "File."),
+        ("words", "words", "none", "Words."),
+        ("colour", "red | blue", "red", "Colour."),
+    ]
+
+
+def test_every_setting_of_the_core_is_described() -> None:
+    for name, kind, default, meaning in describe(Settings):
+        assert kind, name
+        assert default, name
+        assert meaning.endswith("."), name
+
+
+@pytest.mark.parametrize("one", [one.name for one in fields(Settings) if isinstance(one.default, timedelta)])
+def test_shown_defaults_can_be_written_back(one: str) -> None:
+    shown = {name: default for name, _, default, _ in describe(Settings)}[one]
+    core = settings(**{one: shown})
+    assert getattr(core, one) == getattr(settings(), one)
+
+
+# --- which keys -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["issuer_url", "storage", "plugins"])
+def test_a_missing_key_is_named(name: str) -> None:
+    assert problem(**{name: None}) == (name, "is missing")
+
+
+def test_an_unknown_key_tells_the_known_ones() -> None:
+    key, said = problem(issuer="https://id.example.com")
+    assert key == "issuer"
+    assert said.startswith("is not known; known are: access_token_lifetime, assertion_audiences, ")
+
+
+def test_keys_of_other_libraries_are_left_alone() -> None:
+    assert read_settings({**SMALLEST, "pyramid.reload_templates": "true", "identityish": "1"}).core == settings()
+
+
+def test_strings_of_plugins_are_sorted_out() -> None:
+    file = read_settings({**SMALLEST, "identity.plugin.sql.url": "x", "identity.plugin.sql.pool.size": "1"})
+    assert file.plugins == {"sql": {"url": "x", "pool.size": "1"}, "jwt_bearer": {}}
+
+
+def test_a_setting_for_a_plugin_that_is_not_listed() -> None:
+    assert problem(**{"plugin.redis.url": "x"}) == (
+        "plugin.redis",
+        "is for a plugin that identity.plugins does not list",
+    )
+
+
+# --- what they mean ---------------------------------------------------------------------------------------------------
+
+
+def test_addresses_default_to_the_issuer() -> None:
+    core = settings()
+    assert (core.base_url, core.login_url) == ("https://id.example.com", "https://id.example.com")
+    assert core.default_domain == "id.example.com"
+    empty = settings(base_url="", login_url="", default_domain="")
+    assert empty == core
+
+
+def test_three_addresses() -> None:
+    core = settings(base_url="https://api.example.com", login_url="https://login.example.com:8443")
+    assert (core.base_url, core.login_url) == ("https://api.example.com", "https://login.example.com:8443")
+
+
+@pytest.mark.parametrize("name", ["issuer_url", "base_url", "login_url"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://id.example.com/", "https://id.example.com/path", "https://id.example.com?x=1"),
+        *("https://id.example.com#x", "https://user@id.example.com", "https://", "https://[::1", "https://a:x"),
+        *("id.example.com", "ftp://id.example.com", "http://id.example.com", "http://localhost:8080"),
+    ],
+)
+def test_an_address_is_scheme_and_host_alone(name: str, url: str) -> None:
+    key, said = problem(**{name: url})
+    assert key == name
+    assert said.startswith("must ")
+
+
+@pytest.mark.parametrize("url", ["http://localhost:8080", "http://127.0.0.1", "http://[::1]:8080"])
+def test_plain_http_in_development_on_loopback(url: str) -> None:
+    assert settings(issuer_url=url, development="true").issuer_url == url
+
+
+def test_plain_http_elsewhere_is_refused_in_development_too() -> None:
+    key, _ = problem(issuer_url="http://id.example.com", development="true")
+    assert key == "issuer_url"
+
+
+def test_production_needs_a_master_key() -> None:
+    key, said = problem(master_keys=None)
+    assert (key, said.partition(":")[0]) == ("master_keys", "is missing")
+    assert settings(master_keys=None, development="true").master_keys == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("clock_skew", "301"), ("access_token_lifetime", "0"), ("access_token_lifetime", "13h")),
+        *(("service_user_token_min_lifetime", "0"), ("service_user_token_min_lifetime", "13h")),
+        *(("id_token_lifetime", "0"), ("jwks_max_age", "0"), ("purge_interval", "0")),
+        *(("signing_key_active_age", "6m"), ("signing_key_bits", "1024"), ("signing_key_bits", "2047")),
+        *(("hook_failure", "shrug"), ("urn_namespaces", ""), ("plugins", "")),
+    ],
+)
+def test_values_out_of_range_are_named(name: str, text: str) -> None:
+    key, said = problem(**{name: text})
+    assert key == name
+    assert said.startswith("must ")
+
+
+def test_what_follows_from_settings() -> None:
+    core = settings(access_token_lifetime="5m", id_token_lifetime="2h", jwks_max_age="10m")
+    assert core.longest_token_lifetime == timedelta(hours=2)
+    assert core.announcement_age == timedelta(minutes=11)

@@ -1,0 +1,7 @@
+"""The plugin manager_roles."""
+
+from identity.testing.plugin_contract import PluginContract
+
+
+class TestPlugin(PluginContract):
+    name = "manager_roles"

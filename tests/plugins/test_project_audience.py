@@ -1,0 +1,7 @@
+"""The plugin project_audience."""
+
+from identity.testing.plugin_contract import PluginContract
+
+
+class TestPlugin(PluginContract):
+    name = "project_audience"

@@ -1,0 +1,38 @@
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from identity.app import Identity, assemble
+from identity.services.bundle import Services
+from identity.testing.clock import MovableClock
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock(datetime(2026, 11, 21, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def identity(tmp_path: Path, clock: MovableClock) -> Iterator[Identity]:
+    """An assembled service on memory, empty."""
+    made = assemble(
+        {
+            "identity.issuer_url": "https://id.example.com",
+            "identity.storage": "memory",
+            "identity.plugins": "memory jwt_bearer oidc_scopes project_audience manager_roles",
+            "identity.development": "true",
+            "identity.data": str(tmp_path),
+        },
+        clock=clock,
+    )
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def services(identity: Identity) -> Iterator[Services]:
+    """Services inside one transaction."""
+    with identity.transaction() as services:
+        yield services

@@ -1,0 +1,193 @@
+"""Announced before use, retired ones published until their tokens are gone, safe with several nodes."""
+
+from datetime import timedelta
+
+import pytest
+
+from identity.app import Identity, assemble
+from identity.crypto.sealing import MasterKey, Sealer, Unsealable
+from identity.domain.signing_keys import KeyState
+from identity.services.signing_keys import CACHE_AGE, EMERGENCY_DELAY, LAST_KNOWN_AGE, KeyRing, NoSigningKey
+from identity.storage.errors import Unavailable
+from identity.testing.clock import MovableClock
+
+
+def add_first(identity: Identity) -> str:
+    with identity.transaction() as services:
+        return services.signing_keys.add_first().id
+
+
+def rotate(identity: Identity, *, emergency: bool = False) -> str:
+    with identity.transaction() as services:
+        return services.signing_keys.rotate(emergency=emergency).id
+
+
+def current(identity: Identity) -> str:
+    with identity.reading() as services:
+        return services.signing_keys.current()[0]
+
+
+def published(identity: Identity) -> list[str]:
+    with identity.reading() as services:
+        return [key.id for key, _ in services.signing_keys.published()]
+
+
+def test_before_the_first_key_there_is_a_clear_refusal(identity: Identity) -> None:
+    for attempt in (current, published, rotate):
+        with pytest.raises(NoSigningKey, match="identity bootstrap"):
+            attempt(identity)
+
+
+def test_the_first_key_signs_at_once_and_is_made_once(identity: Identity) -> None:
+    first = add_first(identity)
+    assert add_first(identity) == first
+    assert current(identity) == first
+    assert published(identity) == [first]
+
+
+def test_a_new_key_is_announced_before_it_signs(identity: Identity, clock: MovableClock) -> None:
+    first = add_first(identity)
+    second = rotate(identity)
+    assert published(identity) == [second, first]
+    clock.advance(int(identity.settings.announcement_age.total_seconds()) - 1)
+    assert current(identity) == first
+    clock.advance(1)
+    assert current(identity) == second
+    assert published(identity) == [second, first]
+
+
+def test_a_retired_key_stays_published_until_its_tokens_are_gone(identity: Identity, clock: MovableClock) -> None:
+    first = add_first(identity)
+    second = rotate(identity)
+    clock.advance(int(identity.settings.announcement_age.total_seconds()))
+    longest = identity.settings.longest_token_lifetime + identity.settings.clock_skew
+    clock.advance(int(longest.total_seconds()) - 1)
+    assert published(identity) == [second, first]
+    clock.advance(1)
+    assert published(identity) == [second]
+    with identity.transaction() as services:
+        assert services.signing_keys.remove_unpublished() == 1
+        assert [key.id for key in services.storage.signing_keys.all()] == [second]
+
+
+def test_a_second_rotation_returns_the_key_that_waits(identity: Identity) -> None:
+    add_first(identity)
+    assert rotate(identity) == rotate(identity)
+
+
+def test_an_emergency_key_signs_when_every_node_knows_it(identity: Identity, clock: MovableClock) -> None:
+    assert CACHE_AGE < EMERGENCY_DELAY
+    first = add_first(identity)
+    other_node = assemble_on(identity, clock)
+    assert published(other_node) == [first]
+    second = rotate(identity, emergency=True)
+    clock.advance(int(EMERGENCY_DELAY.total_seconds()) - 1)
+    assert current(identity) == first
+    assert second in published(other_node)
+    clock.advance(1)
+    assert current(identity) == second
+    assert published(other_node) == published(identity) == [second, first]
+
+
+def assemble_on(identity: Identity, clock: MovableClock) -> Identity:
+    """Another process over the same storage: its own key ring, the same master key."""
+    settings = {
+        "identity.issuer_url": identity.settings.issuer_url,
+        "identity.storage": "memory",
+        "identity.plugins": "memory jwt_bearer oidc_scopes project_audience manager_roles",
+        "identity.development": "true",
+        "identity.data": str(identity.settings.data),
+    }
+    node = assemble(settings, clock=clock)
+    node.backend = identity.backend
+    return node
+
+
+def test_an_emergency_overtakes_a_waiting_key(identity: Identity, clock: MovableClock) -> None:
+    add_first(identity)
+    waiting = rotate(identity)
+    emergency = rotate(identity, emergency=True)
+    assert emergency != waiting
+    clock.advance(hours=1)
+    assert current(identity) == emergency
+
+
+def test_rotation_is_due_just_in_time_for_the_announcement(identity: Identity, clock: MovableClock) -> None:
+    first = add_first(identity)
+    age = identity.settings.signing_key_active_age - identity.settings.announcement_age
+    clock.advance(int(age.total_seconds()) - 1)
+    identity.rotate_if_due()
+    assert published(identity) == [first]
+    clock.advance(1)
+    identity.rotate_if_due()
+    assert len(published(identity)) == 2
+    identity.rotate_if_due()
+    assert len(published(identity)) == 2
+
+
+def test_of_two_nodes_that_rotate_at_once_one_makes_the_key(identity: Identity, clock: MovableClock) -> None:
+    add_first(identity)
+    other = assemble_on(identity, clock)
+    with identity.reading() as seen_before:
+        stale = seen_before.storage.signing_keys.all()
+    second = rotate(identity)
+    with other.transaction() as services:
+        # What the slower node saw before the faster one committed.
+        services.storage.signing_keys.all = lambda: stale  # type: ignore[method-assign]
+        key = services.signing_keys._add
+        del services.storage.signing_keys.all
+        assert key(2, clock() + timedelta(minutes=6)).id == second
+    with identity.reading() as services:
+        assert len(services.storage.signing_keys.all()) == 2
+
+
+def test_private_keys_are_sealed_at_rest(identity: Identity) -> None:
+    add_first(identity)
+    with identity.reading() as services:
+        key = services.storage.signing_keys.all()[0]
+        private_key = services.signing_keys.current()[1]
+    assert private_key.to_der() not in key.sealed_private_key
+    stranger = KeyRing(Sealer((MasterKey("x", bytes(range(32))),)), published_age=timedelta(hours=1))
+    with pytest.raises(Unsealable):
+        stranger.private(key)
+
+
+def test_rewrapping_seals_under_the_active_master_key(identity: Identity) -> None:
+    key_id = add_first(identity)
+    ring = identity.process.ring
+    old = ring.sealer
+    new_key = MasterKey("next", bytes(range(32)))
+    ring.sealer = Sealer((new_key, *old.keys))
+    with identity.transaction() as services:
+        assert services.signing_keys.rewrap() == 1
+        assert services.signing_keys.rewrap() == 0
+    alone = KeyRing(Sealer((new_key,)), published_age=timedelta(hours=1))
+    with identity.reading() as services:
+        key = services.storage.signing_keys.all()[0]
+    assert key.id == key_id
+    alone.private(key)
+
+
+def test_while_the_storage_is_away_a_last_known_copy_serves(
+    identity: Identity, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = add_first(identity)
+    assert published(identity) == [first]
+
+    def away() -> None:
+        raise Unavailable("away")
+
+    monkeypatch.setattr(identity.backend, "reading", away)
+    clock.advance(int(LAST_KNOWN_AGE.total_seconds()) - 1)
+    assert published(identity) == [first]
+    clock.advance(1)
+    with pytest.raises(Unavailable):
+        published(identity)
+
+
+def test_states_are_told(identity: Identity, clock: MovableClock) -> None:
+    add_first(identity)
+    rotate(identity)
+    with identity.reading() as services:
+        schedule = services.signing_keys.schedule()
+    assert [schedule.state(key, clock()) for key in schedule.keys] == [KeyState.ACTIVE, KeyState.WAITING]

@@ -1,0 +1,60 @@
+"""What all tests of the service description share, and a watch over all of them: no secret is ever told."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from identity.testing.fixtures import Worlds
+from identity.testing.world import Robot, World
+
+
+@pytest.fixture
+def robot(world: World) -> Robot:
+    """A service user of an organization of its own."""
+    return world.a_robot()
+
+
+class Listener(logging.Handler):
+    """Keeps every log line in the form that a person would read."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+#: What passed in earlier tests, to be looked for in the audit trail at the end.
+_passed: set[str] = set()
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_logged(worlds: Worlds) -> Iterator[None]:
+    """Every test runs with DEBUG logging, and no line holds a token, assertion or client secret that passed in it."""
+    listener = Listener()
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.DEBUG)
+    root.addHandler(listener)
+    yield
+    root.removeHandler(listener)
+    root.setLevel(level)
+    told = "\n".join(listener.lines)
+    for world in worlds:
+        secrets = set(world.client.secrets)
+        world.client.secrets.clear()
+        _passed.update(secrets)
+        assert not [secret for secret in secrets if secret in told]
+    assert "PRIVATE KEY" not in told
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_secret_is_audited(worlds: Worlds) -> Iterator[None]:
+    """No audit event of any test holds a token, assertion or client secret that passed in any test."""
+    yield
+    for world in worlds:
+        trail = "\n".join(map(repr, world.every_audit_event()))
+        assert not [secret for secret in _passed if secret in trail]
+        assert "PRIVATE KEY" not in trail

@@ -1,0 +1,81 @@
+"""Service description §2.1: the service user."""
+
+from typing import Any
+
+import pytest
+
+from identity.domain.errors import Invalid
+from identity.domain.users import ServiceUser
+from identity.services.access import THE_OPERATOR
+from identity.services.commands import decode
+from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
+from identity.testing.world import Robot, World
+
+
+def create(world: World, organization_id: str, **values: Any) -> ServiceUser:
+    with world.transaction() as services:
+        return services.service_users.create(organization_id, decode(CreateServiceUser, values))
+
+
+@pytest.mark.parametrize("field", ["user_name", "display_name"])
+def test_user_name_and_display_name_are_required(field: str) -> None:
+    values = {"user_name": "robot", "display_name": "Robot"}
+    del values[field]
+    with pytest.raises(Invalid) as refusal:
+        decode(CreateServiceUser, values)
+    assert refusal.value.fields == {field: "This is required."}
+
+
+@pytest.mark.parametrize("field", ["user_name", "display_name"])
+@pytest.mark.parametrize("value", ["", "   ", "x" * 201, "a\0b", "a\nb", 7, None])
+def test_names_are_printable_texts_of_a_sane_length(field: str, value: object) -> None:
+    with pytest.raises(Invalid) as refusal:
+        decode(CreateServiceUser, {"user_name": "robot", "display_name": "Robot"} | {field: value})
+    assert list(refusal.value.fields) == [field]
+
+
+@pytest.mark.parametrize("user_name", ["robot@acme", "ro bot", "acme/robot", "acme\\robot"])
+def test_a_user_name_holds_nothing_that_would_spoil_a_login_name(user_name: str) -> None:
+    with pytest.raises(Invalid):
+        decode(CreateServiceUser, {"user_name": user_name, "display_name": "Robot"})
+
+
+def test_the_names_are_what_userinfo_tells(world: World) -> None:
+    robot = world.a_robot(display_name="Nachtläufer №1")
+    userinfo = world.client.userinfo(robot.access_token()).json
+    assert userinfo["name"] == "Nachtläufer №1"
+    assert userinfo["preferred_username"] == robot.user.user_name
+
+
+def test_a_user_name_is_unique_in_its_organization_however_it_is_spelled(world: World) -> None:
+    organization = world.an_organization()
+    create(world, organization.id, user_name="Robot", display_name="First")
+    for spelling in ("Robot", "robot", "ROBOT"):
+        with pytest.raises(Invalid) as refusal:
+            create(world, organization.id, user_name=spelling, display_name="Second")
+        assert list(refusal.value.fields) == ["user_name"]
+
+
+def test_two_organizations_may_use_one_user_name(world: World) -> None:
+    first = create(world, world.an_organization().id, user_name="robot", display_name="Robot")
+    second = create(world, world.an_organization().id, user_name="robot", display_name="Robot")
+    assert first.id != second.id
+
+
+def test_the_display_name_can_change_and_the_token_stays_live(world: World, robot: Robot) -> None:
+    token = robot.access_token()
+    with world.transaction() as services:
+        services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
+    assert world.client.userinfo(token).json["name"] == "Renamed"
+
+
+def test_a_service_user_created_again_inherits_nothing(world: World, robot: Robot) -> None:
+    """Security 7.9: identifiers are never used again, and neither keys nor tokens come back with a name."""
+    token = robot.access_token()
+    with world.transaction() as services:
+        services.service_users.remove(robot.id, by=THE_OPERATOR)
+    again = create(world, robot.organization.id, user_name=robot.user.user_name, display_name="Robot")
+    assert again.id != robot.id
+    assert world.client.userinfo(token).status_int == 401
+    assert robot.token().status_int == 400
+    assert robot.token(iss=again.id, sub=again.id).status_int == 400

@@ -1,0 +1,284 @@
+"""Service description §2.2: service user keys and the key file."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from identity.crypto.keys import PublicKey
+from identity.domain.errors import Invalid, NotFound
+from identity.domain.service_user_keys import KeyFile
+from identity.services.access import THE_OPERATOR
+from identity.services.commands import decode
+from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
+from identity.testing.assertions import claims, signed
+from identity.testing.fixtures import MakeWorld
+from identity.testing.responses import check_granted, check_refused
+from identity.testing.world import Robot, World
+
+REFUSED = "the assertion is not valid"
+
+
+def a_key_file(world: World, user_id: str, **values: Any) -> dict[str, str]:
+    with world.transaction() as services:
+        file = services.service_users.add_key(user_id, decode(AddServiceUserKey, values), by=THE_OPERATOR)
+    members: dict[str, str] = json.loads(file.to_json())
+    return members
+
+
+def upload(world: World, user_id: str, public_key: str, **values: Any) -> str:
+    command = decode(UploadServiceUserKey, {"public_key": public_key, **values})
+    with world.transaction() as services:
+        return services.service_users.upload_key(user_id, command, by=THE_OPERATOR).id
+
+
+def test_the_key_file_has_exactly_the_published_members(world: World, robot: Robot) -> None:
+    file = a_key_file(world, robot.id)
+    assert list(file) == ["type", "keyId", "key", "userId"]
+    assert file["type"] == "serviceaccount"
+    assert file["userId"] == robot.id
+    assert file["key"].startswith("-----BEGIN RSA PRIVATE KEY-----\n")
+    assert file["key"].endswith("-----END RSA PRIVATE KEY-----\n")
+    key = load_pem_private_key(file["key"].encode(), password=None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    assert key.key_size == 2048
+    assert key.private_numbers().public_numbers.e == 65537
+
+
+def test_the_key_file_gets_a_token(world: World, robot: Robot) -> None:
+    """keyId goes into the header as kid, userId into iss and sub, and key signs."""
+    file = a_key_file(world, robot.id)
+    key = load_pem_private_key(file["key"].encode(), password=None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    assertion = signed(claims(file["userId"], world.issuer, world.clock.seconds), key, key_id=file["keyId"])
+    token = check_granted(world.client.assertion(assertion))["access_token"]
+    assert world.client.userinfo(token).json["sub"] == robot.id
+
+
+@pytest.mark.storages("memory")  # key generation is slow, and no matter of storage
+@pytest.mark.parametrize("bits", [3072, 4096])
+def test_longer_keys_are_made_on_request(world: World, robot: Robot, bits: int) -> None:
+    key = load_pem_private_key(a_key_file(world, robot.id, key_size=bits)["key"].encode(), password=None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    assert key.key_size == bits
+
+
+@pytest.mark.parametrize("bits", [512, 1024, 2047, 8192])
+def test_other_key_sizes_are_not_made(bits: int) -> None:
+    with pytest.raises(Invalid) as refusal:
+        decode(AddServiceUserKey, {"key_size": bits})
+    assert list(refusal.value.fields) == ["key_size"]
+
+
+@pytest.mark.storages("sqlite")  # reads the file behind the service's back
+def test_the_private_key_is_nowhere_in_the_database(own_world: World) -> None:
+    """Security 2.10: it is returned once and never stored."""
+    robot = own_world.a_robot()
+    file = a_key_file(own_world, robot.id)
+    key = load_pem_private_key(file["key"].encode(), password=None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    own_world.close()
+    path = Path(own_world.settings["identity.plugin.sql.url"].removeprefix("sqlite:///"))
+    stored = b"".join(one.read_bytes() for one in path.parent.glob(f"{path.name}*"))
+    assert file["keyId"].encode() in stored
+    numbers = key.private_numbers()
+    for secret in (numbers.p, numbers.q, numbers.d):
+        assert secret.to_bytes((secret.bit_length() + 7) // 8, "big") not in stored
+    for line in file["key"].splitlines()[2:-2]:
+        assert line.encode() not in stored
+    assert b"PRIVATE KEY" not in stored
+
+
+def test_the_key_file_does_not_show_its_key_by_accident(world: World, robot: Robot) -> None:
+    with world.transaction() as services:
+        file: KeyFile = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
+    assert "PRIVATE" not in f"{file!r} {file}"
+    [event] = [one for one in world.audit_events(object_id=file.key_id) if one.event == "service_user_key.added"]
+    assert "PRIVATE" not in repr(event)
+    assert event.organization_id == robot.organization.id
+
+
+def test_without_an_expiration_date_a_key_serves_until_the_year_9999(world: World, robot: Robot) -> None:
+    with world.reading() as services:
+        key = services.storage.service_user_keys.find(robot.key_id, robot.id)
+    assert key is not None
+    assert key.expires_at == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+
+def test_from_its_expiration_date_on_a_key_is_refused(world: World, robot: Robot) -> None:
+    """Security 2.10, to the second."""
+    short_lived = world.another_key(robot, expires_at=world.clock() + timedelta(hours=1))
+    world.clock.advance(3599)
+    check_granted(short_lived.token())
+    world.clock.advance(1)
+    check_refused(short_lived.token(), "invalid_grant", description=REFUSED)
+    check_granted(robot.token())
+
+
+@pytest.mark.parametrize("seconds", [0, -1, -86400])
+def test_an_expiration_date_lies_in_the_future(world: World, robot: Robot, seconds: int) -> None:
+    with pytest.raises(Invalid) as refusal:
+        a_key_file(world, robot.id, expires_at=(world.clock() + timedelta(seconds=seconds)).isoformat())
+    assert refusal.value.fields == {"expires_at": "Choose an expiration date in the future."}
+
+
+@pytest.mark.parametrize("text", ["2099-01-01", "2099-01-01T00:00:00", "tomorrow", "99999-01-01T00:00:00Z", 12.5, {}])
+def test_an_expiration_date_is_a_moment_of_rfc_3339(text: object) -> None:
+    with pytest.raises(Invalid) as refusal:
+        decode(AddServiceUserKey, {"expires_at": text})
+    assert list(refusal.value.fields) == ["expires_at"]
+
+
+def test_an_expiration_date_is_kept_in_utc(world: World, robot: Robot) -> None:
+    file = a_key_file(world, robot.id, expires_at="2099-06-01T02:00:00+02:00")
+    with world.reading() as services:
+        key = services.storage.service_user_keys.find(file["keyId"], robot.id)
+    assert key is not None
+    assert key.expires_at == datetime(2099, 6, 1, tzinfo=UTC)
+    assert key.expires_at.utcoffset() == timedelta()
+
+
+@pytest.mark.storages("memory")  # a setting, judged before any storage
+def test_the_longest_span_until_expiration_is_a_setting(make_world: MakeWorld) -> None:
+    world = make_world(**{"identity.service_user_key_max_age": "90d"})
+    with world.transaction() as services:
+        instance = services.storage.instance.find()
+        assert instance is not None
+        from identity.services.bootstrap import ensure_service_user
+
+        user = ensure_service_user(services, instance.organization_id, "robot")
+    a_key_file(world, user.id, expires_at=(world.clock() + timedelta(days=90)).isoformat())
+    for values in ({}, {"expires_at": (world.clock() + timedelta(days=90, seconds=1)).isoformat()}):
+        with pytest.raises(Invalid) as refusal:
+            a_key_file(world, user.id, **values)
+        assert list(refusal.value.fields) == ["expires_at"]
+
+
+def test_several_live_keys_may_overlap(world: World, robot: Robot) -> None:
+    second = world.another_key(robot)
+    check_granted(robot.token())
+    check_granted(second.token())
+
+
+def test_a_key_serves_its_own_user_alone(world: World, robot: Robot) -> None:
+    """Security 2.2: kid and iss are looked up together."""
+    other = world.a_robot(robot.organization)
+    borrowed = signed(other.claims(), robot.key, key_id=robot.key_id)
+    check_refused(world.client.assertion(borrowed), "invalid_grant", description=REFUSED)
+
+
+def test_a_removed_key_is_refused_and_its_tokens_end(world: World, robot: Robot) -> None:
+    second = world.another_key(robot)
+    of_first, of_second = robot.managing_token(), second.managing_token()
+    with world.transaction() as services:
+        services.service_users.remove_key(robot.id, robot.key_id, by=THE_OPERATOR)
+    check_refused(robot.token(), "invalid_grant", description=REFUSED)
+    assert world.client.userinfo(of_first).status_int == 401
+    assert world.client.introspect(of_first, world.introspector).json == {"active": False}
+    assert world.client.management("/me", of_first).status_int == 401
+    check_granted(second.token())
+    assert world.client.userinfo(of_second).status_int == 200
+    assert world.client.introspect(of_second, world.introspector).json["active"] is True
+
+
+def test_only_the_user_s_own_key_can_be_removed(world: World, robot: Robot) -> None:
+    other = world.a_robot(robot.organization)
+    with pytest.raises(NotFound), world.transaction() as services:
+        services.service_users.remove_key(other.id, robot.key_id, by=THE_OPERATOR)
+    check_granted(robot.token())
+
+
+def test_a_public_key_of_one_s_own_can_be_uploaded_as_pem_or_jwk(world: World, robot: Robot) -> None:
+    key = world.key_pool.next()
+    public = PublicKey(key.public_key())
+    pkcs1 = key.public_key().public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode()
+    for text in (public.to_pem(), pkcs1, json.dumps(public.to_jwk("mine"))):
+        key_id = upload(world, robot.id, text)
+        check_granted(world.client.assertion(signed(robot.claims(), key, key_id=key_id)))
+
+
+def pem_of(key: Any) -> str:
+    pem: bytes = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return pem.decode()
+
+
+def private_pem(key: Any) -> str:
+    pem: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return pem.decode()
+
+
+UNUSABLE = {
+    "a short key": lambda: pem_of(rsa.generate_private_key(public_exponent=65537, key_size=1024)),
+    "a private key": lambda: private_pem(ed25519.Ed25519PrivateKey.generate()),
+    "an elliptic curve key": lambda: pem_of(ec.generate_private_key(ec.SECP256R1())),
+    "a shared secret": lambda: '{"kty":"oct","k":"AAAA"}',
+    "rubbish": lambda: "not a key",
+    "nothing": lambda: "",
+}
+
+
+@pytest.mark.parametrize("make", UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_nothing_but_a_strong_rsa_public_key_can_be_uploaded(world: World, robot: Robot, make: Any) -> None:
+    """Security 2.1."""
+    with pytest.raises(Invalid) as refusal:
+        upload(world, robot.id, make())
+    assert list(refusal.value.fields) == ["public_key"]
+
+
+def test_people_have_no_keys(world: World) -> None:
+    with pytest.raises(NotFound):
+        a_key_file(world, world.a_person().id)
+
+
+def test_a_key_s_last_use_is_noted_at_most_once_a_minute(world: World, robot: Robot) -> None:
+    def last_use() -> datetime | None:
+        with world.reading() as services:
+            key = services.storage.service_user_keys.find(robot.key_id, robot.id)
+        assert key is not None
+        return key.last_used_at
+
+    assert last_use() is None
+    check_granted(robot.token())
+    first = world.clock()
+    assert last_use() == first
+    world.clock.advance(59)
+    check_granted(robot.token())
+    assert last_use() == first
+    world.clock.advance(1)
+    check_granted(robot.token())
+    assert last_use() == world.clock()
+
+
+def test_an_expiring_key_is_spoken_of_30_7_and_1_days_before(own_world: World) -> None:
+    """Decisions, service user keys: one audit event for each step."""
+    world = own_world
+    robot = world.a_robot(expires_at=world.clock() + timedelta(days=60))
+    world.a_robot()
+
+    def steps() -> list[object]:
+        world.identity.note_expiring_keys()
+        events = world.audit_events(event="service_user_key.expiring")
+        assert {event.object_id for event in events} <= {robot.key_id}
+        return [event.detail["days_left"] for event in reversed(events)]
+
+    assert steps() == []
+    for days, expected in ((30, [30]), (1, [30]), (22, [30, 7]), (6, [30, 7, 1]), (1, [30, 7, 1])):
+        world.clock.advance(days=days)
+        assert steps() == expected
+
+
+def test_identifiers_are_opaque_and_never_the_same(world: World, robot: Robot) -> None:
+    others = [world.another_key(robot).key_id for _ in range(3)]
+    assert len({robot.key_id, *others}) == 4
+    assert all(re.fullmatch(r"[\x21-\x7e]{1,128}", key_id) for key_id in others)

@@ -1,0 +1,515 @@
+"""Service description §2.3: the signed assertion. The order of the checks and the words are those of the decisions."""
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from identity.services.access import THE_OPERATOR
+from identity.testing.assertions import (
+    LEFT_OUT,
+    base64url,
+    encoded,
+    hs256,
+    ps256,
+    rs256,
+    rs384,
+    rs512,
+    signed,
+    unsigned,
+)
+from identity.testing.fixtures import MakeWorld
+from identity.testing.responses import check_granted, check_refused
+from identity.testing.world import Robot, World
+
+#: The one description of every refusal up to and including the signature.
+REFUSED = "the assertion is not valid"
+
+Build = Callable[[Robot], str]
+
+
+def with_header(**header: Any) -> Build:
+    return lambda robot: robot.assertion(header=header)
+
+
+def with_claims(**claims: Any) -> Build:
+    return lambda robot: robot.assertion(**claims)
+
+
+def with_text(*, header: str | bytes | None = None, claims: str | bytes | None = None) -> Build:
+    """A rightly signed assertion whose header or claims are this very text; ``%s`` in it is the kid or user id."""
+
+    def build(robot: Robot) -> str:
+        own_header = header % robot.key_id if isinstance(header, str) else header
+        own_claims = claims % robot.id if isinstance(claims, str) else claims
+        return signed(
+            robot.claims() if own_claims is None else own_claims, robot.key, key_id=robot.key_id, header=own_header
+        )
+
+    return build
+
+
+def with_algorithm(name: object, sign: Callable[[Robot], Any]) -> Build:
+    return lambda robot: signed(
+        robot.claims(), robot.key, key_id=robot.key_id, header={"alg": name}, sign=sign(robot)
+    )
+
+
+def public_pem(robot: Robot) -> bytes:
+    from identity.crypto.keys import PublicKey
+
+    return PublicKey(robot.key.public_key()).to_pem().encode()
+
+
+def public_der(robot: Robot) -> bytes:
+    from identity.crypto.keys import PublicKey
+
+    return PublicKey(robot.key.public_key()).to_der()
+
+
+def own_jwk(robot: Robot) -> dict[str, str]:
+    from identity.crypto.keys import PublicKey
+
+    return PublicKey(robot.key.public_key()).to_jwk(robot.key_id)
+
+
+def changed_part(number: int, change: Callable[[str], str]) -> Build:
+    def build(robot: Robot) -> str:
+        parts = robot.assertion().split(".")
+        parts[number] = change(parts[number])
+        return ".".join(parts)
+
+    return build
+
+
+def other_claims(robot: Robot) -> str:
+    """Someone else's claims under the signature of the right ones."""
+    header, _, signature = robot.assertion().split(".")
+    return f"{header}.{encoded(robot.claims(jti='another'))}.{signature}"
+
+
+def kid_of_another_user(robot: Robot) -> str:
+    other = robot.world.a_robot(robot.organization)
+    return signed(robot.claims(), other.key, key_id=other.key_id)
+
+
+def name_of_another_user(robot: Robot) -> str:
+    """The right key and signature, but iss and sub name somebody else."""
+    other = robot.world.a_robot(robot.organization)
+    return robot.assertion(iss=other.id, sub=other.id)
+
+
+def name_of_a_person(robot: Robot) -> str:
+    person = robot.world.a_person(robot.organization)
+    return robot.assertion(iss=person.id, sub=person.id)
+
+
+def key_of_another_user(robot: Robot) -> str:
+    """Signed by a stranger's key under our kid."""
+    return signed(robot.claims(), robot.world.a_robot().key, key_id=robot.key_id)
+
+
+def inactive_user(robot: Robot) -> str:
+    with robot.world.transaction() as services:
+        services.service_users.deactivate(robot.id, by=THE_OPERATOR)
+    return robot.assertion()
+
+
+def removed_user(robot: Robot) -> str:
+    with robot.world.transaction() as services:
+        services.service_users.remove(robot.id, by=THE_OPERATOR)
+    return robot.assertion()
+
+
+def inactive_organization(robot: Robot) -> str:
+    with robot.world.transaction() as services:
+        services.organizations.deactivate(robot.organization.id)
+    return robot.assertion()
+
+
+def removed_organization(robot: Robot) -> str:
+    with robot.world.transaction() as services:
+        services.organizations.remove(robot.organization.id)
+    return robot.assertion()
+
+
+def removed_key(robot: Robot) -> str:
+    with robot.world.transaction() as services:
+        services.service_users.remove_key(robot.id, robot.key_id, by=THE_OPERATOR)
+    return robot.assertion()
+
+
+def expired_key(robot: Robot) -> str:
+    world = robot.world
+    short_lived = world.another_key(robot, expires_at=world.clock() + timedelta(seconds=10))
+    world.clock.advance(10)
+    return short_lived.assertion()
+
+
+def id_token(robot: Robot) -> str:
+    token: str = check_granted(robot.token())["id_token"]
+    return token
+
+
+def deep(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+RIGHT_CLAIMS = '{"iss":"%s","sub":"x","aud":"y","iat":1,"exp":2'
+
+STRANGERS: dict[str, Build] = {
+    # alg exactly RS256, compared before any key is looked for (security 2.1)
+    "alg none, no signature": with_algorithm("none", lambda robot: unsigned),
+    "alg none, some signature": with_algorithm("none", lambda robot: rs256(robot.key)),
+    "alg None": with_algorithm("None", lambda robot: rs256(robot.key)),
+    "alg HS256 over the public key as PEM": with_algorithm("HS256", lambda robot: hs256(public_pem(robot))),
+    "alg HS256 over the public key as DER": with_algorithm("HS256", lambda robot: hs256(public_der(robot))),
+    "alg PS256": with_algorithm("PS256", lambda robot: ps256(robot.key)),
+    "alg RS384": with_algorithm("RS384", lambda robot: rs384(robot.key)),
+    "alg RS512": with_algorithm("RS512", lambda robot: rs512(robot.key)),
+    "alg rs256": with_algorithm("rs256", lambda robot: rs256(robot.key)),
+    "alg RS256 with a space": with_algorithm("RS256 ", lambda robot: rs256(robot.key)),
+    "alg a list": with_algorithm(["RS256"], lambda robot: rs256(robot.key)),
+    "alg missing": with_header(alg=LEFT_OUT),
+    "alg null": with_header(alg=None),
+    "alg RS256 over another hash": with_algorithm("RS256", lambda robot: rs384(robot.key)),
+    "alg RS256 over another padding": with_algorithm("RS256", lambda robot: ps256(robot.key)),
+    # kid, one query with iss (security 2.2)
+    "kid missing": with_header(kid=LEFT_OUT),
+    "kid empty": with_header(kid=""),
+    "kid a number": with_header(kid=7),
+    "kid null": with_header(kid=None),
+    "kid unknown": with_header(kid="no-such-key"),
+    "kid too long": with_header(kid="k" * 129),
+    "kid with NUL": with_header(kid="k\0"),
+    "kid of another user": kid_of_another_user,
+    "iss missing": with_claims(iss=LEFT_OUT),
+    "iss empty": with_claims(iss=""),
+    "iss a number": with_claims(iss=1),
+    "iss a list": lambda robot: robot.assertion(iss=[robot.id]),
+    "iss unknown": with_claims(iss="nobody"),
+    "iss too long": with_claims(iss="u" * 129),
+    "iss with a lone surrogate": with_text(claims='{"iss":"%s\\ud800"}'),
+    "iss of another user": name_of_another_user,
+    "iss of a person": name_of_a_person,
+    "user deactivated": inactive_user,
+    "user removed": removed_user,
+    "organization deactivated": inactive_organization,
+    "organization removed": removed_organization,
+    "key removed": removed_key,
+    "key expired": expired_key,
+    # headers that bring or point to a key, or change the reading (security 2.3)
+    "header jwk": lambda robot: robot.assertion(header={"jwk": own_jwk(robot)}),
+    "header jku": with_header(jku="https://attacker.example/keys"),
+    "header x5u": with_header(x5u="https://attacker.example/certificate"),
+    "header x5c": with_header(x5c=["MIIB"]),
+    "header x5t": with_header(x5t="AAAA"),
+    "header x5t#S256": with_header(**{"x5t#S256": "AAAA"}),
+    "header crit": with_header(crit=["exp"]),
+    "header b64": with_header(b64=False, crit=["b64"]),
+    "typ at+jwt": with_header(typ="at+jwt"),
+    "typ of another kind": with_header(typ="logout+jwt"),
+    "typ a number": with_header(typ=1),
+    # form (security 2.7)
+    "empty parts": lambda robot: "..",
+    "one part": lambda robot: robot.assertion().replace(".", ""),
+    "two parts": lambda robot: robot.assertion().rpartition(".")[0],
+    "four parts": lambda robot: robot.assertion() + ".AAAA",
+    "five parts": lambda robot: robot.assertion() + ".AAAA.AAAA",
+    "signature missing": lambda robot: robot.assertion().rpartition(".")[0] + ".",
+    "signature padded": changed_part(2, lambda part: part + "=="),
+    "signature in plain base64": changed_part(
+        2, lambda part: base64.b64encode(base64.urlsafe_b64decode(part + "==")).decode()
+    ),
+    "signature shortened": changed_part(2, lambda part: part[:-4]),
+    "signature lengthened": changed_part(2, lambda part: part + "AAAA"),
+    "signature of zeros": changed_part(2, lambda part: base64url(bytes(256))),
+    "signature by another key": key_of_another_user,
+    "signature of other claims": other_claims,
+    "header padded": changed_part(0, lambda part: part + "="),
+    "claims with a line break": changed_part(1, lambda part: part[:10] + "\n" + part[10:]),
+    "claims not base64": changed_part(1, lambda part: "!" + part[1:]),
+    "claims with stray bits": with_text(claims=b"{}"),
+    "space around": lambda robot: f" {robot.assertion()} ",
+    "not ASCII": lambda robot: robot.assertion() + "é",
+    "too long": lambda robot: robot.assertion(filler="x" * 8192),
+    "header no JSON": with_text(header="RS256 %s"),
+    "header a list": with_text(header='["RS256","%s"]'),
+    "header a text": with_text(header='"%s"'),
+    "header null": with_text(header=b"null"),
+    "header repeats alg": with_text(header='{"alg":"none","alg":"RS256","kid":"%s"}'),
+    "header repeats kid": with_text(header='{"alg":"RS256","kid":"x","kid":"%s"}'),
+    "claims no JSON": with_text(claims="iss=%s"),
+    "claims a list": with_text(claims='["%s"]'),
+    "claims with a comma too many": with_text(claims=RIGHT_CLAIMS + ",}"),
+    "claims cut off": with_text(claims=RIGHT_CLAIMS),
+    "claims repeat iss": with_text(claims=RIGHT_CLAIMS + ',"iss":"other"}'),
+    "claims repeat exp": with_text(claims=RIGHT_CLAIMS + ',"exp":9}'),
+    "claims repeat a name below": with_text(claims=RIGHT_CLAIMS + ',"a":{"b":1,"b":2}}'),
+    "claims nested too deep": with_text(claims=RIGHT_CLAIMS + f',"a":{deep(8)}}}'),
+    "claims nested beyond measure": with_text(claims=RIGHT_CLAIMS + f',"a":{deep(2500)}}}'),
+    "claims with NaN": with_text(claims=RIGHT_CLAIMS + ',"a":NaN}'),
+    "claims with Infinity": with_text(claims=RIGHT_CLAIMS + ',"a":-Infinity}'),
+    "claims with an endless number": with_text(claims=RIGHT_CLAIMS + f',"a":{"9" * 5000}}}'),
+    "claims with 1e999": with_text(claims=RIGHT_CLAIMS + ',"a":1e999}'),
+    "claims with NUL": with_text(claims=RIGHT_CLAIMS + ',"a":"\\u0000"}'),
+    "claims not UTF-8": with_text(claims=b'{"iss":"\xff"}'),
+    "claims in UTF-16": lambda robot: signed(
+        json.dumps(robot.claims()).encode("utf-16"), robot.key, key_id=robot.key_id
+    ),
+    "claims with a byte order mark": lambda robot: signed(
+        b"\xef\xbb\xbf" + json.dumps(robot.claims()).encode(), robot.key, key_id=robot.key_id
+    ),
+    # tokens of ours are no assertions (security 7.1)
+    "an ID token": id_token,
+    "an opaque access token": lambda robot: robot.access_token(),
+    "a client id": lambda robot: robot.id,
+}
+
+
+@pytest.mark.parametrize("build", STRANGERS.values(), ids=STRANGERS.keys())
+def test_everything_up_to_the_signature_is_refused_in_the_same_words(world: World, robot: Robot, build: Build) -> None:
+    """Security 2.8: a stranger learns nothing, neither from the body nor from the headers."""
+    reference = world.client.assertion(robot.assertion(header={"kid": "no-such-key"}))
+    answer = world.client.assertion(build(robot))
+    check_refused(answer, "invalid_grant", description=REFUSED)
+    assert answer.body == reference.body
+    assert answer.headerlist == reference.headerlist
+
+
+def test_a_jwt_access_token_is_no_assertion(world: World) -> None:
+    """Security 7.1."""
+    from identity.domain.users import TokenFormat
+
+    token = world.a_robot(token_format=TokenFormat.JWT).access_token()
+    check_refused(world.client.assertion(token), "invalid_grant", description=REFUSED)
+
+
+ACCEPTED: dict[str, Callable[[Robot], dict[str, Any]]] = {
+    "the five claims alone": lambda robot: {},
+    "aud as a list of one": lambda robot: {"aud": [robot.world.issuer]},
+    "iat one hour old": lambda robot: {"iat": robot.world.clock.seconds - 3600},
+    "iat 30 s ahead": lambda robot: {"iat": robot.world.clock.seconds + 30},
+    "exp 29 s ago": lambda robot: {"iat": robot.world.clock.seconds - 60, "exp": robot.world.clock.seconds - 29},
+    "exp 24 h after iat": lambda robot: {"exp": robot.world.clock.seconds + 86400},
+    "nbf past": lambda robot: {"nbf": robot.world.clock.seconds - 5000},
+    "nbf 30 s ahead": lambda robot: {"nbf": robot.world.clock.seconds + 30},
+    "jti": lambda robot: {"jti": f"once-{robot.id}"},
+    "jti of 256 characters": lambda robot: {"jti": robot.id.ljust(256, "x")},
+    "jti beyond ASCII": lambda robot: {"jti": f"überweisung-№1-{robot.id}"},
+    "claims of its own": lambda robot: {"azp": "me", "nested": {"a": [1, 2, {"b": None}]}, "ratio": 0.5},
+}
+
+
+@pytest.mark.parametrize("claims", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_right_claims_get_a_token(robot: Robot, claims: Callable[[Robot], dict[str, Any]]) -> None:
+    check_granted(robot.token(**claims(robot)))
+
+
+@pytest.mark.parametrize("header", [{"typ": "JWT"}, {"typ": "jwt"}, {"cty": "x"}, {"note": "of the sender"}], ids=str)
+def test_harmless_header_parameters_are_accepted(world: World, robot: Robot, header: dict[str, str]) -> None:
+    check_granted(world.client.assertion(robot.assertion(header=header)))
+
+
+AUD = "aud must be https://id.example.com"
+MOMENT = "{} must be a whole number of seconds since 1970 (UTC)"
+
+OWNERS: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
+    "sub of another": (lambda now: {"sub": "another"}, "sub must equal iss"),
+    "sub missing": (lambda now: {"sub": LEFT_OUT}, "sub must equal iss"),
+    "sub null": (lambda now: {"sub": None}, "sub must equal iss"),
+    "aud missing": (lambda now: {"aud": LEFT_OUT}, AUD),
+    "aud null": (lambda now: {"aud": None}, AUD),
+    "aud a number": (lambda now: {"aud": 1}, AUD),
+    "aud empty": (lambda now: {"aud": ""}, AUD),
+    "aud an empty list": (lambda now: {"aud": []}, AUD),
+    "aud a list of lists": (lambda now: {"aud": [["https://id.example.com"]]}, AUD),
+    "aud a list of two": (lambda now: {"aud": ["https://id.example.com", "https://other.example"]}, AUD),
+    "aud twice the same": (lambda now: {"aud": ["https://id.example.com", "https://id.example.com"]}, AUD),
+    "aud an object": (lambda now: {"aud": {"https://id.example.com": 1}}, AUD),
+    "aud with a slash": (lambda now: {"aud": "https://id.example.com/"}, AUD),
+    "aud in capitals": (lambda now: {"aud": "HTTPS://ID.EXAMPLE.COM"}, AUD),
+    "aud a prefix": (lambda now: {"aud": "https://id.example"}, AUD),
+    "aud longer": (lambda now: {"aud": "https://id.example.com.attacker.example"}, AUD),
+    "aud without a scheme": (lambda now: {"aud": "id.example.com"}, AUD),
+    "aud with the port": (lambda now: {"aud": "https://id.example.com:443"}, AUD),
+    "aud the token endpoint": (lambda now: {"aud": "https://id.example.com/oauth/v2/token"}, AUD),
+    "aud with a space": (lambda now: {"aud": " https://id.example.com"}, AUD),
+    "iat missing": (lambda now: {"iat": LEFT_OUT}, MOMENT.format("iat")),
+    "iat null": (lambda now: {"iat": None}, MOMENT.format("iat")),
+    "iat a text": (lambda now: {"iat": str(now)}, MOMENT.format("iat")),
+    "iat true": (lambda now: {"iat": True}, MOMENT.format("iat")),
+    "iat with a fraction": (lambda now: {"iat": now - 0.5}, MOMENT.format("iat")),
+    "iat negative": (lambda now: {"iat": -1}, MOMENT.format("iat")),
+    "iat in milliseconds": (lambda now: {"iat": now * 1000}, MOMENT.format("iat")),
+    "iat 3601 s old": (lambda now: {"iat": now - 3601}, "iat is 3601 s ago, at most 3600 s are accepted"),
+    "iat 0": (lambda now: {"iat": 0}, "iat is {now} s ago, at most 3600 s are accepted"),
+    "iat 31 s ahead": (lambda now: {"iat": now + 31}, "iat is 31 s in the future"),
+    "exp missing": (lambda now: {"exp": LEFT_OUT}, MOMENT.format("exp")),
+    "exp a text": (lambda now: {"exp": str(now + 60)}, MOMENT.format("exp")),
+    "exp false": (lambda now: {"exp": False}, MOMENT.format("exp")),
+    "exp with a fraction": (lambda now: {"exp": now + 60.5}, MOMENT.format("exp")),
+    "exp beyond the year 9999": (lambda now: {"exp": 253402300800}, MOMENT.format("exp")),
+    "exp 30 s ago": (lambda now: {"iat": now - 600, "exp": now - 30}, "assertion expired 30 s ago"),
+    "exp 312 s ago": (lambda now: {"iat": now - 600, "exp": now - 312}, "assertion expired 312 s ago"),
+    "exp equal to iat": (lambda now: {"exp": now}, "exp must be later than iat"),
+    "exp before iat": (lambda now: {"iat": now + 20, "exp": now + 10}, "exp must be later than iat"),
+    "exp too far off": (lambda now: {"exp": now + 86401}, "exp must be at most 86400 s after iat"),
+    "nbf 31 s ahead": (lambda now: {"nbf": now + 31}, "nbf is 31 s in the future"),
+    "nbf a text": (lambda now: {"nbf": "now"}, MOMENT.format("nbf")),
+    "nbf null": (lambda now: {"nbf": None}, MOMENT.format("nbf")),
+    "jti empty": (lambda now: {"jti": ""}, "jti must be a text of 1 to 256 characters"),
+    "jti a number": (lambda now: {"jti": 1}, "jti must be a text of 1 to 256 characters"),
+    "jti too long": (lambda now: {"jti": "x" * 257}, "jti must be a text of 1 to 256 characters"),
+}
+
+
+@pytest.mark.parametrize(("claims", "description"), OWNERS.values(), ids=OWNERS.keys())
+def test_after_the_signature_the_owner_reads_what_to_mend(
+    world: World, robot: Robot, claims: Callable[[int], dict[str, Any]], description: str
+) -> None:
+    """Security 2.4, 2.5 and 2.8: the sender has proved that the key is theirs."""
+    now = world.clock.seconds
+    answer = robot.token(**claims(now))
+    check_refused(answer, "invalid_grant", description=description.replace("{now}", str(now)))
+
+
+def test_claims_are_checked_in_the_decided_order(world: World, robot: Robot) -> None:
+    """sub, aud, iat, exp, nbf, jti: mended one by one, each mending brings up the next complaint."""
+    now = world.clock.seconds
+    wrong: dict[str, Any] = {
+        "sub": "another", "aud": "elsewhere", "iat": now - 4000, "exp": LEFT_OUT, "nbf": now + 99, "jti": 1,
+    }  # fmt: skip
+    mendings = [
+        ("sub must equal iss", {"sub": robot.id}),
+        (AUD, {"aud": world.issuer}),
+        ("iat is 4000 s ago, at most 3600 s are accepted", {"iat": now + 90}),
+        ("iat is 90 s in the future", {"iat": now}),
+        (MOMENT.format("exp"), {"exp": now - 40}),
+        ("assertion expired 40 s ago", {"exp": now + 90000}),
+        ("exp must be at most 86400 s after iat", {"exp": now + 60}),
+        ("nbf is 99 s in the future", {"nbf": now}),
+        ("jti must be a text of 1 to 256 characters", {"jti": "once"}),
+    ]
+    for complaint, mending in mendings:
+        check_refused(robot.token(**wrong), "invalid_grant", description=complaint)
+        wrong |= mending
+    check_granted(robot.token(**wrong))
+
+
+def test_the_signature_is_checked_before_any_claim(robot: Robot) -> None:
+    """Security 2.8: wrong claims under a wrong signature are a stranger's."""
+    token = signed(robot.claims(sub="x", aud="y", exp=1), robot.world.a_robot().key, key_id=robot.key_id)
+    check_refused(robot.world.client.assertion(token), "invalid_grant", description=REFUSED)
+
+
+def test_iat_is_refused_to_the_second_as_time_goes_by(world: World, robot: Robot) -> None:
+    """§8: iat must not be older than one hour; no skew is added to that."""
+    assertion = robot.assertion(exp=world.clock.seconds + 7200)
+    world.clock.advance(3600)
+    check_granted(world.client.assertion(assertion))
+    world.clock.advance(1)
+    check_refused(world.client.assertion(assertion), "invalid_grant")
+
+
+def test_an_assertion_without_jti_serves_until_it_expires(world: World, robot: Robot) -> None:
+    assertion = robot.assertion()
+    check_granted(world.client.assertion(assertion))
+    world.clock.advance(329)
+    check_granted(world.client.assertion(assertion))
+    world.clock.advance(1)
+    check_refused(world.client.assertion(assertion), "invalid_grant", description="assertion expired 30 s ago")
+
+
+REPLAYED = "jti was used before; each assertion needs a new one"
+
+
+def test_a_jti_serves_once(world: World, robot: Robot) -> None:
+    """Security 2.6."""
+    assertion = robot.assertion(jti="transfer-1")
+    check_granted(world.client.assertion(assertion))
+    check_refused(world.client.assertion(assertion), "invalid_grant", description=REPLAYED)
+    check_refused(robot.token(jti="transfer-1", exp=world.clock.seconds + 60), "invalid_grant", description=REPLAYED)
+    check_granted(robot.token(jti="transfer-2"))
+
+
+def test_a_jti_counts_for_its_user_and_not_for_its_key(world: World, robot: Robot) -> None:
+    check_granted(robot.token(jti="transfer-1"))
+    check_refused(world.another_key(robot).token(jti="transfer-1"), "invalid_grant", description=REPLAYED)
+    check_granted(world.a_robot(robot.organization).token(jti="transfer-1"))
+
+
+def test_a_jti_is_remembered_for_as_long_as_an_assertion_could_be_accepted(own_world: World) -> None:
+    """Security 2.6: until max(exp, iat + 1 h) + skew, whatever is purged meanwhile."""
+    robot = own_world.a_robot()
+    assertion = robot.assertion(jti="long", exp=own_world.clock.seconds + 3600)
+    check_granted(own_world.client.assertion(assertion))
+    own_world.clock.advance(3600)
+    own_world.identity.purge()
+    check_refused(own_world.client.assertion(assertion), "invalid_grant", description=REPLAYED)
+
+
+def test_a_refused_assertion_does_not_use_up_its_jti(world: World, robot: Robot) -> None:
+    """What was wrong can be mended and sent again: nothing is kept of a refused request."""
+    assertion = robot.assertion(jti="mended")
+    check_refused(world.client.assertion(assertion, "openid urn:service:iam:org:project:id:none:aud"), "invalid_scope")
+    check_refused(world.client.assertion(assertion, "profile"), "invalid_scope")
+    check_refused(robot.token(jti="mended", aud="elsewhere"), "invalid_grant")
+    check_granted(world.client.assertion(assertion))
+
+
+@pytest.mark.storages("memory")  # a setting, judged before any storage
+def test_a_jti_can_be_required(make_world: MakeWorld) -> None:
+    """Security 2.6, setting ``identity.plugin.jwt_bearer.jti = required``."""
+    robot = make_world(**{"identity.plugin.jwt_bearer.jti": "required"}).a_robot()
+    check_refused(robot.token(), "invalid_grant", description="jti is missing")
+    check_granted(robot.token(jti="one"))
+
+
+@pytest.mark.storages("memory")  # a setting, judged before any storage
+def test_a_jti_can_be_ignored(make_world: MakeWorld) -> None:
+    """Security 2.6, setting ``identity.plugin.jwt_bearer.jti = off``."""
+    robot = make_world(**{"identity.plugin.jwt_bearer.jti": "off"}).a_robot()
+    check_granted(robot.token(jti="one"))
+    check_granted(robot.token(jti="one"))
+
+
+@pytest.mark.storages("memory")  # a setting, judged before any storage
+def test_further_audiences_can_be_accepted(make_world: MakeWorld) -> None:
+    """Security 2.4, setting ``identity.assertion_audiences``."""
+    endpoint = "https://id.example.com/oauth/v2/token"
+    robot = make_world(**{"identity.assertion_audiences": f"{endpoint} https://old.example"}).a_robot()
+    for audience in (endpoint, "https://old.example", "https://id.example.com", [endpoint]):
+        check_granted(robot.token(aud=audience))
+    check_refused(robot.token(aud=f"{endpoint}/"), "invalid_grant", description=AUD)
+    check_refused(robot.token(aud=[endpoint, "https://old.example"]), "invalid_grant", description=AUD)
+
+
+@pytest.mark.storages("memory")  # a setting, judged before any storage
+def test_the_skew_is_a_setting(make_world: MakeWorld) -> None:
+    """Security 2.5, setting ``identity.clock_skew``."""
+    world = make_world(**{"identity.clock_skew": "0"})
+    robot, now = world.a_robot(), world.clock.seconds
+    check_granted(robot.token())
+    check_refused(robot.token(iat=now + 1), "invalid_grant", description="iat is 1 s in the future")
+    check_refused(robot.token(iat=now - 9, exp=now), "invalid_grant", description="assertion expired 0 s ago")
+    check_refused(robot.token(nbf=now + 1), "invalid_grant", description="nbf is 1 s in the future")
+
+
+@pytest.mark.storages("memory")  # a setting, judged before any storage
+def test_age_and_lifetime_are_settings(make_world: MakeWorld) -> None:
+    world = make_world(
+        **{
+            "identity.plugin.jwt_bearer.max_assertion_age": "10m",
+            "identity.plugin.jwt_bearer.max_assertion_lifetime": "1h",
+        }
+    )
+    robot, now = world.a_robot(), world.clock.seconds
+    check_granted(robot.token(iat=now - 600, exp=now + 3000))
+    check_refused(
+        robot.token(iat=now - 601), "invalid_grant", description="iat is 601 s ago, at most 600 s are accepted"
+    )
+    check_refused(robot.token(exp=now + 3601), "invalid_grant", description="exp must be at most 3600 s after iat")

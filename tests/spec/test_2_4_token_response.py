@@ -1,0 +1,170 @@
+"""Service description §2.4: the token answer, as the JWT profile grant gives it."""
+
+import re
+import time
+from typing import Any
+
+import pytest
+from authlib.oauth2.rfc9068 import JWTBearerTokenValidator
+from joserfc import jwk, jwt
+
+from identity.domain.users import TokenFormat
+from identity.testing.assertions import base64url, decoded
+from identity.testing.fixtures import MakeWorld
+from identity.testing.responses import check_granted
+from identity.testing.world import Robot, World
+
+
+class ResourceServer(JWTBearerTokenValidator):  # type: ignore[misc]
+    """An API that believes signed access tokens, as authlib has it."""
+
+    def __init__(self, world: World, audience: str) -> None:
+        super().__init__(issuer=world.issuer, resource_server=audience)
+        self._world = world
+
+    def get_jwks(self) -> Any:
+        return self._world.client.keys().json
+
+
+def test_the_answer_has_exactly_the_members_of_this_grant(robot: Robot) -> None:
+    members = check_granted(robot.token("openid profile"))
+    assert set(members) == {"access_token", "token_type", "expires_in", "id_token", "scope"}
+    assert members["token_type"] == "Bearer"
+    assert members["scope"] == "openid profile"
+
+
+def test_there_is_no_refresh_token_even_for_offline_access(robot: Robot) -> None:
+    assert "refresh_token" not in check_granted(robot.token("openid offline_access"))
+
+
+def test_the_scope_may_differ_from_the_requested_one(robot: Robot) -> None:
+    assert check_granted(robot.token("email openid sing dance openid"))["scope"] == "email openid"
+
+
+def test_expires_in_is_true_to_the_second(world: World, robot: Robot) -> None:
+    """Security 7.3."""
+    members = check_granted(robot.token())
+    assert members["expires_in"] == 3600
+    world.clock.advance(members["expires_in"] - 1)
+    assert world.client.userinfo(members["access_token"]).status_int == 200
+    world.clock.advance(1)
+    assert world.client.userinfo(members["access_token"]).status_int == 401
+
+
+@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.parametrize(
+    ("setting", "expires_in"), [("2h", 7200), ("12h", 43200), ("10m", 600), ("1m", 600)], ids=["2h", "12h", "10m", "1m"]
+)
+def test_the_lifetime_is_a_setting_but_never_below_ten_minutes(
+    make_world: MakeWorld, setting: str, expires_in: int
+) -> None:
+    """Decisions, lifetimes: common clients renew five minutes early."""
+    robot = make_world(**{"identity.access_token_lifetime": setting}).a_robot()
+    assert check_granted(robot.token())["expires_in"] == expires_in
+
+
+def test_an_opaque_access_token_says_nothing(robot: Robot) -> None:
+    """Security 7.1: 256 random bits."""
+    tokens = [robot.access_token() for _ in range(3)]
+    assert len(set(tokens)) == 3
+    assert all(re.fullmatch(r"[A-Za-z0-9]{43}", token) for token in tokens)
+
+
+def test_a_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
+    robot = world.a_robot(token_format=TokenFormat.JWT)
+    members = check_granted(robot.token("openid profile"))
+    header, claims = decoded(members["access_token"])
+    assert header["typ"] == "at+jwt"
+    assert header["alg"] == "RS256"
+    assert header["kid"] in [key["kid"] for key in world.client.keys().json["keys"]]
+    now = world.clock.seconds
+    jti = claims.pop("jti")
+    assert isinstance(jti, str)
+    assert claims == {
+        "iss": world.issuer,
+        "sub": robot.id,
+        "aud": [world.issuer],
+        "client_id": robot.id,
+        "scope": "openid profile",
+        "iat": now,
+        "exp": now + members["expires_in"],
+    }
+
+
+def test_a_resource_server_verifies_a_jwt_access_token_with_the_published_keys(world: World) -> None:
+    """By authlib, which does not know us (RFC 9068 §4)."""
+    robot = world.a_robot(token_format=TokenFormat.JWT)
+    project = world.a_project(robot.organization)
+    token = robot.access_token(f"openid {world.audience_scope(project.id)}")
+    server = ResourceServer(world, project.id)
+    found = server.authenticate_token(token)
+    server.validate_token(found, ["openid"], None)
+    assert found["sub"] == robot.id
+    from authlib.oauth2.rfc6750.errors import InvalidTokenError
+
+    with pytest.raises(InvalidTokenError):
+        ResourceServer(world, "another-api").validate_token(server.authenticate_token(token), ["openid"], None)
+    with pytest.raises(InvalidTokenError):
+        server.authenticate_token(token[:-8] + "AAAAAAAA")
+
+
+def test_a_jwt_access_token_is_recorded_and_can_be_asked_about(world: World) -> None:
+    robot = world.a_robot(token_format=TokenFormat.JWT)
+    token = robot.managing_token()
+    assert world.client.userinfo(token).json["sub"] == robot.id
+    answer = world.client.introspect(token, world.introspector).json
+    _, claims = decoded(token)
+    assert answer["active"] is True
+    assert {name: answer[name] for name in claims} == claims
+
+
+def test_two_jwt_access_tokens_of_one_moment_differ(world: World) -> None:
+    robot = world.a_robot(token_format=TokenFormat.JWT)
+    assert robot.access_token() != robot.access_token()
+
+
+def test_the_id_token_is_the_service_user_s(world: World, robot: Robot) -> None:
+    """Decisions, tokens: client_id, aud and azp are the service user's id."""
+    members = check_granted(robot.token())
+    header, claims = decoded(members["id_token"])
+    assert header["alg"] == "RS256"
+    assert header.get("typ", "JWT") == "JWT"
+    now = world.clock.seconds
+    assert claims.pop("at_hash")
+    assert claims == {
+        "iss": world.issuer,
+        "sub": robot.id,
+        "aud": robot.id,
+        "azp": robot.id,
+        "iat": now,
+        "exp": now + 3600,
+        "auth_time": now,
+    }
+
+
+@pytest.mark.parametrize("token_format", TokenFormat)
+def test_the_id_token_verifies_and_is_bound_to_the_access_token(world: World, token_format: TokenFormat) -> None:
+    """OpenID Connect Core §3.1.3.6: at_hash is the left half of the hash of the access token."""
+    import hashlib
+
+    members = check_granted(world.a_robot(token_format=token_format).token())
+    verified = jwt.decode(members["id_token"], jwk.KeySet.import_key_set(world.client.keys().json), algorithms=["RS256"])
+    assert verified.claims["iss"] == world.issuer
+    left_half = hashlib.sha256(members["access_token"].encode()).digest()[:16]
+    assert verified.claims["at_hash"] == base64url(left_half)
+
+
+@pytest.mark.parametrize("token_format", TokenFormat)
+def test_claims_groups_stay_out_of_the_id_token(world: World, token_format: TokenFormat) -> None:
+    """§2.7: when an access token is issued they are fetched from userinfo."""
+    robot = world.a_robot(token_format=token_format)
+    _, claims = decoded(check_granted(robot.token("openid profile email phone address"))["id_token"])
+    assert not set(claims) & {"name", "preferred_username", "updated_at", "email", "phone_number", "address"}
+
+
+def test_the_clock_of_the_service_counts(world: World, robot: Robot) -> None:
+    """Moments in tokens come from the one clock, never from a library's own."""
+    world.clock.advance(days=-40)
+    issued = check_granted(robot.token(jti=None))
+    _, claims = decoded(issued["id_token"])
+    assert claims["iat"] == world.clock.seconds < time.time() - 39 * 86400

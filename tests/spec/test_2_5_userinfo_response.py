@@ -1,0 +1,50 @@
+"""Service description §2.5: the userinfo answer."""
+
+import pytest
+
+from identity.services.commands.service_users import ChangeServiceUser
+from identity.testing.world import Robot, World
+
+
+@pytest.mark.parametrize(
+    "scope", ["openid", "openid profile", "openid email phone address", None], ids=["openid", "profile", "others", "none"]
+)
+def test_a_service_user_reads_its_names_whatever_the_scopes(world: World, robot: Robot, scope: str | None) -> None:
+    answer = world.client.userinfo(robot.access_token(scope))
+    assert answer.json == {
+        "sub": robot.id,
+        "name": robot.user.display_name,
+        "preferred_username": robot.user.user_name,
+        "updated_at": int(robot.user.changed_at.timestamp()),
+    }
+    assert type(answer.json["updated_at"]) is int
+
+
+def test_updated_at_moves_with_a_change(world: World, robot: Robot) -> None:
+    token = robot.access_token()
+    world.clock.advance(minutes=5)
+    with world.transaction() as services:
+        services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
+    assert world.client.userinfo(token).json["updated_at"] == world.clock.seconds
+
+
+def test_using_a_key_is_no_change_of_the_user(world: World, robot: Robot) -> None:
+    world.clock.advance(minutes=5)
+    userinfo = world.client.userinfo(robot.access_token()).json
+    assert userinfo["updated_at"] == int(robot.user.changed_at.timestamp())
+
+
+def test_a_person_is_told_of_by_the_granted_scopes(world: World) -> None:
+    """For other users the content depends on the granted scopes."""
+    client = world.an_application()
+    person = world.a_person()
+
+    def told(*scope: str) -> set[str]:
+        token = world.an_authorization(person, client, scope=("openid", *scope)).access_token
+        members = world.client.userinfo(token).json
+        assert members.pop("sub") == person.id
+        return set(members)
+
+    assert told() == set()
+    assert told("email") == set()  # this person has no address
+    assert told("profile") == {"name", "given_name", "family_name", "preferred_username", "updated_at"}

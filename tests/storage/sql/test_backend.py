@@ -1,0 +1,254 @@
+"""What the SQL backend promises beyond the contract, on both databases."""
+
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from identity.plugins.sql import Plugin, Settings, SqlBackend
+from identity.plugins.sql.rows import prefix_end
+from identity.settings import BadSetting
+from identity.storage.contract.factories import a_human_user, a_project, a_signing_key, an_access_token, an_organization
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import Duplicate, Missing, StorageError, Unavailable
+
+
+@pytest.fixture
+def transactions() -> Transactions:
+    return Transactions()
+
+
+def test_a_committed_change_is_read_through_a_second_connection(
+    backend: SqlBackend, reopen: Callable[[], SqlBackend], transactions: Transactions
+) -> None:
+    organization = an_organization()
+    with committing(backend, transactions) as storage:
+        storage.organizations.add(organization)
+    other = reopen()
+    with other.reading() as storage:
+        assert storage.organizations.find(organization.id) == organization
+    other.close()
+
+
+def test_writing_twice_in_one_transaction_gives_the_same_storage(
+    backend: SqlBackend, transactions: Transactions
+) -> None:
+    with committing(backend, transactions) as storage:
+        assert backend.writing(transactions) is storage
+    with committing(backend, transactions) as other:
+        assert other is not storage
+
+
+def test_transactions_of_several_managers_do_not_disturb_each_other(postgresql_url: str) -> None:
+    backend = SqlBackend(Settings(url=postgresql_url))
+    first, second = Transactions(), Transactions()
+    kept, dropped = an_organization(), an_organization()
+    first.begin()
+    second.begin()
+    backend.writing(first).organizations.add(kept)
+    backend.writing(second).organizations.add(dropped)
+    first.commit()
+    second.abort()
+    with backend.reading() as storage:
+        assert storage.organizations.find(kept.id) == kept
+        assert storage.organizations.find(dropped.id) is None
+    backend.close()
+
+
+def test_reading_refuses_to_write(backend: SqlBackend) -> None:
+    organization = an_organization()
+    with backend.reading() as storage, pytest.raises(Unavailable, match="alone"):
+        storage.organizations.add(organization)
+    with backend.reading() as storage:
+        assert storage.organizations.find(organization.id) is None
+
+
+def test_a_refused_write_leaves_the_transaction_usable(backend: SqlBackend, transactions: Transactions) -> None:
+    organization, key = an_organization(), a_signing_key(1)
+    later = an_organization()
+    with committing(backend, transactions) as storage:
+        storage.organizations.add(organization)
+        storage.signing_keys.add(key)
+        with pytest.raises(Duplicate):
+            storage.organizations.add(an_organization(primary_domain=organization.primary_domain))
+        with pytest.raises(Duplicate):
+            storage.signing_keys.add(a_signing_key(1))
+        with pytest.raises(Missing):
+            storage.projects.add(a_project())
+        storage.organizations.add(later)
+    with backend.reading() as storage:
+        assert storage.organizations.find(later.id) == later
+
+
+def test_what_a_failure_says_tells_no_secrets(backend: SqlBackend, transactions: Transactions) -> None:
+    token = an_access_token()
+    with pytest.raises(StorageError) as refusal, committing(backend, transactions) as storage:
+        storage.tokens.add_access(replace(token, user_id="nobody"))
+    assert type(refusal.value) is Missing
+    assert "INSERT" not in str(refusal.value)
+    # The cause is for the log: it has the statement, never its values.
+    assert token.digest.hex()[:8] not in repr(refusal.value.__cause__)
+    assert "nobody" not in str(refusal.value.__cause__).split("DETAIL")[0]
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800", "\U0010ffff", "%", "'", "", "x" * 100_000])
+def test_any_text_can_be_looked_up(backend: SqlBackend, text: str) -> None:
+    with backend.reading() as storage:
+        assert storage.applications.find_client(text) is None
+        assert storage.users.find_by_login_name(text) is None
+        assert storage.users.find_by_login_name(f"{text}@{text}") is None
+        assert storage.service_user_keys.find_signer(text, text) is None
+        assert storage.projects.audience(frozenset({text}), text) == frozenset()
+
+
+def test_all_connections_busy_is_told(url: str) -> None:
+    settings = Settings(url=url, pool_size=1, max_overflow=0, pool_timeout=timedelta(milliseconds=50))
+    backend = SqlBackend(settings)
+    with backend.reading(), pytest.raises(Unavailable, match="busy"), backend.reading():
+        pass
+    backend.check()
+    backend.close()
+
+
+def test_a_killed_process_leaves_nothing_half_done(url: str, backend: SqlBackend, transactions: Transactions) -> None:
+    committed, uncommitted = an_organization(), an_organization()
+    program = f"""
+import os, pickle, signal
+from identity.plugins.sql import Settings, SqlBackend
+from identity.storage.contract.transactions import Transactions, committing
+backend, transactions = SqlBackend(Settings(url={url!r})), Transactions()
+committed, uncommitted = pickle.loads({pickle.dumps((committed, uncommitted))!r})
+with committing(backend, transactions) as storage:
+    storage.organizations.add(committed)
+with committing(backend, transactions) as storage:
+    storage.organizations.add(uncommitted)
+    storage.organizations.remove(committed.id)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert ended.returncode == -9
+    with backend.reading() as storage:
+        assert storage.organizations.find(committed.id) == committed
+        assert storage.organizations.find(uncommitted.id) is None
+    with committing(backend, transactions) as storage:
+        storage.organizations.remove(committed.id)
+
+
+def test_connections_are_not_shared_with_a_forked_child(url: str) -> None:
+    program = f"""
+import os
+from identity.plugins.sql import Settings, SqlBackend
+backend = SqlBackend(Settings(url={url!r}))
+with backend.reading() as storage:
+    storage.instance.find()
+    ours = backend._open()
+    child = os.fork()
+    if child == 0:
+        backend.check()
+        assert backend._open() is not ours
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    storage.instance.find()
+backend.check()
+assert backend._open() is ours
+"""
+    ended = subprocess.run([sys.executable, "-c", program], check=False, timeout=60, capture_output=True)
+    assert ended.stderr == b""
+    assert ended.returncode == 0
+
+
+def test_many_writers_wait_for_each_other(
+    url: str, backend: SqlBackend, transactions: Transactions, tmp_path: Path
+) -> None:
+    program = f"""
+from identity.plugins.sql import Settings, SqlBackend
+from identity.storage.contract.factories import an_organization
+from identity.storage.contract.transactions import Transactions, committing
+from concurrent.futures import ThreadPoolExecutor
+backend, transactions = SqlBackend(Settings(url={url!r})), Transactions()
+def write(_):
+    with committing(backend, transactions) as storage:
+        storage.organizations.page()
+        storage.organizations.add(an_organization(name="Written"))
+with ThreadPoolExecutor(5) as pool:
+    list(pool.map(write, range(50)))
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(4)]
+    problems = [writer.communicate(timeout=100)[1] for writer in writers]
+    assert problems == [b""] * 4
+    with backend.reading() as storage:
+        page = storage.organizations.page()
+        assert len(page) == 50
+        assert page.next is not None
+
+
+def test_threads_of_one_process_write_side_by_side(backend: SqlBackend, transactions: Transactions) -> None:
+    ready = threading.Barrier(20)
+
+    def write(_number: int) -> None:
+        ready.wait(10)
+        for _ in range(5):
+            with committing(backend, transactions) as storage:
+                storage.organizations.add(an_organization())
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(write, range(20)))
+
+
+def test_the_plugin_offers_one_backend_and_opens_nothing(tmp_path: Path) -> None:
+    (backend,) = Plugin(Plugin.Settings(url=f"sqlite:///{tmp_path}/identity.db")).identity_storage_backends()
+    assert backend.name == "sql"
+    backend.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_importing_the_plugin_does_not_load_alembic() -> None:
+    program = "import sys, identity.plugins.sql; sys.exit('alembic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "mysql://db/identity", "sqlite://", "sqlite:///:memory:"])
+def test_other_databases_are_refused(url: str) -> None:
+    with pytest.raises(BadSetting, match=r"^url: must"):
+        Settings(url=url)
+
+
+def test_settings_do_not_show_the_url() -> None:
+    assert "secret" not in repr(Settings(url="postgresql://identity:secret@db/identity"))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [("a", "b"), ("ab", "ac"), ("a\U0010ffff", "b"), ("\ud7ff", "\ue000"), ("\U0010ffff", None), ("", None)],
+)
+def test_the_end_of_a_prefix(prefix: str, end: str | None) -> None:
+    assert prefix_end(prefix) == end
+
+
+def test_a_query_as_large_as_its_limits(backend: SqlBackend, transactions: Transactions) -> None:
+    organization = an_organization()
+    users = [a_human_user(organization) for _ in range(3)]
+    with committing(backend, transactions) as storage:
+        storage.organizations.add(organization)
+        for user in users:
+            storage.users.add(user)
+    with backend.reading() as storage:
+        assert (
+            storage.projects.audience(frozenset(str(number) for number in range(500)), organization.id) == frozenset()
+        )
+        assert storage.user_grants.effective(users[0].id, frozenset(str(number) for number in range(500))) == ()
+
+
+def test_statements_can_be_watched(backend: SqlBackend) -> None:
+    seen: list[str] = []
+    event.listen(backend._open().reading, "before_cursor_execute", lambda *arguments: seen.append(arguments[2]))
+    backend.check()
+    assert seen == ["SELECT version_num FROM alembic_version"]

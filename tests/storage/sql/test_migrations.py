@@ -1,0 +1,166 @@
+"""The schema: made once, by one runner, refused when it is not ours."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, create_engine, text
+
+from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql.migrations import HEAD, REVISIONS
+from identity.plugins.sql.migrations.runner import script_directory
+from identity.plugins.sql.tables import metadata
+from identity.storage.contract.factories import an_audit_event, an_organization
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import Unavailable
+from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without a schema."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/identity.db"
+        return
+    server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+    url = new_database(server)
+    yield url
+    drop_database(server, url)
+
+
+@pytest.fixture
+def opened(empty_url: str) -> Iterator[Callable[[], SqlBackend]]:
+    """Opens the database that has no schema yet."""
+    backends: list[SqlBackend] = []
+
+    def open_backend() -> SqlBackend:
+        backends.append(SqlBackend(Settings(url=empty_url)))
+        return backends[-1]
+
+    yield open_backend
+    for backend in backends:
+        backend.close()
+
+
+@pytest.fixture
+def connection(empty_url: str) -> Iterator[Connection]:
+    """A connection of our own to the database under test."""
+    engine = create_engine(Settings(url=empty_url).database_url())
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def test_the_revisions_are_those_of_alembic() -> None:
+    script = script_directory()
+    assert script.get_heads() == [HEAD]
+    assert [revision.revision for revision in reversed(list(script.walk_revisions()))] == list(REVISIONS)
+
+
+def test_a_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> None:
+    backend = opened()
+    planned = list(backend.migrate(dry_run=True))
+    assert planned == ["0001: Create everything."]
+    with pytest.raises(Unavailable, match="identity migrate"):
+        backend.check()
+    assert list(backend.migrate()) == planned
+    assert list(backend.migrate()) == []
+    assert list(backend.migrate(dry_run=True)) == []
+    backend.check()
+
+
+def test_the_migrated_schema_is_that_of_the_tables(opened: Callable[[], SqlBackend], connection: Connection) -> None:
+    opened().migrate()
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    assert compare_metadata(context, metadata) == []
+
+
+def test_of_two_processes_one_migrates(empty_url: str, opened: Callable[[], SqlBackend]) -> None:
+    program = f"from identity.plugins.sql import *; print(len(SqlBackend(Settings(url={empty_url!r})).migrate()))"
+    runners = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
+    answers = [int(runner.communicate(timeout=60)[0]) for runner in runners]
+    assert sorted(answers) == [0, 0, len(REVISIONS)]
+    opened().check()
+
+
+def test_a_newer_schema_is_refused(opened: Callable[[], SqlBackend], connection: Connection) -> None:
+    backend = opened()
+    backend.migrate()
+    _pretend(connection, "9999")
+    for attempt in (backend.check, backend.migrate, partial(backend.migrate, dry_run=True)):
+        with pytest.raises(Unavailable, match="newer than this version"):
+            attempt()
+
+
+def test_the_schema_of_the_next_version_can_be_used(opened: Callable[[], SqlBackend], connection: Connection) -> None:
+    backend = opened()
+    backend.migrate()
+    _pretend(connection, f"{int(HEAD) + 1:04}")
+    backend.check()
+    with pytest.raises(Unavailable):
+        backend.migrate()
+
+
+def test_an_audit_event_cannot_be_changed(opened: Callable[[], SqlBackend], connection: Connection) -> None:
+    backend, event = opened(), an_audit_event()
+    backend.migrate()
+    with committing(backend, Transactions()) as storage:
+        storage.audit.append(event)
+    for statement in ("UPDATE audit_events SET reason = 'x'", "DELETE FROM audit_events"):
+        with pytest.raises(Exception, match="never changed"):
+            connection.execute(text(statement))
+        connection.rollback()
+    with backend.reading() as reading:
+        assert reading.audit.find(event.id) is not None
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(Unavailable, match="cannot be created"):
+        SqlBackend(Settings(url=f"sqlite:///{tmp_path}/file/identity.db")).migrate()
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "identity.db").write_text("not a database" * 100)
+    with pytest.raises(Unavailable, match="not an SQLite database"):
+        SqlBackend(Settings(url=f"sqlite:///{tmp_path}/identity.db")).check()
+
+
+def test_only_a_migration_makes_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "identity.db"
+    backend = SqlBackend(Settings(url=f"sqlite:///{path}"))
+    with pytest.raises(Unavailable, match=r"no database file .+ Run `identity migrate"):
+        backend.check()
+    with pytest.raises(Unavailable, match="no database file"):
+        backend.writing(_begun())
+    assert backend.migrate(dry_run=True) == ["0001: Create everything."]
+    assert not path.parent.exists()
+    backend.migrate()
+    backend.check()
+    backend.close()
+
+
+def test_a_migrated_file_can_be_moved(sqlite_template: Path, tmp_path: Path) -> None:
+    shutil.copy(sqlite_template, tmp_path / "moved.db")
+    backend = SqlBackend(Settings(url=f"sqlite:///{tmp_path}/moved.db"))
+    backend.check()
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(an_organization())
+    backend.close()
+
+
+def _begun() -> Transactions:
+    transactions = Transactions()
+    transactions.begin()
+    return transactions
+
+
+def _pretend(connection: Connection, revision: str) -> None:
+    connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+    connection.commit()

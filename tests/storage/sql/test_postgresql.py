@@ -1,0 +1,285 @@
+"""What holds for PostgreSQL alone."""
+
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import text
+from transaction.interfaces import TransientError
+
+from identity.domain.permissions import INSTANCE_KEY
+from identity.plugins.sql import Settings, SqlBackend
+from identity.storage.backend import Storage
+from identity.storage.contract.base import add
+from identity.storage.contract.factories import (
+    NOW,
+    a_family,
+    a_human_user,
+    a_manager,
+    a_project,
+    a_refresh_token,
+    an_access_token,
+    an_application,
+    an_organization,
+)
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import AlreadyUsed, Missing, Unavailable
+from identity.testing.postgresql import PostgresqlServer, new_database, running_server
+
+
+@pytest.fixture
+def backend(postgresql_url: str) -> Iterator[SqlBackend]:
+    backend = SqlBackend(Settings(url=postgresql_url))
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def transactions() -> Transactions:
+    return Transactions()
+
+
+@pytest.fixture
+def lone_server() -> Iterator[PostgresqlServer]:
+    """A server that can be stopped without disturbing other tests."""
+    folder = Path(tempfile.mkdtemp(prefix="identity-postgresql-"))
+    with running_server(folder) as server:
+        yield server
+
+
+def test_connections_have_limits(backend: SqlBackend) -> None:
+    expected = {
+        "statement_timeout": "5s",
+        "lock_timeout": "3s",
+        "idle_in_transaction_session_timeout": "10s",
+        "application_name": "identity",
+        "synchronous_commit": "off",
+    }
+    engines = backend._open()
+    for engine, reading in ((engines.reading, "on"), (engines.writing, "off")):
+        with engine.connect() as connection:
+            shown = {name: connection.execute(text(f"SHOW {name}")).scalar() for name in expected}
+            assert shown == expected
+            assert connection.execute(text("SHOW default_transaction_read_only")).scalar() == reading
+
+
+def test_options_of_the_url_are_kept(postgresql_url: str) -> None:
+    backend = SqlBackend(Settings(url=f"{postgresql_url}&options=-c%20work_mem%3D7MB"))
+    with backend._open().reading.connect() as connection:
+        assert connection.execute(text("SHOW work_mem")).scalar() == "7MB"
+        assert connection.execute(text("SHOW lock_timeout")).scalar() == "3s"
+    backend.close()
+
+
+def test_the_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    path.write_text("from file\n")
+    path.chmod(0o600)
+    backend = SqlBackend(Settings(url=postgresql_url, password_file=path))
+    backend.check()
+    assert backend._open().reading.url.password == "from file"
+    backend.close()
+    path.chmod(0o640)
+    with pytest.raises(Unavailable, match="chmod 600"):
+        backend.check()
+    path.unlink()
+    with pytest.raises(Unavailable, match="cannot be read"):
+        backend.check()
+
+
+def test_a_server_that_is_gone_is_told_and_one_that_is_back_is_used(lone_server: PostgresqlServer) -> None:
+    url, transactions, organization = new_database(lone_server), Transactions(), an_organization()
+    backend = SqlBackend(Settings(url=url))
+    backend.migrate()
+    with committing(backend, transactions) as storage:
+        storage.organizations.add(organization)
+    # One transaction is caught in the middle.
+    transactions.begin()
+    caught = backend.writing(transactions)
+    caught.organizations.add(an_organization())
+    lone_server.stop()
+    with pytest.raises(Unavailable):
+        caught.organizations.page()
+    with pytest.raises(Unavailable):
+        caught.organizations.page()
+    with pytest.raises(Unavailable):
+        transactions.commit()
+    transactions.abort()
+    with pytest.raises(Unavailable) as refusal, backend.reading():
+        pass
+    assert str(refusal.value) == "The database does not answer."
+    with pytest.raises(Unavailable):
+        backend.check()
+    transactions.begin()
+    with pytest.raises(Unavailable):
+        backend.writing(transactions)
+    transactions.abort()
+    lone_server.start()
+    began = time.monotonic()
+    with backend.reading() as storage:
+        assert storage.organizations.page().items == (organization,)
+    with committing(backend, transactions) as storage:
+        storage.organizations.remove(organization.id)
+    assert time.monotonic() - began < 5
+    backend.close()
+
+
+def test_a_connection_that_dies_before_the_commit_is_told(
+    backend: SqlBackend, transactions: Transactions, postgresql_url: str
+) -> None:
+    organization = an_organization()
+    transactions.begin()
+    backend.writing(transactions).organizations.add(organization)
+    with psycopg.connect(postgresql_url, autocommit=True) as killer:
+        killer.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE state = 'idle in transaction' AND datname = current_database()"
+        )
+    with pytest.raises(Unavailable):
+        transactions.commit()
+    transactions.abort()
+    with backend.reading() as storage:
+        assert storage.organizations.find(organization.id) is None
+
+
+def test_a_failed_transaction_is_never_committed_silently(backend: SqlBackend, transactions: Transactions) -> None:
+    organization = an_organization()
+    transactions.begin()
+    storage = backend.writing(transactions)
+    storage.organizations.add(organization)
+    with pytest.raises(Missing):
+        storage.tokens.add_access(an_access_token(user_id="nobody"))
+    with pytest.raises(Unavailable, match="given this transaction up"):
+        transactions.commit()
+    transactions.abort()
+
+
+def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
+    first, second = an_organization(), an_organization()
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(first)
+        storage.organizations.add(second)
+    both_hold_one = threading.Barrier(2)
+    errors: list[Exception] = []
+
+    def change(*order: object) -> None:
+        try:
+            with committing(backend, Transactions()) as storage:
+                storage.organizations.update(replace(order[0], version=2))  # type: ignore[type-var]
+                both_hold_one.wait(5)
+                storage.organizations.update(replace(order[1], version=2))  # type: ignore[type-var]
+        except Unavailable as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=change, args=order) for order in ((first, second), (second, first))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (error,) = errors
+    assert isinstance(error, TransientError)
+
+
+def test_a_serialization_failure_can_be_tried_again_also_at_the_commit(
+    postgresql_url: str,
+) -> None:
+    backend = SqlBackend(Settings(url=f"{postgresql_url}&options=-c%20default_transaction_isolation%3Dserializable"))
+    one, other = Transactions(), Transactions()
+    one.begin()
+    other.begin()
+    for transactions in (one, other):
+        storage = backend.writing(transactions)
+        storage.organizations.page()
+        storage.organizations.add(an_organization())
+    one.commit()
+    with pytest.raises(TransientError) as refusal:
+        other.commit()
+    assert isinstance(refusal.value, Unavailable)
+    other.abort()
+    backend.close()
+
+
+def test_a_lock_that_is_held_for_too_long_is_told(backend: SqlBackend, postgresql_url: str) -> None:
+    organization = an_organization()
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(organization)
+    impatient = SqlBackend(Settings(url=postgresql_url, lock_timeout=timedelta(milliseconds=50)))
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.update(replace(organization, version=2))
+        with pytest.raises(Unavailable, match="lock_timeout"), committing(impatient, Transactions()) as waiting:
+            waiting.organizations.update(replace(organization, version=2))
+    impatient.close()
+
+
+def test_a_statement_that_takes_too_long_is_told(postgresql_url: str) -> None:
+    backend = SqlBackend(Settings(url=postgresql_url, statement_timeout=timedelta(milliseconds=50)))
+    organization = an_organization()
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(organization)
+        with pytest.raises(Unavailable, match="statement_timeout"), committing(backend, Transactions()) as waiting:
+            waiting.organizations.add(replace(an_organization(), primary_domain=organization.primary_domain))
+    backend.close()
+
+
+def test_the_last_owner_stays_when_one_is_deactivated_and_the_other_removed_at_once(backend: SqlBackend) -> None:
+    organization = an_organization()
+    users = [a_human_user(organization) for _ in range(2)]
+    managers = [a_manager(user) for user in users]
+    _save(backend, organization, *users, *managers)
+    left: list[int] = []
+
+    def remove_the_other() -> None:
+        with committing(backend, Transactions()) as storage:
+            left.append(len(storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")))
+
+    with committing(backend, Transactions()) as storage:
+        assert len(storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")) == 2
+        racer = threading.Thread(target=remove_the_other)
+        racer.start()
+        time.sleep(0.2)
+        assert left == [], "it must wait"
+        storage.users.update(replace(users[0], active=False, version=2))
+    racer.join()
+    assert left == [1]
+
+
+def test_tokens_are_issued_to_locked_holders(backend: SqlBackend) -> None:
+    organization = an_organization()
+    user = a_human_user(organization)
+    _save(backend, organization, user, a_manager(user))
+    with committing(backend, Transactions()) as storage:
+        storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")
+        _save(backend, an_access_token(user))
+
+
+def test_a_family_revoked_while_it_is_rotated_leaves_nothing_live(backend: SqlBackend) -> None:
+    organization = an_organization()
+    project = a_project(organization)
+    application, user = an_application(project), a_human_user(organization)
+    family = a_family(user, application)
+    refresh, successor = a_refresh_token(family), a_refresh_token(family)
+    _save(backend, organization, project, application, user, family, refresh)
+    with committing(backend, Transactions()) as revoking:
+        revoking.tokens.revoke_family(family.id, NOW)
+        with committing(backend, Transactions()) as rotating:
+            rotating.tokens.rotate(refresh.digest, successor, NOW)
+    with pytest.raises(Missing), committing(backend, Transactions()) as storage:
+        storage.tokens.rotate(successor.digest, a_refresh_token(family), NOW)
+    with pytest.raises(AlreadyUsed), committing(backend, Transactions()) as storage:
+        storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
+
+
+def _save(backend: SqlBackend, *values: object) -> None:
+    with committing(backend, Transactions()) as storage:
+        _add_all(storage, values)
+
+
+def _add_all(storage: Storage, values: tuple[object, ...]) -> None:
+    for value in values:
+        add(storage, value)

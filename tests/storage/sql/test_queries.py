@@ -1,0 +1,184 @@
+"""One statement where one is promised, and an index for each that runs often or over many rows."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint, event
+
+from identity.plugins.sql import SqlBackend
+from identity.plugins.sql.tables import metadata
+from identity.storage.backend import Storage
+from identity.storage.contract.base import add
+from identity.storage.contract.factories import (
+    NOW,
+    a_client_secret,
+    a_code,
+    a_family,
+    a_human_user,
+    a_key,
+    a_manager,
+    a_project,
+    a_refresh_token,
+    a_service_user,
+    a_user_grant,
+    an_access_token,
+    an_application,
+    an_audit_event,
+    an_organization,
+)
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.paging import Cursor, PageRequest
+from identity.storage.stores.users import UserKind
+
+ORGANIZATION = an_organization()
+PROJECT = a_project(ORGANIZATION)
+APPLICATION = an_application(PROJECT)
+PERSON = a_human_user(ORGANIZATION)
+ROBOT = a_service_user(ORGANIZATION)
+KEY = a_key(ROBOT)
+FAMILY = a_family(PERSON, APPLICATION)
+TOKEN = an_access_token(PERSON, APPLICATION, FAMILY)
+REFRESH = a_refresh_token(FAMILY)
+CODE = a_code(FAMILY)
+MANAGER = a_manager(PERSON)
+GRANT = a_user_grant(PERSON, PROJECT)
+EVENT = an_audit_event()
+VALUES = (
+    ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, FAMILY, TOKEN, REFRESH, CODE, MANAGER, GRANT,
+)  # fmt: skip
+LATER = NOW + timedelta(days=100)
+AFTER = PageRequest(limit=10, cursor=Cursor("b", "0"))
+NEWER = PageRequest(limit=10, cursor=Cursor(str(int(NOW.timestamp())), "0"))
+
+Call = Callable[[Storage], object]
+
+READS: dict[str, Call] = {
+    "find_issued": lambda storage: storage.tokens.find_issued(TOKEN.digest),
+    "find_access": lambda storage: storage.tokens.find_access(TOKEN.digest),
+    "find_refresh": lambda storage: storage.tokens.find_refresh(REFRESH.digest),
+    "find_client": lambda storage: storage.applications.find_client(APPLICATION.id),
+    "find_signer": lambda storage: storage.service_user_keys.find_signer(KEY.id, ROBOT.id),
+    "find_subject": lambda storage: storage.users.find_subject(PERSON.id),
+    "find_by_login_name": lambda storage: storage.users.find_by_login_name(f"ada@{ORGANIZATION.primary_domain}"),
+    "find_by_bare_name": lambda storage: storage.users.find_by_login_name(PERSON.user_name),
+    "find_by_domain": lambda storage: storage.organizations.find_by_domain(ORGANIZATION.primary_domain),
+    "managers of_user": lambda storage: storage.managers.of_user(PERSON.id),
+    "managers find_for": lambda storage: storage.managers.find_for(PERSON.id, MANAGER.resource),
+    "managers page": lambda storage: storage.managers.page(MANAGER.resource, NEWER),
+    "effective": lambda storage: storage.user_grants.effective(PERSON.id, frozenset({PROJECT.id})),
+    "audience": lambda storage: storage.projects.audience(frozenset({PROJECT.id}), ORGANIZATION.id),
+    "expiring": lambda storage: storage.service_user_keys.expiring(NOW, LATER, 10),
+    "keys page": lambda storage: storage.service_user_keys.page(ROBOT.id, NEWER),
+    "organizations page": lambda storage: storage.organizations.page(AFTER),
+    "organizations by query": lambda storage: storage.organizations.page(PageRequest(query="ac")),
+    "projects by query": lambda storage: storage.projects.page(ORGANIZATION.id, PageRequest(query="ro")),
+    "applications page": lambda storage: storage.applications.page(PROJECT.id, AFTER),
+    "users page": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, AFTER),
+    "users by query": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, PageRequest(query="ad")),
+    "audit of organization": lambda storage: storage.audit.page(organization_id=ORGANIZATION.id),
+    "audit of object": lambda storage: storage.audit.page(object_id=PERSON.id),
+    "audit of actor": lambda storage: storage.audit.page(actor_id=PERSON.id),
+    "audit by event": lambda storage: storage.audit.page(event="user.created"),
+}
+WRITES: dict[str, Call] = {
+    "add_access": lambda storage: storage.tokens.add_access(an_access_token(ROBOT, key_id=KEY.id)),
+    "redeem": lambda storage: storage.authorization_codes.redeem(CODE.digest, client_id=APPLICATION.id, at=NOW),
+    "touch": lambda storage: storage.service_user_keys.touch(KEY.id, NOW),
+    "use assertion": lambda storage: storage.assertions.use(ROBOT.id, "jti", NOW),
+    "append": lambda storage: storage.audit.append(EVENT),
+    "acquire": lambda storage: storage.leases.acquire("purge", at=NOW, until=LATER),
+    "revoke_family": lambda storage: storage.tokens.revoke_family(FAMILY.id, NOW),
+    "revoke_access": lambda storage: storage.tokens.revoke_access(TOKEN.digest, NOW),
+    "revoke_access_of_key": lambda storage: storage.tokens.revoke_access_of_key(KEY.id, NOW),
+    "revoke_access_of_session": lambda storage: storage.tokens.revoke_access_of_session("session", NOW),
+    "purge_access": lambda storage: storage.tokens.purge_access(NOW, 1000),
+    "purge_families": lambda storage: storage.tokens.purge_families(NOW, 1000),
+    "purge assertions": lambda storage: storage.assertions.purge(NOW, 1000),
+}
+#: These take two statements.
+INDEXED_WRITES: dict[str, Call] = {
+    "rotate": lambda storage: storage.tokens.rotate(REFRESH.digest, a_refresh_token(FAMILY), NOW),
+    "revoke_of_user": lambda storage: storage.tokens.revoke_of_user(PERSON.id, NOW),
+    "purge codes": lambda storage: storage.authorization_codes.purge(NOW, 1000),
+    "remove user": lambda storage: storage.users.remove(PERSON.id),
+}
+
+
+class Statements:
+    """What was sent to the database."""
+
+    def __init__(self, backend: SqlBackend) -> None:
+        self.sent: list[tuple[str, Any]] = []
+        engines = backend._open()
+        for engine in (engines.reading, engines.writing):
+            event.listen(engine, "before_cursor_execute", self._note)
+
+    def _note(self, _connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        if not statement.startswith(("EXPLAIN", "SET", "SAVEPOINT", "RELEASE")):
+            self.sent.append((statement, parameters))
+
+
+@pytest.fixture
+def statements(backend: SqlBackend) -> Iterator[Statements]:
+    with committing(backend, Transactions()) as storage:
+        for value in VALUES:
+            add(storage, value)
+        storage.applications.add_secret(APPLICATION.id, a_client_secret())
+    return Statements(backend)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_is_one_statement(backend: SqlBackend, statements: Statements, name: str) -> None:
+    with backend.reading() as storage:
+        READS[name](storage)
+    assert len(statements.sent) == 1
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_is_one_statement(backend: SqlBackend, statements: Statements, name: str) -> None:
+    with committing(backend, Transactions()) as storage:
+        WRITES[name](storage)
+    assert len(statements.sent) == 1
+
+
+@pytest.mark.parametrize("name", [*READS, *WRITES, *INDEXED_WRITES])
+def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: Statements, name: str) -> None:
+    call = {**READS, **WRITES, **INDEXED_WRITES}[name]
+    transactions = Transactions()
+    transactions.begin()
+    storage = backend.writing(transactions)
+    call(storage)
+    connection = storage._connection  # type: ignore[attr-defined]
+    if connection.dialect.name == "postgresql":
+        # Tables are tiny here: without this the planner reads them whole, and rightly so.
+        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        plans = [_plan(connection, "EXPLAIN", *sent) for sent in statements.sent]
+        scans = [line for plan in plans for line in plan if "Seq Scan" in line]
+    else:
+        plans = [_plan(connection, "EXPLAIN QUERY PLAN", *sent) for sent in statements.sent]
+        scans = [line for plan in plans for line in plan if re.match(r"SCAN \w+(?! USING)( |$)", line)]
+        scans = [line for line in scans if "USING" not in line and "CONSTANT" not in line]
+    transactions.abort()
+    assert plans
+    assert scans == [], "\n".join(line for plan in plans for line in plan)
+
+
+def test_every_reference_can_be_followed_backwards() -> None:
+    """Deleting a row looks for those that refer to it: without an index that reads whole tables."""
+    for table in metadata.tables.values():
+        leading = {next(iter(rule.columns)).name for rule in (*table.indexes, *_keys(table))}
+        for key in table.foreign_keys:
+            assert key.parent.name in leading, f"{table.name}.{key.parent.name}"
+
+
+def _keys(table: Table) -> Iterator[PrimaryKeyConstraint | UniqueConstraint]:
+    for rule in table.constraints:
+        if isinstance(rule, (PrimaryKeyConstraint, UniqueConstraint)):
+            yield rule
+
+
+def _plan(connection: Any, explain: str, statement: str, parameters: Any) -> list[str]:
+    return [str(row[-1]) for row in connection.exec_driver_sql(f"{explain} {statement}", parameters)]

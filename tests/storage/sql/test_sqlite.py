@@ -1,0 +1,107 @@
+"""What holds for SQLite alone."""
+
+import stat
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from identity.plugins.sql import Settings, SqlBackend
+from identity.storage.contract.factories import an_organization
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import Unavailable
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/folder/identity.db"
+
+
+@pytest.fixture
+def backend(url: str) -> Iterator[SqlBackend]:
+    backend = SqlBackend(Settings(url=url))
+    backend.migrate()
+    yield backend
+    backend.close()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_files_and_folder_are_closed_to_others(backend: SqlBackend, tmp_path: Path) -> None:
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(an_organization())
+        folder = tmp_path / "folder"
+        assert mode(folder) == 0o700
+        files = sorted(folder.iterdir())
+        assert [path.name for path in files] == ["identity.db", "identity.db-shm", "identity.db-wal"]
+        assert {mode(path) for path in files} == {0o600}
+
+
+def test_connections_are_set_for_safety(backend: SqlBackend) -> None:
+    expected = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+    reading = {**expected, "busy_timeout": 5000, "query_only": 1}
+    engines = backend._open()
+    assert _pragmas(engines.reading, reading) == reading
+    assert _pragmas(engines.writing, expected) == expected
+
+
+def test_a_writer_that_waits_too_long_is_told(backend: SqlBackend, url: str) -> None:
+    impatient = SqlBackend(Settings(url=url, busy_timeout=timedelta(milliseconds=50)))
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(an_organization())
+        with pytest.raises(Unavailable, match="locked"), committing(impatient, Transactions()):
+            pass
+    # It has given its connection back and can go on.
+    with committing(impatient, Transactions()) as storage:
+        storage.organizations.add(an_organization())
+    impatient.close()
+
+
+def test_readers_do_not_wait_for_a_writer(backend: SqlBackend) -> None:
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(an_organization())
+        with backend.reading() as reading:
+            assert len(reading.organizations.page()) == 0
+
+
+def test_a_failed_commit_is_told_and_not_repeated(backend: SqlBackend) -> None:
+    transactions, organization = Transactions(), an_organization()
+    transactions.begin()
+    storage = backend.writing(transactions)
+    storage.organizations.add(organization)
+    # As after a full disk: SQLite has rolled back by itself.
+    storage._connection.connection.rollback()  # type: ignore[attr-defined]
+    with pytest.raises(Unavailable):
+        transactions.commit()
+    transactions.abort()
+    with backend.reading() as reading:
+        assert reading.organizations.find(organization.id) is None
+    with committing(backend, transactions) as again:
+        again.organizations.add(organization)
+
+
+def test_a_full_disk_is_told(backend: SqlBackend) -> None:
+    transactions = Transactions()
+    transactions.begin()
+    storage = backend.writing(transactions)
+    driver = storage._connection.connection  # type: ignore[attr-defined]
+    pages = driver.execute("PRAGMA page_count").fetchone()[0]
+    driver.execute(f"PRAGMA max_page_count = {pages}")
+    big = an_organization(name="x" * 100_000)
+    with pytest.raises(Unavailable, match="full"):
+        storage.organizations.add(big)
+    transactions.abort()
+    driver = backend._open().writing.raw_connection()
+    driver.execute("PRAGMA max_page_count = 1000000")  # type: ignore[attr-defined]
+    driver.close()
+    with committing(backend, transactions) as again:
+        again.organizations.add(an_organization())
+
+
+def _pragmas(engine: Engine, names: dict[str, object]) -> dict[str, object]:
+    with engine.connect() as connection:
+        return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names}
