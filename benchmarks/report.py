@@ -16,10 +16,11 @@ START_TARGET = 1.5
 HELLO_EXPECTED = 0.35
 
 _EXPLANATION = """\
-ratio: CPU time of the service (user and system, all threads of all its processes) per answer, in signatures; user: the
-part of it without the system's own work. Medians of {rounds} rounds, the unit measured before and after each. The load
-generator runs in its own process and is not counted; busy says how much of one CPU it took. Targets hold at {judged}
-connections. {storage}"""
+ratio: CPU time of the service (user and system, all threads of all its processes) per answer, in signatures;
+(crypt.): the same in signatures by cryptography. Medians of {rounds} rounds, the units measured before and after each;
+best: the cheapest round, closest to a machine with nothing else to do; user: the ratio without the system's own work.
+The load generator runs in its own process and is not counted; busy says how much of one CPU it took. Targets hold at
+{judged} connections. {storage}"""
 _STORAGE = {
     "sqlite": "SQLite works inside the service and is counted. Waiting for the disk costs no CPU, but time.",
     "postgresql": "PostgreSQL works in processes of its own, which are not counted.",
@@ -111,7 +112,7 @@ def _rows(result: Result, connections: int) -> list[str]:
     judged = connections == result.conditions.connections[0]
     title = f"{connections} connection{'s' if connections > 1 else ''}"
     rows = [
-        f"{title:<24}{'target':>7}{'ratio':>7} {'':<7}{'user':>6}{'(crypt.)':>9}"
+        f"{title:<24}{'target':>7}{'ratio':>7} {'':<7}{'best':>6}{'user':>6}{'(crypt.)':>9}"
         f"{'CPU µs':>8}{'req/s':>8}{'p50 ms':>8}{'p99 ms':>8}{'busy':>6}"
     ]
     for case in result.cases:
@@ -122,8 +123,8 @@ def _rows(result: Result, connections: int) -> list[str]:
         elif judged and case.target is not None:
             target, verdict = f"≤ {case.target}", _verdict(sample.ratio, case.target)
         rows.append(
-            f"{case.title:<24}{target:>7}{sample.ratio:>7.2f} {verdict:<7}{sample.user_ratio:>6.2f}"
-            f"{sample.cryptography_ratio:>9.2f}{sample.cpu * 1e6:>8.0f}{sample.rate:>8.0f}"
+            f"{case.title:<24}{target:>7}{sample.ratio:>7.2f} {verdict:<7}{sample.best or 0:>6.2f}"
+            f"{sample.user_ratio:>6.2f}{sample.cryptography_ratio:>9.2f}{sample.cpu * 1e6:>8.0f}{sample.rate:>8.0f}"
             f"{sample.p50 * 1e3:>8.2f}{sample.p99 * 1e3:>8.2f}{sample.generator_share:>6.0%}"
         )
     return rows

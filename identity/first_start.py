@@ -6,6 +6,7 @@ one-time password is printed once.
 
 import json
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile
@@ -22,15 +24,20 @@ from identity.storage.errors import Duplicate, Unavailable
 
 if TYPE_CHECKING:
     from identity.app import Identity
+    from identity.settings import Settings
 
 EXAMPLE_USER = "example"
 KEY_FILE = "example-service-user.json"
 CLIENT_FILE = "introspection-client.json"
 
+#: What development.ini and the Makefile choose when nobody else does.
+DEFAULT_PORT = 8080
+DEFAULT_DATA = "var"
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What bootstrap found or made; ``owner`` only if this run made it."""
+    """What bootstrap found or made; ``owner`` only if this run made it, ``written`` the files that it wrote."""
 
     organization_id: str
     project_id: str
@@ -38,6 +45,7 @@ class Outcome:
     service_user: ServiceUser | None = None
     key_file: Path | None = None
     client_file: Path | None = None
+    written: tuple[Path, ...] = ()
 
 
 def run(
@@ -74,18 +82,37 @@ def _run(
             present = _present_key_file(key_out)
             key_file = bootstrap.ensure_key(services, user, present)
             if key_file is not present:
+                if present is not None and present.user_id != user.id:
+                    known = services.storage.users.find(present.user_id) is not None
+                    _refuse(identity, known, "key_out", f"{key_out} is the key file of another service user")
                 write(key_out, key_file.to_json())
         if client_out is not None:
-            application, secret = bootstrap.ensure_introspection_client(
-                services, instance, _present_client_id(client_out)
-            )
+            present_id = _present_client_id(client_out)
+            application, secret = bootstrap.ensure_introspection_client(services, instance, present_id)
             if secret is not None:
+                if present_id is not None:
+                    known = services.storage.applications.find(present_id) is not None
+                    _refuse(identity, known, "client_out", f"{client_out} holds the secret of another client")
                 write(client_out, json.dumps({"client_id": application.id, "client_secret": secret}))
-    return Outcome(instance.organization_id, instance.project_id, owner, user, key_out, client_out)
+    return Outcome(
+        instance.organization_id, instance.project_id, owner, user, key_out, client_out, tuple(write.written)
+    )
+
+
+def _refuse(identity: "Identity", known: bool, field: str, sentence: str) -> None:
+    """Raise Invalid rather than overwrite the only copy of a secret that belongs to something else.
+
+    In development whoever deletes the database starts anew, beside files of owners that are no longer ``known``.
+    """
+    if known or not identity.settings.development:
+        raise Invalid({field: f"{sentence}; move it away, or choose another file."})
 
 
 def prepare(identity: "Identity", *, announce: bool) -> Outcome:
-    """Everything a developer needs at the first start; says where to go next if ``announce``."""
+    """Everything a developer needs at the first start; says where to go next if ``announce``.
+
+    Raises Invalid or Unavailable, saying what to mend; OSError if the data folder cannot be made.
+    """
     data = identity.settings.data
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -103,6 +130,7 @@ def announcement(identity: "Identity", outcome: Outcome) -> str:
     """Where to go next, as text for the terminal."""
     settings = identity.settings
     program = _relative(Path(sys.prefix) / "bin" / "identity")
+    token = f"    {program} token --issuer {settings.issuer_url} --key-file {_relative(outcome.key_file)}"
     lines = [
         "",
         f"  identity is served at {settings.issuer_url}",
@@ -120,14 +148,25 @@ def announcement(identity: "Identity", outcome: Outcome) -> str:
     lines += [
         "",
         "  A first token, and one for the management API:",
-        f"    {program} token --issuer {settings.issuer_url} --key-file {_relative(outcome.key_file)}"
-        ' --scope "openid profile"',
-        f"    {program} token --issuer {settings.issuer_url} --key-file {_relative(outcome.key_file)} --project service",
+        f'{token} --scope "openid profile"',
+        f"{token} --project service",
         "",
-        "  The whole way, step by step: make demo          Stop: Ctrl-C",
+        f"  The whole way, step by step: {_demo(settings)}     Stop: Ctrl-C",
         "",
     ]
     return "\n".join(lines)
+
+
+def _demo(settings: "Settings") -> str:
+    """The command for the demo, with what was chosen other than the default."""
+    words = ["make demo"]
+    port = urlsplit(settings.issuer_url).port
+    if port != DEFAULT_PORT:
+        words.append(f"PORT={port}")
+    folder = _relative(settings.data)
+    if folder != DEFAULT_DATA:
+        words.append(f"DATA={shlex.quote(folder)}")
+    return " ".join(words)
 
 
 def _relative(path: Path | None) -> str:
@@ -144,7 +183,9 @@ def _present_key_file(path: Path) -> KeyFile | None:
         return None
     try:
         return KeyFile.from_json(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, Invalid):
+    except OSError as problem:
+        raise Invalid({"key_out": f"{path} cannot be read: {problem.strerror}."}) from None
+    except (UnicodeDecodeError, Invalid):
         raise Invalid({"key_out": f"{path} exists and is no key file; move it away."}) from None
 
 
@@ -153,7 +194,9 @@ def _present_client_id(path: Path) -> str | None:
         return None
     try:
         return str(json.loads(path.read_text("utf-8"))["client_id"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except OSError as problem:
+        raise Invalid({"client_out": f"{path} cannot be read: {problem.strerror}."}) from None
+    except (ValueError, KeyError, TypeError):
         raise Invalid({"client_out": f"{path} exists and holds no client id; move it away."}) from None
 
 
@@ -179,11 +222,15 @@ class _Write:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
+            try:
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                    file.write(text + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, path)
+            except OSError:
+                Path(temporary).unlink(missing_ok=True)
+                raise
         except OSError as problem:
             raise Invalid({"file": f"{path} cannot be written: {problem.strerror}."}) from None
         self.written.append(path)

@@ -229,8 +229,8 @@ def identity_token_claims(  # type: ignore[empty-body]
     """Add claims to a JWT access token.
 
     Called each time one is minted. ``authorization`` is what the grant established, ``granted`` the scopes and the
-    audience, ``lookup`` reads more. Returns claims as ``identity_user_claims`` does, under the same limits. An exception
-    fails the request, unless ``identity.hook_failure`` is ``ignore``.
+    audience, ``lookup`` reads more. Returns claims as ``identity_user_claims`` does, under the same limits. An
+    exception fails the request, unless ``identity.hook_failure`` is ``ignore``.
 
     Example::
 
@@ -248,9 +248,9 @@ def identity_deny(principal: Principal, permission: str, resource: Resource, loo
     """Refuse an action that roles would allow; return the reason.
 
     Called for each action that roles allow, but never for the operator on the machine. ``principal`` is who asks,
-    ``permission`` what for, ``resource`` where; ``lookup`` reads more. Returns a sentence to refuse, None for no opinion.
-    There is no way to allow what roles do not, so the verdict does not depend on the order of plugins. An exception
-    refuses.
+    ``permission`` what for, ``resource`` where; ``lookup`` reads more. Returns a sentence to refuse, None for no
+    opinion. There is no way to allow what roles do not, so the verdict does not depend on the order of plugins. An
+    exception refuses.
 
     Example::
 

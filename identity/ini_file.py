@@ -1,7 +1,7 @@
 """What an ini file says once NAME=VALUE from the command line is put in.
 
-PasteDeploy lets a file's [DEFAULT] win over the values that ``pserve FILE NAME=VALUE`` is given, so that a variable could
-have a default or be chosen, not both. The strings are therefore read once more, with the given values winning.
+PasteDeploy lets a file's [DEFAULT] win over the values that ``pserve FILE NAME=VALUE`` is given: a variable could have
+a default or be chosen, not both. The strings are therefore read once more, with the given values winning.
 """
 
 from collections.abc import Mapping

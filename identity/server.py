@@ -1,4 +1,4 @@
-"""The server of the ini files' [server:main]: waitress, which takes its port first and stops without losing an answer."""
+"""The server of the ini files' [server:main]: waitress, taking its port first and stopping without losing an answer."""
 
 import logging
 import signal
@@ -91,18 +91,25 @@ class _Server:
 
     def _drain(self) -> None:
         """Take no more connections; return when every answer is sent, or the time is up."""
-        log.info("stopping: answers that are under way get %d seconds", GRACE)
+        # What has arrived by now is still heard.
+        self._look(0)
         for one in self._listeners():
             # The socket alone: its trigger still wakes the loop when an answer is ready.
             wasyncore.dispatcher.close(one)
-        while time.monotonic() < self._give_up_at:
+        while self._close_idle():
+            if time.monotonic() >= self._give_up_at:
+                break
             self._look(_LAST_LOOKS)
-            for channel in self._channels():
-                if not _busy(channel):
-                    channel.handle_close()
-            if not self._channels():
-                return
+        else:
+            return
         log.warning("stopped with %d connections that had no answer yet", len(self._channels()))
+
+    def _close_idle(self) -> bool:
+        """Close connections on which nothing is under way; False if none is left."""
+        for channel in self._channels():
+            if not _busy(channel):
+                channel.handle_close()
+        return bool(self._channels())
 
     def _look(self, timeout: float) -> None:
         wasyncore.loop(timeout=timeout, use_poll=self._server.adj.asyncore_use_poll, map=self._sockets, count=1)

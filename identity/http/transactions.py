@@ -31,7 +31,8 @@ def veto(request: Request, response: Response) -> bool:
 
 
 def _attempts(request: Request) -> int:
-    return _ATTEMPTS if writes(request) else 1
+    identity: Identity = request.registry.identity
+    return _ATTEMPTS if identity.backend.contends and writes(request) else 1
 
 
 def includeme(config: Configurator) -> None:

@@ -84,7 +84,8 @@ class Parameters(Mapping[str, str]):
 
     def words(self, name: str) -> tuple[str, ...]:
         """The parameter's space-delimited words, in order, each once."""
-        return tuple(dict.fromkeys(self._values.get(name, "").split()))
+        # Space alone divides (RFC 6749 §3.3): a tab stays in its word, and is refused there.
+        return tuple(dict.fromkeys(word for word in self._values.get(name, "").split(" ") if word))
 
 
 def refuse_secrets(query: bytes) -> None:

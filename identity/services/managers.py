@@ -1,6 +1,6 @@
 """Managers: give, change and take manager roles."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from identity.crypto.secrets import new_id
@@ -69,7 +69,7 @@ class Managers(UseCases):
         self._access.require_not_above(by, before.user_id)
         self._check(resource, command.roles, by)
         if OWNER in before.roles and OWNER not in command.roles:
-            self._refuse_last_owner(before)
+            refuse_last_owner(self._storage, lambda owner: owner.id == manager_id)
         after: Manager = self._next(before, "manager", expected_version, roles=command.roles)
         with told("manager", manager_id):
             self._storage.managers.update(after)
@@ -81,7 +81,7 @@ class Managers(UseCases):
         manager = self.get(manager_id)
         self._access.require_not_above(by, manager.user_id)
         if OWNER in manager.roles:
-            self._refuse_last_owner(manager)
+            refuse_last_owner(self._storage, lambda owner: owner.id == manager_id)
         with told("manager", manager_id):
             self._storage.managers.remove(manager_id)
         self._record_removed("manager.removed", "manager", manager, manager.organization_id)
@@ -94,7 +94,12 @@ class Managers(UseCases):
                 raise Invalid({"roles": f"{name} is no role of this level. Choose from {', '.join(fitting)}."})
             self._access.require_grantable(by, role, resource)
 
-    def _refuse_last_owner(self, manager: Manager) -> None:
-        owners = self._storage.managers.lock_holders(INSTANCE_KEY, OWNER)
-        if not any(owner.id != manager.id for owner in owners):
-            raise Conflict(f"This is the last active {OWNER}. Make somebody else one first.")
+
+def refuse_last_owner(storage: Storage, leaves: Callable[[Manager], bool]) -> None:
+    """Raise Conflict if no active IAM_OWNER is left once those that ``leaves`` names are gone.
+
+    The rows stay locked until the transaction ends: two that leave at once cannot both go.
+    """
+    owners = storage.managers.lock_holders(INSTANCE_KEY, OWNER)
+    if owners and all(leaves(owner) for owner in owners):
+        raise Conflict(f"This is the last active {OWNER}. Make somebody else one first.")

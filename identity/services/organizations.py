@@ -4,11 +4,13 @@ from datetime import datetime
 
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict
+from identity.domain.managers import Manager
 from identity.domain.names import domain_from_name
 from identity.domain.organizations import Organization
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.services.managers import refuse_last_owner
 from identity.storage.backend import Storage
 
 _TAKEN = {"primary_domain": "Another organization has this primary domain. Choose another."}
@@ -49,10 +51,11 @@ class Organizations(UseCases):
     def deactivate(self, organization_id: str) -> Organization:
         """Nobody of the organization signs in, and its tokens are inactive, until it is reactivated.
 
-        Raises NotFound; Conflict for the instance's own organization.
+        Raises NotFound; Conflict for the instance's own organization, and if no active IAM_OWNER would be left.
         """
         self._refuse_own(organization_id)
         before = self.get(organization_id)
+        self._refuse_last_owner(organization_id)
         return self._store("organization.deactivated", before, self._next(before, "organization", None, active=False))
 
     def reactivate(self, organization_id: str) -> Organization:
@@ -63,10 +66,11 @@ class Organizations(UseCases):
     def remove(self, organization_id: str) -> None:
         """Delete the organization with everything in it.
 
-        Raises NotFound; Conflict for the instance's own organization.
+        Raises NotFound; Conflict for the instance's own organization, and if no active IAM_OWNER would be left.
         """
         self._refuse_own(organization_id)
         organization = self.get(organization_id)
+        self._refuse_last_owner(organization_id)
         with told("organization", organization_id):
             self._storage.organizations.remove(organization_id)
         self._record_removed("organization.removed", "organization", organization, organization_id)
@@ -76,6 +80,13 @@ class Organizations(UseCases):
             self._storage.organizations.update(after)
         self._record_changed(event, "organization", before, after, before.id)
         return after
+
+    def _refuse_last_owner(self, organization_id: str) -> None:
+        def belongs(owner: Manager) -> bool:
+            user = self._storage.users.find(owner.user_id)
+            return user is None or user.organization_id == organization_id
+
+        refuse_last_owner(self._storage, belongs)
 
     def _refuse_own(self, organization_id: str) -> None:
         instance = self._storage.instance.find()

@@ -16,6 +16,7 @@ from identity.services.commands.service_users import (
     CreateServiceUser,
     UploadServiceUserKey,
 )
+from identity.services.managers import refuse_last_owner
 from identity.storage.backend import Storage
 
 #: What a key without an expiration date expires at (decided; the format has no "never").
@@ -70,9 +71,13 @@ class ServiceUsers(UseCases):
         return self._store("service_user.changed", before, after)
 
     def deactivate(self, user_id: str, *, by: Principal) -> ServiceUser:
-        """Its keys and tokens stop working until it is reactivated. Raises NotFound, Denied."""
+        """Its keys and tokens stop working until it is reactivated.
+
+        Raises NotFound, Denied; Conflict for the last owner.
+        """
         before = self.get(user_id)
         self._access.require_not_above(by, user_id)
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
         return self._store("service_user.deactivated", before, self._next(before, "service user", None, active=False))
 
     def reactivate(self, user_id: str, *, by: Principal) -> ServiceUser:
@@ -82,9 +87,10 @@ class ServiceUsers(UseCases):
         return self._store("service_user.reactivated", before, self._next(before, "service user", None, active=True))
 
     def remove(self, user_id: str, *, by: Principal) -> None:
-        """Delete it with keys, roles, grants and tokens. Raises NotFound, Denied."""
+        """Delete it with keys, roles, grants and tokens. Raises NotFound, Denied; Conflict for the last owner."""
         user = self.get(user_id)
         self._access.require_not_above(by, user_id)
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
         with told("service user", user_id):
             self._storage.users.remove(user_id)
         self._record_removed("service_user.removed", "service_user", user, user.organization_id)

@@ -58,6 +58,8 @@ class Backend(ABC):
     name: ClassVar[str]
     #: False if other processes cannot share it: racing tests then run over threads.
     concurrent: ClassVar[bool] = True
+    #: False if a transaction never loses against another: its request need not be kept for another attempt.
+    contends: bool = True
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Storage]:

@@ -9,9 +9,9 @@
         def right(self, world):
             return lambda: TokenCall({"ticket": a_new_ticket()})
 
-``right`` makes a new right request each time it is called: a grant may accept its credentials once only. The tests speak
-to the token endpoint of the fixture ``world`` (``identity.testing.fixtures``), so they run on every storage. Override
-``world`` where the grant needs other plugins or settings than the usual ones. No test is to be overridden.
+``right`` makes a new right request each time it is called: a grant may accept its credentials once only. The tests
+speak to the token endpoint of the fixture ``world`` (``identity.testing.fixtures``), so they run on every storage.
+Override ``world`` where the grant needs other plugins or settings than the usual ones. No test is to be overridden.
 """
 
 from collections.abc import Callable, Mapping

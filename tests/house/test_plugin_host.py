@@ -296,7 +296,12 @@ def test_a_role_with_an_unknown_permission(install: Install, tmp_path: Any) -> N
 # --- notices ----------------------------------------------------------------------------------------------------------
 
 EVENT = AuditEvent(
-    id="1", at=datetime(2026, 1, 1, tzinfo=UTC), event="token.revoked", actor=SYSTEM, object_kind="token", object_id=None
+    id="1",
+    at=datetime(2026, 1, 1, tzinfo=UTC),
+    event="token.revoked",
+    actor=SYSTEM,
+    object_kind="token",
+    object_id=None,
 )
 
 
@@ -360,16 +365,23 @@ def test_reserved_claims_are_refused(name: str, caplog: pytest.LogCaptureFixture
     assert caplog.messages == [f"plugin one may not set the claim {name}"]
 
 
-UNUSABLE = [ValueError("down"), {"a": object()}, {"a": "x" * 5000}, ["no pairs"], {1: "a number for a name"}, 7]
+UNUSABLE: Mapping[str, object] = {
+    "an exception": ValueError("down"),
+    "no JSON": {"a": object()},
+    "too large": {"a": "x" * 5000},
+    "no pairs": ["no pairs"],
+    "a number for a name": {1: "a"},
+    "no mapping": 7,
+}
 
 
-@pytest.mark.parametrize("result", UNUSABLE, ids=repr)
+@pytest.mark.parametrize("result", UNUSABLE.values(), ids=UNUSABLE)
 def test_a_failing_contribution_refuses_the_request(result: object) -> None:
     with pytest.raises(TemporarilyUnavailable, match="the answer could not be completed"):
         contribute({}, [("failing", returning(result))], context())
 
 
-@pytest.mark.parametrize("result", UNUSABLE, ids=repr)
+@pytest.mark.parametrize("result", UNUSABLE.values(), ids=UNUSABLE)
 def test_a_failing_contribution_is_left_out_if_so_set(result: object, caplog: pytest.LogCaptureFixture) -> None:
     claims: dict[str, Any] = {}
     contribute(claims, [("failing", returning(result)), ("fine", returning({"a": 1}))], context("ignore"))

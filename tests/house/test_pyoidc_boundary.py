@@ -33,11 +33,7 @@ def provider(*endpoints: tuple[str, str]) -> IdentityProvider:
 
 def inherited_callables() -> list[str]:
     """Every method that a pyoidc provider has, found on its own and not through our list."""
-    return sorted(
-        name
-        for name, _ in inspect.getmembers(Provider, callable)
-        if not name.startswith("__")
-    )
+    return sorted(name for name, _ in inspect.getmembers(Provider, callable) if not name.startswith("__"))
 
 
 # --- methods ----------------------------------------------------------------------------------------------------------

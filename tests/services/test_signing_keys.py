@@ -1,11 +1,12 @@
 """Announced before use, retired ones published until their tokens are gone, safe with several nodes."""
 
 from datetime import timedelta
+from hashlib import sha256
 
 import pytest
 
 from identity.app import Identity, assemble
-from identity.crypto.sealing import MasterKey, Sealer, Unsealable
+from identity.crypto.sealing import MasterKey, Sealer, Unsealable, read_master_keys
 from identity.domain.signing_keys import KeyState
 from identity.services.signing_keys import CACHE_AGE, EMERGENCY_DELAY, LAST_KNOWN_AGE, KeyRing, NoSigningKey
 from identity.storage.errors import Unavailable
@@ -147,7 +148,7 @@ def test_private_keys_are_sealed_at_rest(identity: Identity) -> None:
         key = services.storage.signing_keys.all()[0]
         private_key = services.signing_keys.current()[1]
     assert private_key.to_der() not in key.sealed_private_key
-    stranger = KeyRing(Sealer((MasterKey("x", bytes(range(32))),)), published_age=timedelta(hours=1))
+    stranger = KeyRing(Sealer((MasterKey("x", sha256(b"x").digest()),)), published_age=timedelta(hours=1))
     with pytest.raises(Unsealable):
         stranger.private(key)
 
@@ -155,9 +156,9 @@ def test_private_keys_are_sealed_at_rest(identity: Identity) -> None:
 def test_rewrapping_seals_under_the_active_master_key(identity: Identity) -> None:
     key_id = add_first(identity)
     ring = identity.process.ring
-    old = ring.sealer
-    new_key = MasterKey("next", bytes(range(32)))
-    ring.sealer = Sealer((new_key, *old.keys))
+    old_keys = read_master_keys((f"development:{identity.settings.data / 'master.key'}",))
+    new_key = MasterKey("next", sha256(b"next").digest())
+    ring.sealer = Sealer((new_key, *old_keys))
     with identity.transaction() as services:
         assert services.signing_keys.rewrap() == 1
         assert services.signing_keys.rewrap() == 0

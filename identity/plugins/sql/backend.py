@@ -15,7 +15,7 @@ from identity.plugins.sql.engines import Engines, is_missing, open_engines, open
 from identity.plugins.sql.errors import translated
 from identity.plugins.sql.migrations import MIGRATE, fits
 from identity.plugins.sql.rows import SqlStore
-from identity.plugins.sql.settings import Settings
+from identity.plugins.sql.settings import SQLITE, Settings
 from identity.plugins.sql.stores.applications import SqlApplicationStore
 from identity.plugins.sql.stores.assertions import SqlAssertionStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
@@ -81,6 +81,8 @@ class SqlBackend(Backend):
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        # SQLite's writers wait in line from their first statement on.
+        self.contends = settings.database_url().get_backend_name() != SQLITE
         self._engines: Engines | None = None
         self._inherited: Engines | None = None
         self._opening = threading.Lock()

@@ -31,7 +31,7 @@ from identity.storage.contract.factories import (
 )
 from identity.storage.contract.racing import Race
 from identity.storage.contract.transactions import Transactions
-from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale
 
 SECOND = timedelta(seconds=1)
 
@@ -175,6 +175,42 @@ class TransactionContract(ContractBase):
         with reading() as storage:
             assert storage.organizations.find(organization.id) == organization
             assert storage.organizations.find(added.id) == added
+
+    def test_transactions_a_refusal_by_a_store_leaves_the_transaction_usable(
+        self,
+        in_transaction: InTransaction,
+        reading: Reading,
+        organization: Organization,
+        human_user: HumanUser,
+        application: Application,
+        now: datetime,
+    ) -> None:
+        taken = an_organization(primary_domain=organization.primary_domain)
+        family = a_family(human_user, application)
+        code = a_code(family)
+        later = a_signing_key(generation=8)
+        other = an_organization()
+        with in_transaction() as storage:
+            storage.tokens.start_family(family)
+            storage.authorization_codes.add(code)
+            storage.signing_keys.add(a_signing_key(generation=7))
+            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
+            with pytest.raises(Duplicate):
+                storage.organizations.add(taken)
+            with pytest.raises(Stale):
+                storage.organizations.update(organization)
+            with pytest.raises(Missing):
+                storage.projects.add(a_project(an_organization()))
+            with pytest.raises(Duplicate):
+                storage.signing_keys.add(a_signing_key(generation=7))
+            with pytest.raises(AlreadyUsed):
+                storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
+            storage.signing_keys.add(later)
+            storage.organizations.add(other)
+        with reading() as storage:
+            assert storage.organizations.find(taken.id) is None
+            assert storage.organizations.find(other.id) == other
+            assert later in storage.signing_keys.all()
 
     def test_transactions_writing_twice_in_a_transaction_is_writing_to_one_state(
         self, backend: Backend, transactions: Transactions, reading: Reading

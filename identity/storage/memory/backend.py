@@ -59,6 +59,7 @@ class MemoryBackend(Backend):
 
     name: ClassVar[str] = "memory"
     concurrent: ClassVar[bool] = False
+    contends = False
 
     def __init__(self) -> None:
         self._committed: dict[str, dict[Any, Any]] = {}

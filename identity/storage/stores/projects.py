@@ -44,7 +44,7 @@ class ProjectStore(ABC):
 
     @abstractmethod
     def remove_role(self, project_id: str, key: str) -> None:
-        """Delete the role, and take it out of project grants and user grants."""
+        """Delete the role, and take it out of project grants and user grants, whose version goes up."""
 
     @abstractmethod
     def roles(self, project_id: str) -> tuple[ProjectRole, ...]:

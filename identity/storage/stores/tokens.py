@@ -31,7 +31,7 @@ class TokenStore(ABC):
 
     @abstractmethod
     def find_issued(self, digest: bytes) -> IssuedToken | None:
-        """The access token with subject, organization, client and family, in one query."""
+        """The access token with subject, organization, client (without its secrets) and family, in one query."""
 
     @abstractmethod
     def revoke_access(self, digest: bytes, at: datetime) -> None:

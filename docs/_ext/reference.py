@@ -1,0 +1,172 @@
+"""Reference pages made from the code: hooks, settings, plugins, manager roles, endpoints and commands.
+
+Each function returns reStructuredText, so that tests can read what a build would show. ``setup`` makes each one a
+Sphinx directive: ``.. identity-hooks::`` and so on.
+"""
+
+import inspect
+import io
+import os
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from importlib.metadata import distribution
+from typing import Any
+
+from identity import hookspecs
+from identity.plugin_host import ENTRY_POINT_GROUP
+from identity.plugins.manager_roles import ROLES
+from identity.provider.endpoints import ENDPOINTS
+from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, describe
+
+_FAMILY = re.compile(r"^# --- (\w+) -+$")
+_FUNCTION = re.compile(r"^def (\w+)\(")
+
+
+def hooks() -> str:
+    """Every hook by family: its exact signature and its docstring."""
+    parts = [inspect.cleandoc(hookspecs.__doc__ or ""), ""]
+    for family, names in _families().items():
+        parts += [family.capitalize(), "-" * len(family), ""]
+        for name in names:
+            hook = getattr(hookspecs, name)
+            parts += [f".. _hook-{name}:", "", f"``{name}``", "^" * (len(name) + 4), "", ".. code-block:: python", ""]
+            parts += [textwrap.indent(signature(hook), "    "), "", inspect.getdoc(hook) or "", ""]
+    return "\n".join(parts)
+
+
+def signature(hook: Callable[..., Any]) -> str:
+    """A hook's signature as it stands in the source, its decorator included, without comments for tools."""
+    lines = inspect.getsource(hook).splitlines()
+    end = next(number for number, line in enumerate(lines) if line.lstrip().startswith('"""'))
+    text = "\n".join(re.sub(r"\s+# type:.*$", "", line) for line in lines[:end])
+    return text.rstrip() + " ..."
+
+
+def _families() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    family = ""
+    for line in inspect.getsource(hookspecs).splitlines():
+        heading, function = _FAMILY.match(line), _FUNCTION.match(line)
+        if heading:
+            family = heading[1]
+            found[family] = []
+        if function:
+            found[family].append(function[1])
+    return found
+
+
+def settings() -> str:
+    """The settings of the core, then those of each plugin that comes with the service."""
+    parts = ["The service", "-----------", "", *_settings_table(Settings, PREFIX)]
+    for name, kind in plugin_classes():
+        title = f"Plugin ``{name}``"
+        parts += [title, "-" * len(title), ""]
+        parts += list(_settings_table(kind.Settings, f"{PLUGIN_PREFIX}{name}.")) or ["It has no settings.", ""]
+    return "\n".join(parts)
+
+
+def _settings_table(kind: type, prefix: str) -> Iterator[str]:
+    for name, type_name, default, meaning in describe(kind):
+        yield from (f"``{prefix}{name}``", f"   {meaning}", "", f"   Type: {type_name}. Default: ``{default}``.", "")
+
+
+def plugins() -> str:
+    """Each plugin that comes with the service, and what it is for."""
+    parts = [".. list-table::", "   :header-rows: 1", "", "   * - Plugin", "     - What it does"]
+    for name, kind in plugin_classes():
+        parts += [f"   * - ``{name}``", f"     - {(inspect.getdoc(kind) or '').partition(chr(10))[0]}"]
+    return "\n".join([*parts, ""])
+
+
+def plugin_classes() -> list[tuple[str, Any]]:
+    """The plugins that come with the service: name and class."""
+    points = [one for one in distribution("identity").entry_points if one.group == ENTRY_POINT_GROUP]
+    return [(point.name, point.load()) for point in points]
+
+
+def roles() -> str:
+    """The manager roles: name, level, what for, permissions."""
+    parts = [".. list-table::", "   :header-rows: 1", "   :widths: 25 15 30 30", ""]
+    parts += ["   * - Role", "     - Held at", "     - What for", "     - Permissions"]
+    for role in ROLES:
+        permissions = ", ".join(f"``{one}``" for one in sorted(role.permissions))
+        parts += [f"   * - ``{role.name}``", f"     - {role.level.replace('_', ' ')}", f"     - {role.description}"]
+        parts += [f"     - {permissions}"]
+    return "\n".join([*parts, ""])
+
+
+def endpoints() -> str:
+    """The protocol endpoints: name in discovery, methods, address."""
+    parts = [".. list-table::", "   :header-rows: 1", "", "   * - Member of the document", "     - Methods"]
+    parts += ["     - Host", "     - Path"]
+    for one in ENDPOINTS:
+        member = one.advertised_as or ""
+        shown = f"``{member if member.endswith('uri') else f'{member}_endpoint'}``" if member else "(the document itself)"
+        parts += [f"   * - {shown}", f"     - {', '.join(one.methods)}", f"     - {one.host}", f"     - ``{one.path}``"]
+    return "\n".join([*parts, ""])
+
+
+def commands() -> str:
+    """The help text of the program and of each of its commands."""
+    parts = _shell_text(["--help"])
+    for name in command_names():
+        title = f"identity {name}"
+        parts += ["", title, "-" * len(title), *_shell_text([name, "--help"])]
+    return "\n".join([*parts, ""])
+
+
+def command_names() -> list[str]:
+    """The program's commands, in the order of its help."""
+    return re.findall(r"^  ([a-z][a-z-]+) {2,}\S", _help(["--help"]), re.MULTILINE)
+
+
+def _shell_text(words: list[str]) -> list[str]:
+    return ["", ".. code-block:: text", "", *(f"   {line}".rstrip() for line in _help(words).splitlines()), ""]
+
+
+def _help(words: list[str]) -> str:
+    from identity.cli import main
+
+    shown = io.StringIO()
+    before = {name: os.environ.get(name) for name in ("COLUMNS", "NO_COLOR")}
+    os.environ.update(COLUMNS="100", NO_COLOR="1")
+    try:
+        with redirect_stdout(shown):
+            main(words)
+    except SystemExit:
+        pass
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+    return shown.getvalue()
+
+
+DIRECTIVES = {one.__name__: one for one in (hooks, settings, plugins, roles, endpoints, commands)}
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Make the directives known to Sphinx."""
+    from docutils import nodes
+    from docutils.parsers.rst import Directive
+    from docutils.statemachine import StringList
+    from sphinx.util.nodes import nested_parse_with_titles
+
+    def directive_of(make: Callable[[], str]) -> type[Directive]:
+        class Generated(Directive):
+            def run(self) -> list[Any]:
+                section = nodes.section()
+                section.document = self.state.document
+                source = f"<{make.__name__} from the code>"
+                nested_parse_with_titles(self.state, StringList(make().splitlines(), source), section)
+                return section.children
+
+        return Generated
+
+    for name, make in DIRECTIVES.items():
+        app.add_directive(f"identity-{name}", directive_of(make))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,161 @@
+"""The `identity` program: one file per command. A command imports what it needs when it runs, and not before."""
+
+import os
+import re
+import sys
+import warnings
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from identity import __version__
+from identity.cli import (
+    add_manager,
+    bootstrap,
+    check,
+    demo,
+    master_key,
+    migrate,
+    plugins,
+    purge,
+    recover_admin,
+    rotate_keys,
+    token,
+)
+from identity.cli.program import Failed, add_ini_arguments, assembled, problems_told
+from identity.operations import Command
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+
+_GROUPS: Mapping[str, tuple[Command, ...]] = {
+    "Set up": (master_key.COMMAND, migrate.COMMAND, bootstrap.COMMAND, check.COMMAND),
+    "Look after": (
+        add_manager.COMMAND,
+        recover_admin.COMMAND,
+        rotate_keys.COMMAND,
+        purge.COMMAND,
+        plugins.COMMAND,
+    ),
+    "Use, as a client": (token.COMMAND, demo.COMMAND),
+}
+_OWN = {command.name: command for group in _GROUPS.values() for command in group}
+_CHOSEN_INI = re.compile(r"-c.*|--config(?:=.*)?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=", re.ASCII)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status: 0 done, 1 not done, 2 not understood."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    # Pyramid's and WebOb's own concern, said at every start.
+    warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
+    identity = None
+    try:
+        identity = _plugins_service(words)
+        parser = _parser(() if identity is None else _plugin_commands(identity))
+        arguments = _parse(parser, words)
+        arguments.identity = identity
+        with problems_told():
+            status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except Failed as failure:
+        print(f"identity: {failure}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python must not complain when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if identity is not None:
+            identity.close()
+    return status
+
+
+class _Parser(ArgumentParser):
+    """Says how to learn more when it does not understand."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\nRun `{self.prog} --help`.\n")
+
+
+class _Program(_Parser):
+    """The program itself, whose help lists the commands by what they are for."""
+
+    groups: Mapping[str, Sequence[Command]] = _GROUPS
+
+    def format_help(self) -> str:
+        width = max(len(command.name) for group in self.groups.values() for command in group) + 3
+        lines = ["usage: identity COMMAND …", "", "Set up, look after and use an identity service."]
+        for title, commands in self.groups.items():
+            lines += ["", f"{title}:"]
+            lines += [f"  {command.name:<{width}}{command.help}" for command in commands]
+        lines += [
+            "",
+            "`identity COMMAND --help` tells the rest. Commands that work on the service itself take its ini file,",
+            "-c INI, and NAME=VALUE for a variable in it. The service is started by `pserve INI`.",
+            "",
+        ]
+        return "\n".join(lines)
+
+
+def _parser(from_plugins: Sequence[Command]) -> ArgumentParser:
+    parser = _Program(prog="identity", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"identity {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True, parser_class=_Parser)
+    for command in _OWN.values():
+        _add(commands, command)
+    for command in from_plugins:
+        add_ini_arguments(_add(commands, command))
+    if from_plugins:
+        parser.groups = {**_GROUPS, "From plugins": from_plugins}
+    return parser
+
+
+def _add(commands: "_SubParsersAction[_Parser]", command: Command) -> ArgumentParser:
+    parser = commands.add_parser(command.name, description=_sentence(command.help), allow_abbrev=False)
+    command.add_arguments(parser)
+    parser.set_defaults(run=command.run)
+    return parser
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:].removesuffix(".") + "."
+
+
+def _parse(parser: ArgumentParser, words: list[str]) -> Namespace:
+    """The arguments; NAME=VALUE may stand anywhere after the command, which argparse by itself does not allow."""
+    if not words:
+        parser.print_help(sys.stderr)
+        raise SystemExit(2)
+    arguments, rest = parser.parse_known_args(words)
+    given = getattr(arguments, "variables", None)
+    variables = [*(given or ()), *rest]
+    wrong = rest if given is None else [word for word in variables if not _VARIABLE.match(word)]
+    if wrong:
+        parser.error(f"{arguments.command} does not understand {' '.join(wrong)}")
+    if given is not None:
+        arguments.variables = variables
+    return arguments
+
+
+def _plugins_service(words: list[str]) -> "Identity | None":
+    """The service whose plugins may offer the command that is asked for; None if it is one of our own."""
+    asked = next((word for word in words if not word.startswith("-")), None)
+    if asked in _OWN or not any(_CHOSEN_INI.fullmatch(word) for word in words):
+        return None
+    finder = ArgumentParser(add_help=False, allow_abbrev=False)
+    finder.add_argument("-c", "--config", dest="ini")
+    found, rest = finder.parse_known_args(words)
+    found.variables = [word for word in rest if _VARIABLE.match(word)]
+    return assembled(found) if found.ini else None
+
+
+def _plugin_commands(identity: "Identity") -> list[Command]:
+    with problems_told():
+        offered = identity.host.unique("identity_commands", lambda one: str(one.name), "command")
+    for name in offered:
+        if name in _OWN:
+            raise Failed(f"A plugin offers the command {name}, which the program has already.")
+    return list(offered.values())

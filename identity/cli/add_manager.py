@@ -1,0 +1,87 @@
+"""identity add-manager: manager roles given on the machine."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from identity.cli.program import Failed, add_ini_arguments, opened
+from identity.operations import Command
+
+if TYPE_CHECKING:
+    from identity.domain.managers import Manager
+    from identity.domain.permissions import Resource
+    from identity.domain.users import Subject
+    from identity.services.bundle import Services
+
+_WHERE = {
+    "instance": "the instance: leave --organization, --project and --project-grant out",
+    "organization": "an organization: add --organization ID or DOMAIN",
+    "project": "a project: add --project ID",
+    "project_grant": "a project grant: add --project-grant ID",
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, --user, --role and where the roles are held."""
+    add_ini_arguments(parser)
+    parser.add_argument("--user", metavar="USER", required=True, help="a user's or service user's login name or id")
+    parser.add_argument(
+        "--role", metavar="ROLE", required=True, action="append", help="for example ORG_OWNER; may be repeated"
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--organization", metavar="ID|DOMAIN", help="where roles of an organization are held")
+    where.add_argument("--project", metavar="ID", help="where roles of a project are held")
+    where.add_argument("--project-grant", metavar="ID", help="where roles of a project grant are held")
+
+
+def run(arguments: Namespace) -> int:
+    """Add the roles to those that the user holds there already."""
+    with opened(arguments) as identity, identity.transaction() as services:
+        resource = _resource(services, arguments)
+        subject = find_user(services, arguments.user)
+        manager = give_roles(services, subject, resource, frozenset(arguments.role))
+    where = "the instance" if resource.organization_id is None else f"the {resource.key.level} {resource.key.id}"
+    print(f"{subject.login_name} ({subject.user.id}) holds {', '.join(sorted(manager.roles))} at {where}.")
+    return 0
+
+
+def find_user(services: "Services", name: str) -> "Subject":
+    """The user with this login name or id, of either kind. Raises Failed."""
+    subject = services.storage.users.find_by_login_name(name) or services.storage.users.find_subject(name)
+    if subject is None:
+        raise Failed(f"There is no user {name}. Give a login name such as admin@{_example_domain(services)}, or an id.")
+    return subject
+
+
+def give_roles(services: "Services", subject: "Subject", resource: "Resource", roles: frozenset[str]) -> "Manager":
+    """The user as a manager who holds at least these roles. Raises Failed if one is held elsewhere, Invalid."""
+    from identity.services import bootstrap
+
+    for role in sorted(roles):
+        level = services.managers.role(role).level
+        if level is not resource.key.level:
+            raise Failed(f"{role} is held at {_WHERE[level]}.")
+    return bootstrap.ensure_roles(services, subject.user.id, resource, roles)
+
+
+def _resource(services: "Services", arguments: Namespace) -> "Resource":
+    from identity.domain.permissions import INSTANCE_KEY, Level, ResourceKey
+
+    if arguments.organization is not None:
+        found = services.storage.organizations.find_by_domain(arguments.organization)
+        key = ResourceKey(Level.ORGANIZATION, arguments.organization if found is None else found.id)
+    elif arguments.project is not None:
+        key = ResourceKey(Level.PROJECT, arguments.project)
+    elif arguments.project_grant is not None:
+        key = ResourceKey(Level.PROJECT_GRANT, arguments.project_grant)
+    else:
+        key = INSTANCE_KEY
+    return services.access.resource(key)
+
+
+def _example_domain(services: "Services") -> str:
+    instance = services.storage.instance.find()
+    own = None if instance is None else services.storage.organizations.find(instance.organization_id)
+    return "example.com" if own is None else own.primary_domain
+
+
+COMMAND = Command("add-manager", "give a user or service user manager roles", add_arguments, run)

@@ -1,0 +1,95 @@
+"""identity bootstrap: the instance, its first owner, and what programs need to begin; safe to repeat."""
+
+import json
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from identity.cli.program import add_ini_arguments, opened, show
+from identity.operations import Command
+
+if TYPE_CHECKING:
+    from identity.first_start import Outcome
+
+
+class _Usage:
+    """What the options need of each other, told by the parser that knows them."""
+
+    def __init__(self, parser: ArgumentParser) -> None:
+        self._parser = parser
+
+    def check(self, arguments: Namespace) -> None:
+        """Exit with status 2 if an option stands without the one that it belongs to."""
+        for option in ("role", "key_out"):
+            if getattr(arguments, option) is not None and arguments.service_user is None:
+                self._parser.error(f"--{option.replace('_', '-')} needs --service-user NAME")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, and which service user, key file and client file are wanted."""
+    add_ini_arguments(parser)
+    parser.add_argument("--service-user", metavar="NAME", help="also make this service user of the own organization")
+    parser.add_argument("--role", metavar="ROLE", help="give it this manager role, for example IAM_OWNER")
+    parser.add_argument("--key-out", metavar="FILE", type=Path, help="write its key file there, mode 0600")
+    parser.add_argument(
+        "--client-out", metavar="FILE", type=Path, help="write id and secret of a client that may introspect there"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(usage=_Usage(parser))
+
+
+def run(arguments: Namespace) -> int:
+    """Make what is missing, all of it or nothing, and say what there is. A password or file is made once."""
+    arguments.usage.check(arguments)
+    with opened(arguments) as identity:
+        from identity import first_start
+
+        if identity.settings.development:
+            identity.backend.migrate()
+        outcome = first_start.run(
+            identity,
+            user_name=arguments.service_user,
+            role=arguments.role,
+            key_out=arguments.key_out,
+            client_out=arguments.client_out,
+        )
+    if arguments.json:
+        print(json.dumps(_members(outcome, arguments.role), indent=2))
+    else:
+        _tell(outcome, arguments.role)
+    return 0
+
+
+def _members(outcome: "Outcome", role: str | None) -> dict[str, Any]:
+    owner, user = outcome.owner, outcome.service_user
+    return {
+        "organization_id": outcome.organization_id,
+        "project_id": outcome.project_id,
+        "owner": None if owner is None else {"login_name": owner.login_name, "password": owner.password},
+        "service_user": None if user is None else {"id": user.id, "user_name": user.user_name, "role": role},
+        "key_file": _file(outcome, outcome.key_file),
+        "client_file": _file(outcome, outcome.client_file),
+    }
+
+
+def _file(outcome: "Outcome", path: Path | None) -> dict[str, Any] | None:
+    return None if path is None else {"path": str(path), "written": path in outcome.written}
+
+
+def _tell(outcome: "Outcome", role: str | None) -> None:
+    show("organization", outcome.organization_id)
+    show("own project", outcome.project_id)
+    if outcome.owner is None:
+        show("first owner", "there already")
+    else:
+        show("first owner", outcome.owner.login_name)
+        show("password", f"{outcome.owner.password}   (one-time; shown only now)")
+    if outcome.service_user is not None:
+        user = outcome.service_user
+        show("service user", f"{user.user_name} ({user.id}){'' if role is None else f', {role}'}")
+    for label, path in (("key file", outcome.key_file), ("client file", outcome.client_file)):
+        if path is not None:
+            show(label, f"{path}   ({'written' if path in outcome.written else 'in place'})")
+
+
+COMMAND = Command("bootstrap", "make the instance, its first owner, a service user and its key", add_arguments, run)

@@ -1,0 +1,199 @@
+"""identity demo: parts 5.1 and 5.2 of the service description against the running service, step by step."""
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from identity.cli.program import Failed, add_ini_arguments, opened
+from identity.operations import Command
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+    from identity.cli.client import Answer, ServiceClient
+    from identity.domain.service_user_keys import KeyFile
+
+_ROLE = "ORG_OWNER"
+_SCOPE = "openid profile"
+
+#: Values that let in whoever has them: only their beginning is shown.
+_SECRETS = frozenset({"access_token", "id_token", "assertion", "token", "client_secret"})
+_SHOWN = 16
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, --key-file, --client-file."""
+    add_ini_arguments(parser)
+    parser.add_argument("--key-file", metavar="FILE", type=Path, help="by default the one that the first start made")
+    parser.add_argument("--client-file", metavar="FILE", type=Path, help="by default the one that the first start made")
+
+
+def run(arguments: Namespace) -> int:
+    """Walk all steps; stop with status 1 at the first that is not as expected."""
+    with opened(arguments) as identity:
+        from identity import first_start
+        from identity.cli.client import ServiceClient
+        from identity.cli.token import read_key_file
+
+        settings = identity.settings
+        client = ServiceClient(settings.issuer_url)
+        try:
+            client.discovery()
+        except Failed as failure:
+            raise Failed(f"{failure} Start it in another terminal: make run, or pserve {arguments.ini}") from None
+        key_file = read_key_file(arguments.key_file or settings.data / first_start.KEY_FILE)
+        credentials = _read_client(arguments.client_file or settings.data / first_start.CLIENT_FILE)
+        _Demo(identity, client, key_file, credentials).walk()
+    return 0
+
+
+class _Demo:
+    """One walk; each step prints what it sends and what comes back."""
+
+    def __init__(
+        self, identity: "Identity", client: "ServiceClient", key_file: "KeyFile", credentials: tuple[str, str]
+    ) -> None:
+        self._identity = identity
+        self._client = client
+        self._key_file = key_file
+        self._credentials = credentials
+        self._number = 0
+
+    def walk(self) -> None:
+        """All steps in the order of the service description."""
+        self._discover()
+        token = self._first_token()
+        self._userinfo(token)
+        self._introspect(token, expected=False, why="the client is not in this token's audience, and learns nothing")
+        self._give_role()
+        token, project_id = self._management_token()
+        self._introspect(token, expected=True, why="the token is meant for the client's project now")
+        self._management(token, project_id)
+        print(
+            f"\nAll {self._number} steps went as the service description says: the service user signs an assertion,"
+            "\ngets a token for it, is known by it, and manages its organization with it."
+        )
+
+    def _discover(self) -> None:
+        self._step("Discovery (4.1): where everything is")
+        document = self._client.discovery()
+        self._sent("GET", f"{self._client.issuer}/.well-known/openid-configuration")
+        _print_members({name: value for name, value in document.items() if name.endswith(("_endpoint", "_uri"))})
+
+    def _first_token(self) -> str:
+        from identity.cli.client import signed_assertion
+
+        self._step("A signed assertion (2.3): the service user says who it is")
+        assertion = signed_assertion(self._key_file, self._client.issuer)
+        print("  header")
+        _print_members(assertion.header)
+        print("  claims")
+        _print_members(assertion.claims)
+        self._step("The token (4.3): the assertion exchanged for it")
+        answer = self._client.token(assertion, _SCOPE)
+        self._exchange(answer, {"grant_type": "…:jwt-bearer", "scope": _SCOPE, "assertion": assertion.text})
+        _expect(answer.document.get("token_type") == "Bearer", "the token_type is Bearer")
+        return str(answer.document["access_token"])
+
+    def _userinfo(self, token: str) -> None:
+        self._step("Userinfo (4.5): whose token is this?")
+        answer = self._client.ask("GET", self._client.endpoint("userinfo"), headers=_bearer(token))
+        self._exchange(answer)
+        _expect(answer.status == 200 and answer.document.get("sub") == self._key_file.user_id, "sub is the userId")
+
+    def _introspect(self, token: str, *, expected: bool, why: str) -> None:
+        self._step("Introspection (4.4): an API asks about the token")
+        answer = self._client.ask(
+            "POST", self._client.endpoint("introspection"), data={"token": token}, auth=self._credentials
+        )
+        self._exchange(answer, {"token": token, "client_id": self._credentials[0]})
+        print(f"  ({why})")
+        _expect(answer.document.get("active") is expected, f"active is {str(expected).lower()}")
+
+    def _give_role(self) -> None:
+        from identity.cli.add_manager import find_user, give_roles
+        from identity.domain.permissions import organization_resource
+
+        self._step(f"A manager role (5.2): the service user becomes {_ROLE} of its organization")
+        with self._identity.transaction() as services:
+            subject = find_user(services, self._key_file.user_id)
+            organization = subject.organization
+            manager = give_roles(services, subject, organization_resource(organization.id), frozenset({_ROLE}))
+        print(f"  identity add-manager --user {subject.login_name} --role {_ROLE} --organization {organization.id}")
+        _print_members({"roles": sorted(manager.roles)})
+
+    def _management_token(self) -> tuple[str, str]:
+        from identity.cli.client import audience_scope, signed_assertion
+
+        self._step("A token with the audience scope (2.7): meant for the service itself")
+        with self._identity.reading() as services:
+            instance = services.storage.instance.find()
+        if instance is None:
+            raise Failed("There is no instance. Run `identity bootstrap`.")
+        scope = f"{_SCOPE} {audience_scope(instance.project_id)}"
+        assertion = signed_assertion(self._key_file, self._client.issuer)
+        answer = self._client.token(assertion, scope)
+        self._exchange(answer, {"grant_type": "…:jwt-bearer", "scope": scope, "assertion": assertion.text})
+        return str(answer.document["access_token"]), instance.project_id
+
+    def _management(self, token: str, project_id: str) -> None:
+        base = self._identity.settings.base_url
+        self._step("The management API (4.9): who am I?")
+        answer = self._client.ask("GET", f"{base}/management/v1/me", headers=_bearer(token))
+        self._exchange(answer)
+        held = [role for manager in answer.document.get("roles", ()) for role in manager["roles"]]
+        _expect(answer.status == 200 and _ROLE in held, f"{_ROLE} is among the roles")
+        self._step("The management API: which instance is this?")
+        answer = self._client.ask("GET", f"{base}/management/v1/instance", headers=_bearer(token))
+        self._exchange(answer)
+        _expect(answer.document.get("project_id") == project_id, "project_id is the own project's")
+
+    def _step(self, title: str) -> None:
+        self._number += 1
+        print(f"\n{self._number}. {title}")
+
+    def _exchange(self, answer: "Answer", form: Mapping[str, Any] | None = None) -> None:
+        self._sent(answer.method, answer.url)
+        _print_members(form or {})
+        print(f"  answer {answer.status}")
+        _print_members(answer.document)
+
+    @staticmethod
+    def _sent(method: str, url: str) -> None:
+        print(f"  {method} {url}")
+
+
+def _read_client(path: Path) -> tuple[str, str]:
+    try:
+        members = json.loads(path.read_text("utf-8"))
+        return str(members["client_id"]), str(members["client_secret"])
+    except FileNotFoundError:
+        raise Failed(f"There is no file {path}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise Failed(f"{path} does not hold a client_id and a client_secret.") from None
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _print_members(members: Mapping[str, Any]) -> None:
+    width = max(map(len, members), default=0) + 2
+    for name, value in members.items():
+        shown = f"{value[:_SHOWN]}… ({len(value)} characters)" if name in _SECRETS else _plain(value)
+        print(f"    {name:<{width}}{shown}")
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _expect(right: bool, what: str) -> None:
+    """Say that it is as expected; Failed if it is not."""
+    if not right:
+        raise Failed(f"This step did not go as expected: {what}, says the service description.")
+    print(f"  ✓ {what}")
+
+
+COMMAND = Command("demo", "walk from key file to management API against the running service", add_arguments, run)

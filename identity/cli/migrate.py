@@ -1,0 +1,26 @@
+"""identity migrate: the storage's schema brought up to this version."""
+
+from argparse import ArgumentParser, Namespace
+
+from identity.cli.program import add_ini_arguments, opened
+from identity.operations import Command
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, --dry-run."""
+    add_ini_arguments(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+
+
+def run(arguments: Namespace) -> int:
+    """Apply what is due, or say it."""
+    with opened(arguments) as identity:
+        lines = identity.backend.migrate(dry_run=arguments.dry_run)
+    for line in lines:
+        print(f"{'would apply' if arguments.dry_run else 'applied'}  {line}")
+    if not lines:
+        print("The schema is up to date.")
+    return 0
+
+
+COMMAND = Command("migrate", "create the storage's schema, or bring it up to this version", add_arguments, run)

@@ -1,0 +1,39 @@
+"""identity recover-admin: a locked-out owner let back in."""
+
+from argparse import ArgumentParser, Namespace
+
+from identity.cli.add_manager import find_user, give_roles
+from identity.cli.program import Failed, add_ini_arguments, opened, show
+from identity.operations import Command
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, --user."""
+    add_ini_arguments(parser)
+    parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the person's login name or id")
+
+
+def run(arguments: Namespace) -> int:
+    """Reactivate the person, end their tokens, make sure of IAM_OWNER, and print a new one-time password once."""
+    with opened(arguments) as identity:
+        from identity.domain.permissions import INSTANCE
+        from identity.domain.users import HumanUser
+        from identity.services.managers import OWNER
+
+        with identity.transaction() as services:
+            subject = find_user(services, arguments.user)
+            if not isinstance(subject.user, HumanUser):
+                raise Failed(f"{subject.login_name} is a service user. Name a person.")
+            if not subject.organization.active:
+                raise Failed(
+                    f"The organization {subject.organization.name} is deactivated, so none of its users can sign in."
+                    " Name a person of another one."
+                )
+            password = services.users.recover(subject.user.id)
+            give_roles(services, subject, INSTANCE, frozenset({OWNER}))
+    show("user", f"{subject.login_name}, active, {OWNER}")
+    show("password", f"{password}   (one-time; shown only now)")
+    return 0
+
+
+COMMAND = Command("recover-admin", "let a locked-out owner back in with a new one-time password", add_arguments, run)

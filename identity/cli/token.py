@@ -1,0 +1,69 @@
+"""identity token: an access token for a key file, the way any client of the service gets one."""
+
+import json
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from identity.cli.program import Failed
+from identity.operations import Command
+
+if TYPE_CHECKING:
+    from identity.domain.service_user_keys import KeyFile
+
+DEFAULT_ISSUER = "http://localhost:8080"
+ISSUER_VARIABLE = "IDENTITY_ISSUER"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """--key-file, --issuer, --scope, --project, --assertion-only."""
+    parser.add_argument("--key-file", metavar="FILE", type=Path, required=True, help="the service user's key file")
+    parser.add_argument(
+        "--issuer", metavar="URL", help=f"the service; by default ${ISSUER_VARIABLE}, else {DEFAULT_ISSUER}"
+    )
+    parser.add_argument("--scope", metavar="SCOPES", default="openid", help='for example "openid profile"')
+    parser.add_argument(
+        "--project",
+        metavar="ID",
+        action="append",
+        default=[],
+        help='a project that the token is meant for; "service" is the service itself, for its management API',
+    )
+    parser.add_argument("--assertion-only", action="store_true", help="print the signed assertion, and send nothing")
+
+
+def run(arguments: Namespace) -> int:
+    """Sign an assertion, send it to the token endpoint, and print the answer as JSON."""
+    from identity.cli.client import ServiceClient, audience_scope, signed_assertion
+
+    issuer = (arguments.issuer or os.environ.get(ISSUER_VARIABLE) or DEFAULT_ISSUER).rstrip("/")
+    key_file = read_key_file(arguments.key_file)
+    assertion = signed_assertion(key_file, issuer)
+    if arguments.assertion_only:
+        print(assertion.text)
+        return 0
+    scope = " ".join([*arguments.scope.split(), *map(audience_scope, arguments.project)])
+    answer = ServiceClient(issuer).token(assertion, scope)
+    print(json.dumps(answer.document, indent=2))
+    return 0
+
+
+def read_key_file(path: Path) -> "KeyFile":
+    """The key file. Raises Failed if there is none, or it is something else."""
+    from identity.domain.errors import Invalid
+    from identity.domain.service_user_keys import KeyFile
+
+    try:
+        return KeyFile.from_json(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise Failed(f"There is no file {path}.") from None
+    except OSError as problem:
+        raise Failed(f"{path} cannot be read: {problem.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Failed(f"{path}: This is not a JSON file.") from None
+    except Invalid as problem:
+        raise Failed(f"{path}: {' '.join(problem.fields.values())}") from None
+
+
+COMMAND = Command("token", "get an access token with a key file", add_arguments, run)

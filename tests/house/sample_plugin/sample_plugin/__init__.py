@@ -1,0 +1,51 @@
+"""A plugin that adds a grant type, a scope with its claim, and a storage backend."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from identity import hookimpl
+from identity.domain.users import User
+from identity.provider.grant import Grant
+from identity.provider.scope import Scope
+from identity.services.lookup import Lookup
+from identity.settings import setting
+from identity.storage.backend import Backend
+from sample_plugin.grant import Delegation
+from sample_plugin.scope import CLAIM, SCOPE, department_scope
+from sample_plugin.storage import SampleBackend
+
+
+class Plugin:
+    """What the entry point names: made once per process, with its settings."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """The keys ``identity.plugin.sample.*`` of the ini file."""
+
+        department: str = setting("The department that every user of this installation works for.", default="")
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_grant_types(self) -> Iterable[Grant]:
+        """The delegation grant."""
+        return [Delegation()]
+
+    @hookimpl
+    def identity_scopes(self) -> Iterable[Scope]:
+        """The scope "department"."""
+        return [department_scope()]
+
+    @hookimpl
+    def identity_user_claims(self, user: User, scopes: tuple[str, ...], lookup: Lookup) -> Mapping[str, object]:
+        """The department, where the scope was granted and a department is set."""
+        department = self.settings.department
+        return {CLAIM: department} if SCOPE in scopes and department else {}
+
+    @hookimpl
+    def identity_storage_backends(self) -> Iterable[Backend]:
+        """The backend "sample"."""
+        return [SampleBackend()]

@@ -1,0 +1,29 @@
+"""A storage backend: the reference backend in memory, which also counts what is written to it.
+
+A backend of your own implements identity.storage.backend.Backend; a subclass of the reference backend is the shortest
+one that passes the contract.
+"""
+
+from typing import TYPE_CHECKING, ClassVar
+
+from identity.storage.backend import Storage
+from identity.storage.memory import MemoryBackend
+
+if TYPE_CHECKING:
+    from transaction.interfaces import ITransactionManager
+
+
+class SampleBackend(MemoryBackend):
+    """The backend "sample"."""
+
+    name: ClassVar[str] = "sample"
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: How often a Storage to write to was asked for.
+        self.writings = 0
+
+    def writing(self, transactions: "ITransactionManager") -> Storage:
+        """A Storage joined to the current transaction."""
+        self.writings += 1
+        return super().writing(transactions)

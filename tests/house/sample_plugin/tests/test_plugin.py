@@ -1,0 +1,10 @@
+"""The plugin as a whole."""
+
+from typing import ClassVar
+
+from identity.testing.plugin_contract import PluginContract
+
+
+class TestPlugin(PluginContract):
+    name = "sample"
+    settings: ClassVar[dict[str, str]] = {"department": "Logistics"}

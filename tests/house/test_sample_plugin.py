@@ -1,0 +1,112 @@
+"""A plugin in a distribution of its own: installed elsewhere, found by its entry point, run by public names alone."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAMPLE = Path(__file__).parent / "sample_plugin"
+
+#: What a plugin may import from the service; everything below these names is public.
+PUBLIC = (
+    "identity",
+    "identity.clock",
+    "identity.domain",
+    "identity.hookspecs",
+    "identity.http.security",
+    "identity.operations",
+    "identity.provider.client_authentication",
+    "identity.provider.errors",
+    "identity.provider.grant",
+    "identity.provider.parameters",
+    "identity.provider.request",
+    "identity.provider.scope",
+    "identity.services.access",
+    "identity.services.lookup",
+    "identity.settings",
+    "identity.storage",
+    "identity.testing",
+)
+
+
+@pytest.fixture(scope="module")
+def installed_sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which the sample was installed, without a network."""
+    folder = tmp_path_factory.mktemp("sample")
+    shutil.copytree(SAMPLE, folder / "source", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    run = subprocess.run(
+        [*command, "--disable-pip-version-check", "--target", folder / "installed", folder / "source"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return folder
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """An environment in which the installed sample is found; nothing of ours leads to its source."""
+    left_out = ("PYTEST_", "PYTHONPATH", "COV")
+    return {name: value for name, value in os.environ.items() if not name.startswith(left_out)} | {
+        "PYTHONPATH": str(folder / "installed")
+    }
+
+
+def test_it_passes_its_own_tests(installed_sample: Path) -> None:
+    """Contracts of plugin, grant and storage, and an application on the sample's storage that issues tokens."""
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-W", "error", "-W", "ignore::DeprecationWarning"),
+            *("-W", "ignore:pkg_resources:UserWarning", "-p", "no:cacheprovider", "--import-mode=importlib"),
+            *("--identity-storage=sample", "tests"),
+        ],
+        cwd=installed_sample / "source",
+        env=environment(installed_sample),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    counted = re.search(r"(\d+) passed", run.stdout)
+    assert counted is not None, run.stdout
+    # Far more than the handful that the sample defines itself: the contracts ran.
+    assert int(counted[1]) > 100, run.stdout
+
+
+def test_it_is_told_of_when_it_is_not_installed() -> None:
+    code = "from identity.plugin_host import PluginHost; PluginHost.load(['sample'], {})"
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert 'identity.plugins lists "sample", which is not installed. Installed are: ' in run.stderr
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLE.rglob("*.py")), ids=lambda path: path.name)
+def test_it_uses_public_names_alone(path: Path) -> None:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            names.add(node.module)
+            names.update(f"{node.module}.{one.name}" for one in node.names if one.name.startswith("_"))
+        if isinstance(node, ast.Import):
+            names.update(one.name for one in node.names)
+    ours = {name for name in names if name.partition(".")[0] == "identity"}
+    assert {name for name in ours if not _public(name)} == set()
+
+
+def _public(name: str) -> bool:
+    if any(part.startswith("_") for part in name.split(".")):
+        return False
+    return name == "identity" or any(name == one or name.startswith(f"{one}.") for one in PUBLIC if one != "identity")
+
+
+def test_it_is_no_part_of_the_service() -> None:
+    """What is installed with the service holds neither the sample nor a mention of it."""
+    root = SAMPLE.parent.parent.parent
+    assert not [path for path in (root / "identity").rglob("*.py") if "sample_plugin" in path.read_text()]
+    assert "sample_plugin" not in (root / "setup.cfg").read_text()

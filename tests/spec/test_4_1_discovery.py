@@ -1,0 +1,124 @@
+"""Service description §4.1: discovery."""
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from identity.testing.relying_party import WELL_KNOWN
+from identity.testing.responses import check_refused
+from identity.testing.world import World
+
+ENDPOINTS = {
+    "token_endpoint": "/oauth/v2/token",
+    "introspection_endpoint": "/oauth/v2/introspect",
+    "userinfo_endpoint": "/oauth/v2/userinfo",
+    "revocation_endpoint": "/oauth/v2/revoke",
+    "jwks_uri": "/oauth/v2/keys",
+}
+
+
+@pytest.mark.parametrize(("member", "path"), ENDPOINTS.items(), ids=ENDPOINTS.keys())
+def test_the_endpoints_are_listed_on_their_hosts(world: World, three_hosts: World, member: str, path: str) -> None:
+    assert world.client.discovery[member] == f"https://id.example.com{path}"
+    assert three_hosts.client.discovery[member] == f"https://api.example.com{path}"
+
+
+def test_every_listed_endpoint_answers(three_hosts: World) -> None:
+    for member, address in three_hosts.client.discovery.items():
+        if member.endswith("_endpoint") or member == "jwks_uri":
+            assert three_hosts.client.get(address).status_int != 404, member
+
+
+def test_the_document_is_one_of_openid_connect_discovery(world: World) -> None:
+    """OpenID Connect Discovery §3: what is required, and what is said explicitly."""
+    document = world.client.discovery
+    assert document["issuer"] == "https://id.example.com"
+    assert document["subject_types_supported"] == ["public"]
+    assert document["id_token_signing_alg_values_supported"] == ["RS256"]
+    assert "urn:ietf:params:oauth:grant-type:jwt-bearer" in document["grant_types_supported"]
+    assert {"openid", "profile", "email", "phone", "address"} <= set(document["scopes_supported"])
+    assert document["scopes_supported"][0] == "openid"
+    for endpoint in ("token", "introspection", "revocation"):
+        assert document[f"{endpoint}_endpoint_auth_methods_supported"] == ["client_secret_basic"]
+    assert document["request_parameter_supported"] is False
+    assert document["request_uri_parameter_supported"] is False
+    assert document["claims_parameter_supported"] is False
+    assert {"sub", "name", "preferred_username", "updated_at"} <= set(document["claims_supported"])
+
+
+def test_nothing_is_promised_that_this_service_would_refuse(world: World) -> None:
+    document = world.client.discovery
+    for grant_type in document["grant_types_supported"]:
+        answer = world.client.token({"grant_type": grant_type})
+        assert answer.json["error"] != "unsupported_grant_type"
+    assert "none" not in str(document["id_token_signing_alg_values_supported"])
+
+
+def test_it_says_the_same_whatever_the_host_header_says(world: World) -> None:
+    """Security 12.1: addresses come from the configuration."""
+    url = world.issuer + WELL_KNOWN
+    plain = world.client.get(url)
+    for name, value in (
+        ("X-Forwarded-Host", "attacker.example"),
+        ("X-Forwarded-Proto", "http"),
+        ("Forwarded", "host=attacker.example;proto=http"),
+        ("X-Forwarded-Prefix", "/x"),
+    ):
+        assert world.client.get(url, {name: value}).body == plain.body
+    for host in ("id.example.com:443", "ID.EXAMPLE.COM"):
+        assert world.client.request("GET", url, environ={"HTTP_HOST": host}).body == plain.body
+
+
+def test_it_may_be_cached(world: World) -> None:
+    answer = world.client.get(world.issuer + WELL_KNOWN)
+    assert answer.content_type == "application/json"
+    assert answer.headers["Cache-Control"] == "public, max-age=300"
+    etag = answer.headers["ETag"]
+    assert etag.startswith('"')
+    for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+        unchanged = world.client.get(world.issuer + WELL_KNOWN, {"If-None-Match": known})
+        assert unchanged.status_int == 304
+        assert unchanged.body == b""
+        assert unchanged.headers["ETag"] == etag
+        assert unchanged.headers["Cache-Control"] == "public, max-age=300"
+        # RFC 9110 §8.6: only the length that a 200 would have, or none.
+        assert unchanged.headers.get("Content-Length") in (None, str(len(answer.body)))
+    assert world.client.get(world.issuer + WELL_KNOWN, {"If-None-Match": '"other"'}).status_int == 200
+
+
+def test_head_is_answered_like_get_without_the_body(world: World) -> None:
+    get = world.client.get(world.issuer + WELL_KNOWN)
+    head = world.client.request("HEAD", world.issuer + WELL_KNOWN)
+    assert head.status_int == 200
+    assert head.body == b""
+    assert head.headers["ETag"] == get.headers["ETag"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_other_methods_are_refused(world: World, method: str) -> None:
+    answer = world.client.request(method, world.issuer + WELL_KNOWN)
+    check_refused(answer, "invalid_request", status=405)
+    assert "GET" in answer.headers["Allow"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration/", "/.well-known/", "/.well-known"],
+)
+def test_authorization_server_metadata_is_not_provided(world: World, path: str) -> None:
+    """§1: discovery is the substitute for RFC 8414."""
+    assert world.client.get(world.issuer + path).status_int == 404
+
+
+def test_it_lives_on_the_issuer_s_host_alone(three_hosts: World) -> None:
+    for address in ("https://api.example.com", "https://login.example.com"):
+        answer = three_hosts.client.get(address + WELL_KNOWN)
+        assert answer.status_int == 404
+        assert "https://id.example.com" in answer.json["message"]
+        assert "identity.issuer_url" in answer.json["message"]
+
+
+def test_no_address_names_a_port_or_path_of_its_own(world: World) -> None:
+    for value in world.client.discovery.values():
+        if isinstance(value, str) and value.startswith("https://"):
+            assert urlsplit(value).netloc == "id.example.com"

@@ -1,0 +1,179 @@
+"""Service description §4.3: the token endpoint, JWT profile grant."""
+
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from identity.testing.assertions import LEFT_OUT
+from identity.testing.relying_party import FORM, JWT_BEARER, basic
+from identity.testing.responses import check_granted, check_refused
+from identity.testing.world import Robot, World
+
+
+def form(robot: Robot, **changes: object) -> dict[str, str]:
+    """A right form, but for the changes."""
+    right = {"grant_type": JWT_BEARER, "assertion": robot.assertion(), "scope": "openid"}
+    return {name: str(value) for name, value in (right | changes).items() if value is not LEFT_OUT}
+
+
+def post(world: World, body: bytes, content_type: str | None = FORM, **headers: str) -> object:
+    sent = headers if content_type is None else {"Content-Type": content_type, **headers}
+    return world.client.request("POST", world.client.discovery["token_endpoint"], headers=sent, body=body)
+
+
+def test_a_signed_assertion_gets_a_token(world: World, robot: Robot) -> None:
+    """Success: HTTP 200, application/json, body of §2.4, never cached."""
+    answer = world.client.token(form(robot))
+    check_granted(answer)
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Strict-Transport-Security"]
+    assert "Set-Cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("name", ["grant_type", "assertion"])
+@pytest.mark.parametrize("value", [LEFT_OUT, ""], ids=["absent", "empty"])
+def test_grant_type_and_assertion_are_required(world: World, robot: Robot, name: str, value: object) -> None:
+    answer = world.client.token(form(robot, **{name: value}))
+    check_refused(answer, "invalid_request", description=f"parameter {name} is missing")
+
+
+@pytest.mark.parametrize(
+    "grant_type", ["password", "implicit", JWT_BEARER.upper(), f"{JWT_BEARER} ", "jwt-bearer", "\u2603", "x" * 9000]
+)
+def test_other_grant_types_are_not_supported(world: World, robot: Robot, grant_type: str) -> None:
+    """RFC 6749 §5.2."""
+    answer = world.client.token(form(robot, grant_type=grant_type))
+    check_refused(answer, "unsupported_grant_type")
+    assert JWT_BEARER in answer.json["error_description"]
+
+
+def test_a_client_id_beside_the_assertion_is_ignored(world: World, robot: Robot) -> None:
+    """Decisions, assertions: common clients send one."""
+    for client_id in (robot.id, "anything", "\u2603"):
+        check_granted(world.client.token(form(robot, client_id=client_id)))
+
+
+def test_unknown_parameters_are_ignored(world: World, robot: Robot) -> None:
+    """RFC 6749 §3.2."""
+    check_granted(world.client.token(form(robot, resource="https://api.example", nonce="1", **{"": "nameless"})))
+
+
+def test_no_client_authentication_is_needed_and_none_is_looked_at(world: World, robot: Robot) -> None:
+    """§5.3: the signed assertion authenticates the service user."""
+    for header in (world.introspector.header, basic("nobody:nothing"), "Basic", "Bearer x", "Digest x"):
+        check_granted(world.client.token(form(robot), {"Authorization": header}))
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_other_methods_are_refused(world: World, method: str) -> None:
+    answer = world.client.request(method, world.client.discovery["token_endpoint"])
+    assert answer.status_int == 405
+    assert answer.headers["Allow"] == "POST"
+    if method != "HEAD":
+        check_refused(answer, "invalid_request", status=405)
+
+
+@pytest.mark.parametrize(
+    "content_type", [FORM, f"{FORM}; charset=UTF-8", FORM.upper(), f"{FORM};charset=iso-8859-1", f" {FORM} ;x=y"]
+)
+def test_a_form_is_taken_whatever_its_content_type_adds(world: World, robot: Robot, content_type: str) -> None:
+    check_granted(post(world, urlencode(form(robot)).encode(), content_type))
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "", "application/json", "text/plain", "multipart/form-data; boundary=x", "application"]
+)
+def test_other_content_types_are_refused(world: World, robot: Robot, content_type: str | None) -> None:
+    """§4: form-encoded bodies. Security 12.2."""
+    answer = post(world, urlencode(form(robot)).encode(), content_type)
+    check_refused(
+        answer, "invalid_request", description="the body must be application/x-www-form-urlencoded"
+    )
+
+
+def test_an_empty_body_lacks_the_grant_type(world: World) -> None:
+    check_refused(post(world, b""), "invalid_request", description="parameter grant_type is missing")
+
+
+@pytest.mark.parametrize("name", ["grant_type", "assertion", "scope", "unknown"])
+def test_no_parameter_is_given_twice(world: World, robot: Robot, name: str) -> None:
+    """RFC 6749 §3.2; also if both say the same."""
+    pairs = [*form(robot).items(), ("unknown", "x")]
+    answer = world.client.token([*pairs, *(pair for pair in pairs if pair[0] == name)])
+    check_refused(answer, "invalid_request", description=f"parameter {name} was given twice")
+
+
+@pytest.mark.parametrize("name", ["assertion", "client_secret", "code", "refresh_token", "token", "access_token"])
+def test_nothing_secret_is_taken_from_the_address(world: World, robot: Robot, name: str) -> None:
+    """Security 3.3: addresses are logged and kept in histories."""
+    address = f"{world.client.discovery['token_endpoint']}?{urlencode({name: robot.assertion()})}"
+    for body in (form(robot), form(robot, assertion=LEFT_OUT)):
+        check_refused(world.client.post(address, body), "invalid_request")
+
+
+def test_parameters_in_the_address_do_not_count(world: World, robot: Robot) -> None:
+    address = f"{world.client.discovery['token_endpoint']}?{urlencode({'grant_type': JWT_BEARER, 'scope': 'profile'})}"
+    check_refused(world.client.post(address, form(robot, grant_type=LEFT_OUT)), "invalid_request")
+    assert check_granted(world.client.post(address, form(robot)))["scope"] == "openid"
+
+
+MALFORMED = {
+    "percent at the end": b"grant_type=%",
+    "percent and one digit": b"grant_type=%4",
+    "percent and no digits": b"grant_type=%zz",
+    "bytes that are not UTF-8": b"grant_type=%ff%fe",
+    "overlong UTF-8": b"grant_type=%c0%af",
+    "a lone surrogate": b"grant_type=%ed%a0%80",
+    "raw bytes": b"grant_type=\xc3\xa9",
+    "NUL in a value": b"grant_type=a%00b",
+    "NUL in a value nobody reads": b"other=%00",
+    "too many parameters": b"&".join(b"a%d=1" % number for number in range(101)),
+    "too many separators": b"&" * 101,
+    "a long value": b"grant_type=" + b"a" * (16 * 1024 + 1),
+    "a long value nobody reads": b"other=" + b"a" * (16 * 1024 + 1),
+}
+
+
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
+def test_a_malformed_form_is_an_invalid_request(world: World, body: bytes) -> None:
+    """Security 12.2."""
+    check_refused(post(world, body), "invalid_request")
+
+
+def test_a_hundred_parameters_of_sixteen_kilobytes_are_the_limit(world: World, robot: Robot) -> None:
+    few = form(robot)
+    check_granted(world.client.token({**few, **{f"a{number}": "1" for number in range(97)}}))
+    check_granted(world.client.token({**few, "other": "a" * 16 * 1024}))
+
+
+def test_a_body_of_more_than_64_kilobytes_is_refused(world: World) -> None:
+    """Security 12.2."""
+    at_limit = b"&".join(b"a%d=" % number + b"x" * 16000 for number in range(4)).ljust(65536, b"&")[:65536]
+    assert post(world, at_limit).status_int == 400  # type: ignore[attr-defined]
+    check_refused(post(world, b"a" * 65537), "invalid_request", status=413)
+
+
+def test_an_error_description_never_repeats_what_was_sent(world: World) -> None:
+    """RFC 6749 §5.2 restricts its characters, and nothing of a stranger's goes into an answer."""
+    for body in (b"%22%3Cscript%3E=1&%22%3Cscript%3E=2", b"a%0d%0ab=1&a%0d%0ab=1", "ü=1&ü=1".encode()):
+        answer = post(world, body if body.isascii() else quote(body, safe="=&").encode())
+        check_refused(answer, "invalid_request")
+        description = answer.json["error_description"]  # type: ignore[attr-defined]
+        assert "script" not in description
+        assert all(" " <= character <= "~" and character not in '"\\' for character in description)
+
+
+def test_the_endpoint_is_at_exactly_its_path(world: World, robot: Robot) -> None:
+    address = world.client.discovery["token_endpoint"]
+    for other in (f"{address}/", f"{address}x", address.upper().replace("HTTPS", "https"), address.replace("v2", "v1")):
+        assert world.client.post(other, form(robot)).status_int == 404
+
+
+def test_a_refused_request_leaves_nothing_behind(world: World, robot: Robot) -> None:
+    """Security 9.1: neither token nor use of the key."""
+    check_refused(robot.token("openid urn:service:iam:org:project:id:none:aud"), "invalid_scope")
+    check_refused(robot.token(jti="x", aud="elsewhere"), "invalid_grant")
+    with world.reading() as services:
+        key = services.storage.service_user_keys.find(robot.key_id, robot.id)
+    assert key is not None
+    assert key.last_used_at is None

@@ -1,0 +1,194 @@
+"""Service description §4.4: the introspection endpoint (RFC 7662)."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from identity.domain.applications import ApplicationType
+from identity.domain.users import TokenFormat
+from identity.testing.fixtures import Worlds
+from identity.testing.relying_party import FORM, bearer
+from identity.testing.responses import check_inactive, check_private, check_refused
+from identity.testing.world import Robot, World
+
+
+@pytest.fixture
+def token(robot: Robot) -> str:
+    """A token whose audience is the own project."""
+    return robot.managing_token()
+
+
+def test_a_live_token_is_described_to_a_client_in_its_audience(world: World, robot: Robot, token: str) -> None:
+    answer = world.client.introspect(token, world.introspector)
+    assert answer.status_int == 200
+    assert answer.content_type == "application/json"
+    check_private(answer)
+    now = world.clock.seconds
+    members = answer.json
+    assert isinstance(members.pop("jti"), str)
+    assert members == {
+        "active": True,
+        "scope": f"openid {world.audience_scope()}",
+        "client_id": robot.id,
+        "token_type": "Bearer",
+        "iss": world.issuer,
+        "sub": robot.id,
+        "aud": [world.instance.project_id],
+        "iat": now,
+        "exp": now + 3600,
+        "username": f"{robot.user.user_name}@{robot.organization.primary_domain}",
+        "name": robot.user.display_name,
+        "preferred_username": robot.user.user_name,
+        "updated_at": int(robot.user.changed_at.timestamp()),
+    }
+
+
+def test_a_jwt_is_described_like_an_opaque_token(world: World) -> None:
+    robot = world.a_robot(token_format=TokenFormat.JWT)
+    assert world.client.introspect(robot.managing_token(), world.introspector).json["sub"] == robot.id
+
+
+def test_a_client_outside_the_audience_learns_nothing(world: World, robot: Robot, token: str) -> None:
+    """Security 7.6: active is true only if the requesting client is in the token audience."""
+    own_project = world.a_project(robot.organization)
+    for client in (world.an_application(), world.an_application(own_project.id)):
+        check_inactive(world.client.introspect(token, client))
+    check_inactive(world.client.introspect(robot.access_token(), world.introspector))
+
+
+def test_every_application_of_a_project_in_the_audience_is_told(world: World, robot: Robot) -> None:
+    """Decisions, tokens: a client is in the audience when aud holds its client id or its project's id."""
+    project = world.a_project(robot.organization)
+    token = robot.access_token(f"openid {world.audience_scope(project.id)}")
+    for type_ in (ApplicationType.API, ApplicationType.WEB):
+        client = world.an_application(project.id, type=type_)
+        assert world.client.introspect(token, client).json["active"] is True
+    check_inactive(world.client.introspect(token, world.introspector))
+
+
+def test_the_application_that_got_a_person_s_token_is_told_by_granted_scopes(world: World) -> None:
+    client = world.an_application()
+    person = world.a_person()
+    bare = world.an_authorization(person, client, scope=("openid",)).access_token
+    profile = world.an_authorization(person, client, scope=("openid", "profile")).access_token
+    assert world.client.introspect(bare, client).json.keys().isdisjoint({"name", "given_name"})
+    assert world.client.introspect(profile, client).json["given_name"] == "Ada"
+    check_inactive(world.client.introspect(profile, world.an_application()))
+
+
+def test_an_expired_token_is_inactive(world: World, token: str) -> None:
+    world.clock.advance(3599)
+    assert world.client.introspect(token, world.introspector).json["active"] is True
+    world.clock.advance(1)
+    check_inactive(world.client.introspect(token, world.introspector))
+
+
+def test_a_revoked_token_is_inactive(world: World, token: str) -> None:
+    """Unlike local JWT validation, this also checks that the token is not revoked."""
+    assert world.client.revoke(token, world.introspector).status_int == 200
+    check_inactive(world.client.introspect(token, world.introspector))
+
+
+UNKNOWN = {
+    "rubbish": lambda token: "rubbish",
+    "empty JWT": lambda token: "..",
+    "cut off": lambda token: token[:-1],
+    "extended": lambda token: token + "A",
+    "other case": lambda token: token.swapcase(),
+    "space before": lambda token: " " + token,
+    "line break after": lambda token: token + "\n",
+    "beyond ASCII": lambda token: "ü" + token,
+    "long": lambda token: "a" * 16000,
+}
+
+
+@pytest.mark.parametrize("change", UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_what_was_never_issued_is_inactive(world: World, token: str, change: Callable[[str], str]) -> None:
+    """Security 7.2."""
+    check_inactive(world.client.introspect(change(token), world.introspector))
+
+
+def test_refresh_tokens_id_tokens_and_assertions_are_inactive_here(world: World, robot: Robot) -> None:
+    """Security 7.6."""
+    client = world.an_application()
+    check_inactive(world.client.introspect(world.an_authorization(world.a_person(), client).refresh_token, client))
+    check_inactive(world.client.introspect(robot.token().json["id_token"], world.introspector))
+    check_inactive(world.client.introspect(robot.assertion(), world.introspector))
+
+
+@pytest.mark.parametrize("hint", ["access_token", "refresh_token", "anything"])
+def test_a_token_type_hint_changes_nothing(world: World, token: str, hint: str) -> None:
+    answer = world.client.introspect(token, world.introspector, token_type_hint=hint)
+    assert answer.json["active"] is True
+
+
+def test_the_token_is_required(world: World) -> None:
+    check_refused(world.client.introspect("", world.introspector), "invalid_request")
+
+
+def test_failed_client_authorization_is_a_401(world: World, token: str) -> None:
+    """§4.4 and §7: HTTP 401 with error invalid_client; the ways to fail are in §5.3."""
+    answer = world.client.post(world.client.discovery["introspection_endpoint"], {"token": token})
+    check_refused(answer, "invalid_client", status=401)
+    assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+
+
+def test_a_bearer_token_is_no_client_authentication(world: World, token: str) -> None:
+    address = world.client.discovery["introspection_endpoint"]
+    check_refused(world.client.post(address, {"token": token}, bearer(token)), "invalid_client", status=401)
+
+
+def test_the_token_is_not_taken_from_the_address(world: World, token: str) -> None:
+    """Security 3.3."""
+    address = f"{world.client.discovery['introspection_endpoint']}?token={token}"
+    headers = {"Authorization": world.introspector.header}
+    check_refused(world.client.post(address, {"token": token}, headers), "invalid_request")
+    check_refused(world.client.post(address, {}, headers), "invalid_request")
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_other_methods_are_refused(world: World, token: str, method: str) -> None:
+    headers = {"Authorization": world.introspector.header, "Content-Type": FORM}
+    answer = world.client.request(method, world.client.discovery["introspection_endpoint"], headers=headers)
+    check_refused(answer, "invalid_request", status=405)
+    assert answer.headers["Allow"] == "POST"
+
+
+def test_other_content_types_are_refused(world: World, token: str) -> None:
+    headers = {"Authorization": world.introspector.header, "Content-Type": "application/json"}
+    answer = world.client.request(
+        "POST", world.client.discovery["introspection_endpoint"], headers=headers, body=b'{"token": "x"}'
+    )
+    check_refused(answer, "invalid_request")
+
+
+@pytest.mark.parametrize("token_format", TokenFormat)
+@pytest.mark.parametrize("storage", ["memory"])  # no storage is asked about more than a digest
+def test_no_mutation_of_a_live_token_is_live(worlds: Worlds, storage: str, token_format: TokenFormat) -> None:
+    """Security 7.2: truncated, extended, flipped, case, white space."""
+    world = worlds.shared(storage)
+    token = world.a_robot(token_format=token_format).managing_token()
+    positions = st.integers(0, len(token) - 1)
+    pieces = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
+    mutations = st.one_of(
+        positions.map(lambda at: token[:at]),
+        positions.map(lambda at: token[at + 1 :]),
+        pieces.map(lambda piece: token + piece),
+        pieces.map(lambda piece: piece + token),
+        st.tuples(positions, pieces).map(lambda one: token[: one[0]] + one[1] + token[one[0] + len(one[1]) :]),
+        st.tuples(positions, positions).map(lambda one: token[: min(one)] + token[max(one) :]),
+        positions.map(lambda at: token[:at] + token[at].swapcase() + token[at + 1 :]),
+        positions.map(lambda at: token[at:] + token[:at]),
+    )
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+    @given(mutations.filter(lambda mutation: mutation not in (token, "")))
+    def check(mutation: str) -> None:
+        check_inactive(world.client.introspect(mutation, world.introspector))
+        answer = world.client.post(world.client.discovery["userinfo_endpoint"], {"access_token": mutation})
+        assert answer.status_int == 401
+
+    check()
+    assert world.client.introspect(token, world.introspector).json["active"] is True

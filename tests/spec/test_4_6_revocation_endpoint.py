@@ -1,0 +1,145 @@
+"""Service description §4.6: the revocation endpoint (RFC 7009)."""
+
+from typing import Any
+
+import pytest
+
+from identity.domain.applications import ApplicationType
+from identity.testing.relying_party import FORM
+from identity.testing.responses import check_inactive, check_private, check_refused
+from identity.testing.world import Robot, World
+
+
+def check_revoked(answer: Any) -> None:
+    """Decisions, errors: 200 with an empty body."""
+    assert answer.status_int == 200
+    assert answer.body == b""
+    check_private(answer)
+
+
+def test_a_service_user_s_token_is_revoked_by_an_api_application_of_the_own_project(world: World, robot: Robot) -> None:
+    """Decisions, tokens: a service user is no client that could authenticate here."""
+    token = robot.access_token()
+    check_revoked(world.client.revoke(token, world.introspector))
+    assert world.client.userinfo(token).status_int == 401
+    check_inactive(world.client.introspect(token, world.introspector))
+
+
+def test_revoking_an_access_token_revokes_only_that_token(world: World, robot: Robot) -> None:
+    token, other = robot.access_token(), robot.access_token()
+    check_revoked(world.client.revoke(token, world.introspector))
+    assert world.client.userinfo(other).status_int == 200
+
+
+def test_revoking_takes_hold_at_once_for_the_management_api(world: World) -> None:
+    token = world.a_manager().managing_token()
+    assert world.client.management("/me", token).status_int == 200
+    check_revoked(world.client.revoke(token, world.introspector))
+    assert world.client.management("/me", token).status_int == 401
+
+
+def test_an_application_revokes_its_own_access_token_and_keeps_the_refresh_token(world: World) -> None:
+    client = world.an_application()
+    issued = world.an_authorization(world.a_person(), client)
+    check_revoked(world.client.revoke(issued.access_token, client))
+    assert world.client.userinfo(issued.access_token).status_int == 401
+    with world.reading() as services:
+        family = services.storage.tokens.find_family(issued.family_id)
+    assert family is not None
+    assert family.revoked_at is None
+
+
+@pytest.mark.parametrize("hint", [None, "refresh_token", "access_token", "anything"])
+def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World, hint: str | None) -> None:
+    client = world.an_application()
+    person = world.a_person()
+    issued, other = world.an_authorization(person, client), world.an_authorization(person, client)
+    check_revoked(world.client.revoke(issued.refresh_token, client, **({} if hint is None else {"token_type_hint": hint})))
+    assert world.client.userinfo(issued.access_token).status_int == 401
+    check_inactive(world.client.introspect(issued.access_token, client))
+    with world.reading() as services:
+        family = services.storage.tokens.find_family(issued.family_id)
+    assert family is not None
+    assert family.revoked_at == world.clock()
+    assert world.client.userinfo(other.access_token).status_int == 200
+
+
+def test_revoking_twice_or_after_the_end_changes_nothing(world: World, robot: Robot) -> None:
+    token = robot.access_token()
+    client = world.an_application()
+    issued = world.an_authorization(world.a_person(), client)
+    for _ in range(2):
+        check_revoked(world.client.revoke(token, world.introspector))
+        check_revoked(world.client.revoke(issued.refresh_token, client))
+        world.clock.advance(hours=2)
+
+
+@pytest.mark.parametrize("token", ["unknown", "a.b.c", "ü", "x" * 16000])
+def test_an_unknown_token_is_no_error(world: World, token: str) -> None:
+    """RFC 7009 §2.2."""
+    check_revoked(world.client.revoke(token, world.introspector))
+
+
+def test_a_foreign_token_is_refused_and_stays_live(world: World, robot: Robot) -> None:
+    """Security 3.4 and 7.7."""
+    client, other = world.an_application(), world.an_application()
+    issued = world.an_authorization(world.a_person(), client)
+    for token in (issued.access_token, issued.refresh_token):
+        for stranger in (other, world.introspector):
+            check_refused(world.client.revoke(token, stranger), "invalid_grant")
+    assert world.client.introspect(issued.access_token, client).json["active"] is True
+    with world.reading() as services:
+        family = services.storage.tokens.find_family(issued.family_id)
+    assert family is not None
+    assert family.revoked_at is None
+
+
+def test_a_service_user_s_token_is_foreign_to_every_other_application(world: World, robot: Robot) -> None:
+    project = world.a_project(robot.organization)
+    token = robot.access_token(f"openid {world.audience_scope(project.id)} {world.audience_scope()}")
+    in_audience = world.an_application(project.id)
+    own_web = world.an_application(world.instance.project_id, type=ApplicationType.WEB)
+    for client in (in_audience, own_web, world.an_application()):
+        check_refused(world.client.revoke(token, client), "invalid_grant")
+    assert world.client.userinfo(token).status_int == 200
+
+
+def test_the_token_is_required(world: World) -> None:
+    check_refused(world.client.revoke("", world.introspector), "invalid_request")
+
+
+def test_failed_client_authentication_is_a_401_and_revokes_nothing(world: World, robot: Robot) -> None:
+    token = robot.access_token()
+    address = world.client.discovery["revocation_endpoint"]
+    for headers in ({}, {"Authorization": "Basic rubbish"}, {"Authorization": f"Bearer {token}"}):
+        answer = world.client.post(address, {"token": token}, headers)
+        check_refused(answer, "invalid_client", status=401)
+        assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    assert world.client.userinfo(token).status_int == 200
+
+
+def test_the_token_is_not_taken_from_the_address(world: World, robot: Robot) -> None:
+    token = robot.access_token()
+    address = f"{world.client.discovery['revocation_endpoint']}?token={token}"
+    answer = world.client.post(address, {"token": token}, {"Authorization": world.introspector.header})
+    check_refused(answer, "invalid_request")
+    assert world.client.userinfo(token).status_int == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_other_methods_are_refused(world: World, method: str) -> None:
+    headers = {"Authorization": world.introspector.header, "Content-Type": FORM}
+    answer = world.client.request(method, world.client.discovery["revocation_endpoint"], headers=headers)
+    check_refused(answer, "invalid_request", status=405)
+    assert answer.headers["Allow"] == "POST"
+
+
+def test_revoking_is_an_audit_event_of_the_client(world: World, robot: Robot) -> None:
+    """Security 9.2."""
+    token = robot.managing_token()
+    jti = world.client.introspect(token, world.introspector).json["jti"]
+    world.client.revoke(token, world.introspector)
+    [event] = world.audit_events(event="token.revoked", object_id=jti)
+    assert event.detail["client_id"] == world.introspector.client_id
+    assert event.actor.client_address == "192.0.2.1"
+    assert event.actor.request_id
