@@ -150,8 +150,10 @@ class Settings:
     """Everything under ``identity.`` that is not a plugin's own."""
 
     issuer_url: str = setting("The issuer, as it stands in every token: scheme and host, no path, no slash at the end.")
-    base_url: str = setting("Where token, introspection, userinfo, keys and the APIs live.", default="")
-    login_url: str = setting("Where people sign in and the console lives; its cookies stay there.", default="")
+    base_url: str = setting(
+        "Where token, introspection, userinfo, keys and the APIs live; by default the issuer.", default=""
+    )
+    login_url: str = setting("Where people sign in; its cookies stay there. By default the issuer.", default="")
     storage: str = setting("The storage backend, by the name under which a plugin offers it.")
     plugins: tuple[str, ...] = setting(
         "The plugins to load, in call order. Installed but unlisted ones are not loaded."

@@ -69,7 +69,8 @@ def settings() -> str:
 
 def _settings_table(kind: type, prefix: str) -> Iterator[str]:
     for name, type_name, default, meaning in describe(kind):
-        yield from (f"``{prefix}{name}``", f"   {meaning}", "", f"   Type: {type_name}. Default: ``{default}``.", "")
+        value = "Required." if default == "required" else f"Default: ``{default}``."
+        yield from (f"``{prefix}{name}``", f"   {meaning}", "", f"   Type: {type_name}. {value}", "")
 
 
 def plugins() -> str:

@@ -109,6 +109,8 @@ class ServiceClient:
             raise Failed(f"Nothing answers at {self.issuer}. Is the service running there?") from None
         except (requests.RequestException, ValueError):
             raise Failed(f"{url} is not an address of a service.") from None
+        if response.status_code == requests.codes.misdirected_request:
+            raise Failed(f"The service at {url} has another name. Give its address as identity.issuer_url has it.")
         try:
             document = response.json()
         except ValueError:

@@ -1,5 +1,6 @@
 """What the subcommands share: the ini file opened as a service, and failures told in one line."""
 
+import logging
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ def settings_of(arguments: Namespace) -> dict[str, str]:
 
 def assembled(arguments: Namespace) -> "Identity":
     """The service that the ini file describes, nothing opened yet. Raises Failed; the caller closes it."""
+    # What a command has to say it prints; warnings in the log are for the service.
+    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     with problems_told():
         settings = settings_of(arguments)
         from identity.app import assemble

@@ -9,6 +9,7 @@ def includeme(config: Configurator) -> None:
     config.include("identity.http.transactions")
     config.include("identity.http.routes")
     config.include("identity.http.security")
+    config.include("identity.http.headers")
     config.include("identity.http.errors")
     config.include("identity.http.endpoints")
     config.include("identity.http.health")

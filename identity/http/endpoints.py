@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PROTOCOL_ROUTE = "protocol."
 MAX_BODY = 64 * 1024
 
+_NOT_MODIFIED = 304
+
 
 def protocol_request(request: Request) -> ProtocolRequest:
     """The request as the protocol sees it. Raises RequestTooLarge without reading a body over MAX_BODY."""
@@ -38,7 +40,10 @@ def protocol_request(request: Request) -> ProtocolRequest:
 
 def respond(request: Request, answer: ProtocolResponse) -> Response:
     """The answer as a Pyramid response, with the headers that every protocol answer carries."""
-    headers = [("Content-Length", str(len(answer.body))), ("X-Content-Type-Options", "nosniff")]
+    headers = [("X-Content-Type-Options", "nosniff")]
+    # A 304 has no body, and may only name the length that a 200 would have (RFC 9110 §8.6).
+    if answer.status != _NOT_MODIFIED:
+        headers.append(("Content-Length", str(len(answer.body))))
     if answer.body:
         headers.append(("Content-Type", answer.content_type))
     headers.extend(answer.headers.items())

@@ -11,8 +11,9 @@ from pyramid.response import Response
 
 from identity.domain.errors import Conflict, Denied, DomainError, Invalid, NotFound
 from identity.http.endpoints import PROTOCOL_ROUTE, respond
-from identity.http.routes import known_hosts
+from identity.http.routes import answered_methods, known_hosts
 from identity.provider.answers import refusal
+from identity.provider.bearer import from_header
 from identity.provider.errors import OAuthError, TemporarilyUnavailable
 from identity.storage.errors import StorageError, Unavailable
 
@@ -69,7 +70,7 @@ def forbidden(error: HTTPForbidden, request: Request) -> Response:
     """401 if nobody is authenticated, else 403 with what is missing; the refusal is audited."""
     reason = str(getattr(getattr(error, "result", None), "msg", "") or error.detail or "Forbidden.")
     if request.identity is None:
-        sent = "HTTP_AUTHORIZATION" in request.environ
+        sent = from_header(request.environ.get("HTTP_AUTHORIZATION")) is not None
         challenge = 'Bearer realm="identity", error="invalid_token"' if sent else 'Bearer realm="identity"'
         message = "Send a live access token whose audience holds the service's own project as Authorization: Bearer."
         return api_error(request, 401, "unauthenticated", message, WWW_Authenticate=challenge)
@@ -84,7 +85,7 @@ def forbidden(error: HTTPForbidden, request: Request) -> Response:
 
 
 def not_found(error: HTTPNotFound, request: Request) -> Response:
-    """404; or 421 with the setting to look at, if the request came to a host that is none of ours."""
+    """404; 405 if the address answers other methods; 421 with the setting to look at, if the host is none of ours."""
     identity: Identity = request.registry.identity
     host = request.environ.get("HTTP_HOST", "").lower()
     hosts = known_hosts(identity.settings)
@@ -94,6 +95,10 @@ def not_found(error: HTTPNotFound, request: Request) -> Response:
     if elsewhere is not None and host not in hosts[elsewhere]:
         where = getattr(identity.settings, f"{elsewhere}_url")
         return api_error(request, 404, "not_found", f"This address lives at {where} (identity.{elsewhere}_url).")
+    methods = answered_methods(request)
+    if methods:
+        allowed = ", ".join(methods)
+        return api_error(request, 405, "method_not_allowed", f"This address answers {allowed}.", Allow=allowed)
     return api_error(request, 404, "not_found", "There is nothing at this address.")
 
 

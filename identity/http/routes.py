@@ -4,6 +4,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyramid.config import Configurator
+from pyramid.interfaces import IRoutesMapper
+from pyramid.predicates import RequestMethodPredicate
 from pyramid.request import Request
 
 from identity.provider.endpoint import Host
@@ -75,6 +77,22 @@ def accepted_credential(request: Request) -> str | None:
         if isinstance(predicate, AuthenticatePredicate):
             return predicate.value
     return None
+
+
+def answered_methods(request: Request) -> tuple[str, ...]:
+    """The methods that some route answers at this address; none if there is nothing at all."""
+    mapper = request.registry.queryUtility(IRoutesMapper)
+    path = request.environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8")
+    found: set[str] = set()
+    for route in mapper.get_routes():
+        match = route.match(path)
+        if match is None:
+            continue
+        methods = {name for one in route.predicates if isinstance(one, RequestMethodPredicate) for name in one.val}
+        others = (one for one in route.predicates if not isinstance(one, RequestMethodPredicate))
+        if all(predicate({"match": match, "route": route}, request) for predicate in others):
+            found |= methods
+    return tuple(sorted(found))
 
 
 def includeme(config: Configurator) -> None:

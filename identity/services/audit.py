@@ -67,9 +67,9 @@ class Recorder:
         organization_id: str | None = None,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember a refused attempt; it is written later, at most once a minute for the same object and reason."""
+        """Remember a refused attempt; it is written later, at most once a minute for the same party, object and reason."""
         minute = int(self._now.timestamp()) // 60
-        once = f"{event}|{kind}|{id or ''}|{reason}|{minute}"
+        once = f"{event}|{self.actor.id or ''}|{kind}|{id or ''}|{reason}|{minute}"
         self.refused.append(
             self._event(event, kind, id, organization_id, detail or {}, result=Result.REFUSED, reason=reason, once=once)
         )

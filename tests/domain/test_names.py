@@ -42,7 +42,9 @@ def test_domains(domain: str) -> None:
     assert domain_problem(domain) is None
 
 
-@pytest.mark.parametrize("domain", ["", "Acme.example", "-a.b", "a-.b", "a..b", "a b", "a" * 64, "a." * 127 + "toolong"])
+@pytest.mark.parametrize(
+    "domain", ["", "Acme.example", "-a.b", "a-.b", "a..b", "a b", "a" * 64, "a." * 127 + "toolong"]
+)
 def test_what_is_no_domain(domain: str) -> None:
     assert domain_problem(domain)
 

@@ -23,7 +23,9 @@ def test_its_representation_keeps_the_key_to_itself() -> None:
     assert "PRIVATE" not in repr(KeyFile(key_id="k", key="PRIVATE", user_id="u"))
 
 
-@given(st.one_of(st.text(), st.dictionaries(st.text(), st.text()).map(json.dumps), st.just('{"type":"serviceaccount"}')))
+@given(
+    st.one_of(st.text(), st.dictionaries(st.text(), st.text()).map(json.dumps), st.just('{"type":"serviceaccount"}'))
+)
 def test_anything_else_is_refused_in_words(text: str) -> None:
     with pytest.raises(Invalid) as refusal:
         KeyFile.from_json(text)

@@ -57,9 +57,7 @@ class House:
 
     def user(self, name: str, *roles: str, at: Resource | None = None) -> ServiceUser:
         """A service user holding these roles, each at its level (or ``at``)."""
-        user = self.services.service_users.create(
-            self.acme.id, CreateServiceUser(user_name=name, display_name=name)
-        )
+        user = self.services.service_users.create(self.acme.id, CreateServiceUser(user_name=name, display_name=name))
         by_level: dict[Level, set[str]] = {}
         for role in roles:
             by_level.setdefault(ROLE[role].level, set()).add(role)

@@ -51,9 +51,7 @@ def everything(services: Services) -> set[str]:
     application, secret = services.applications.register(project.id, RegisterApplication(name="API", type="api"))
     assert secret is not None
     second = services.applications.add_secret(application.id)
-    services.applications.remove_secret(
-        application.id, services.storage.applications.secrets(application.id)[0].id
-    )
+    services.applications.remove_secret(application.id, services.storage.applications.secrets(application.id)[0].id)
     services.applications.deactivate(application.id)
     services.applications.reactivate(application.id)
     services.applications.remove(application.id)
@@ -154,9 +152,7 @@ def test_once_holds_over_processes(identity: Identity) -> None:
     assert refusals(identity) == ["expired"]
 
 
-def test_a_storage_that_is_away_does_not_spoil_the_answer(
-    identity: Identity, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_storage_that_is_away_does_not_spoil_the_answer(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(self: object, transactions: object) -> None:
         raise Unavailable("away")
 

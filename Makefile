@@ -1,0 +1,80 @@
+# One word each: `make help`. Every target sets up what it needs; the second time that costs nothing.
+
+# The port of the service, and the folder for its database and key files.
+PORT = 8080
+DATA = var
+# Further arguments for the program behind a target, for example: make test ARGS="-k token -x"
+ARGS =
+
+VENV = .venv
+BIN = $(VENV)/bin
+VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
+
+# Pyramid still asks setuptools for this.
+export PYTHONWARNINGS = ignore:pkg_resources is deprecated:UserWarning
+
+.DEFAULT_GOAL = help
+.PHONY: run demo test lint bench docs clean help
+
+run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
+	@exec $(BIN)/pserve development.ini $(VARIABLES)
+
+demo: $(VENV)/.runs ## walk from a key file to the management API against the running service
+	@exec $(BIN)/identity demo -c development.ini $(VARIABLES) $(ARGS)
+
+test: $(VENV)/.develops ## run all tests, on SQLite, PostgreSQL and in memory
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/.develops ## check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.develops ## measure speed and memory
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/.develops ## build the documentation into docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+clean: ## remove what was installed and built; data (DATA=var) stays
+	rm -rf $(VENV) build dist *.egg-info docs/_build .coverage .hypothesis .import_linter_cache
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## show this
+	@echo "make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+
+# Two steps, so that a first `make run` need not wait for what only tests and checks use.
+
+$(VENV)/.runs: setup.cfg pyproject.toml constraints.txt
+	@$(call install,.[sql$(comma)postgresql])
+	@touch $@
+
+$(VENV)/.develops: setup.cfg pyproject.toml constraints.txt
+	@$(call install,.[sql$(comma)postgresql$(comma)test$(comma)lint$(comma)docs$(comma)bench])
+	@touch $(VENV)/.runs $@
+
+comma = ,
+
+# Whatever builds a package here has the versions of constraints.txt too, hence no build isolation.
+define install
+set -e; \
+python='$(PYTHON)'; \
+for one in python3 python3.14 python3.13 python3.12 python3.11; do \
+    test -z "$$python" || break; \
+    if $$one -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+    then python=$$one; fi; \
+done; \
+if ! "$${python:-none}" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+    echo "This needs Python 3.11 or newer with venv (on Debian: python3-venv). Name one: make PYTHON=/path/to/python3"; \
+    exit 1; \
+fi; \
+test -x $(BIN)/python || "$$python" -m venv $(VENV); \
+echo "Installing the versions of constraints.txt into $(VENV) …"; \
+pip="$(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt"; \
+$$pip setuptools; \
+$$pip --no-build-isolation --editable '$(1)'; \
+$(BIN)/python -m compileall -q identity
+endef

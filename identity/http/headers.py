@@ -1,0 +1,37 @@
+"""Headers of every answer that is not the protocol's: never cached, never guessed at, https for ever."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.http.endpoints import PROTOCOL_ROUTE
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+
+View = Callable[[object, Request], Response]
+
+
+def private_view(view: View, info: Any) -> View:
+    """View deriver: adds what the view has not set itself. Protocol answers bring all of it along."""
+    if str(info.options.get("route_name") or "").startswith(PROTOCOL_ROUTE):
+        return view
+    identity: Identity = info.registry.identity
+
+    def with_headers(context: object, request: Request) -> Response:
+        response = view(context, request)
+        response.headers.setdefault("Cache-Control", "no-store")
+        response.headers.setdefault("X-Content-Type-Options", "nosniff")
+        if identity.strict_transport:
+            response.headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+        return response
+
+    return with_headers
+
+
+def includeme(config: Configurator) -> None:
+    """Add the deriver."""
+    config.add_view_deriver(private_view)

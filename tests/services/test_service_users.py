@@ -1,0 +1,190 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from identity.app import Identity
+from identity.crypto.keys import PrivateKey
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.organizations import Organization
+from identity.domain.users import ServiceUser
+from identity.services.access import THE_OPERATOR
+from identity.services.bundle import Services
+from identity.services.commands import decode
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.service_users import (
+    AddServiceUserKey,
+    ChangeServiceUser,
+    CreateServiceUser,
+    UploadServiceUserKey,
+)
+from identity.services.commands.users import CreateHumanUser
+from identity.services.service_users import NO_EXPIRATION
+from identity.storage.errors import AlreadyUsed
+from identity.testing.clock import MovableClock
+
+
+@pytest.fixture
+def organization(services: Services) -> Organization:
+    return services.organizations.create(CreateOrganization(name="Acme"))
+
+
+@pytest.fixture
+def robot(services: Services, organization: Organization) -> ServiceUser:
+    return services.service_users.create(organization.id, CreateServiceUser(user_name="robot", display_name="Robot"))
+
+
+@pytest.fixture(scope="module")
+def public_key() -> str:
+    from identity.crypto.keys import generate_private_key
+
+    return generate_private_key().public_key().to_pem()
+
+
+def upload(services: Services, user: ServiceUser, public_key: str, expires_at: datetime | None = None) -> str:
+    command = UploadServiceUserKey(public_key=public_key, expires_at=expires_at)
+    return services.service_users.upload_key(user.id, command, by=THE_OPERATOR).id
+
+
+@pytest.mark.parametrize("missing", ["user_name", "display_name"])
+def test_both_names_are_required(missing: str) -> None:
+    values = {"user_name": "robot", "display_name": "Robot"}
+    del values[missing]
+    with pytest.raises(Invalid) as refusal:
+        decode(CreateServiceUser, values)
+    assert refusal.value.fields == {missing: "This is required."}
+
+
+def test_every_wrong_field_is_named_at_once() -> None:
+    with pytest.raises(Invalid) as refusal:
+        decode(CreateServiceUser, {"user_name": "a b", "display_name": " ", "access_token_type": "x", "wings": 2})
+    assert set(refusal.value.fields) == {"user_name", "display_name", "access_token_type", "wings"}
+    assert all(sentence.endswith(".") for sentence in refusal.value.fields.values())
+
+
+def test_user_names_are_unique_over_people_and_programs(services: Services, robot: ServiceUser) -> None:
+    person = CreateHumanUser(user_name="ROBOT", given_name="R", family_name="O")
+    with pytest.raises(Invalid) as refusal:
+        services.users.create(robot.organization_id, person)
+    assert "user_name" in refusal.value.fields
+
+
+def test_the_key_file_is_the_only_copy_of_a_working_private_key(services: Services, robot: ServiceUser) -> None:
+    file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
+    stored = services.storage.service_user_keys.find(file.key_id, robot.id)
+    assert stored is not None
+    assert stored.expires_at == NO_EXPIRATION
+    assert file.key.startswith("-----BEGIN RSA PRIVATE KEY-----")
+    assert PrivateKey.from_pem(file.key).public_key().to_der() == stored.public_key
+    assert file.user_id == robot.id
+
+
+def test_an_expiration_date_lies_in_the_future(
+    services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
+) -> None:
+    for past in (clock(), clock() - timedelta(seconds=1)):
+        with pytest.raises(Invalid, match="in the future"):
+            upload(services, robot, public_key, past)
+    upload(services, robot, public_key, clock() + timedelta(seconds=1))
+
+
+def test_an_expiration_date_says_its_time_zone() -> None:
+    with pytest.raises(Invalid, match="time zone"):
+        decode(AddServiceUserKey, {"expires_at": "2027-01-01T00:00:00"})
+    command = decode(AddServiceUserKey, {"expires_at": "2027-01-01T01:00:00.5+01:00"})
+    assert command.expires_at == datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def test_a_longest_span_can_be_set(
+    services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
+) -> None:
+    services.service_users._key_max_age = timedelta(days=90)
+    for wanted in (None, clock() + timedelta(days=91)):
+        with pytest.raises(Invalid, match="at the latest"):
+            upload(services, robot, public_key, wanted)
+    upload(services, robot, public_key, clock() + timedelta(days=90))
+
+
+def test_a_signer_is_found_until_something_stands_against_it(
+    services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
+) -> None:
+    key_id = upload(services, robot, public_key, clock() + timedelta(seconds=10))
+    users = services.service_users
+    assert users.find_signer(key_id, robot.id) is not None
+    assert users.find_signer(key_id, "somebody else") is None
+    users.deactivate(robot.id, by=THE_OPERATOR)
+    assert users.find_signer(key_id, robot.id) is None
+    users.reactivate(robot.id, by=THE_OPERATOR)
+    services.organizations.deactivate(robot.organization_id)
+    assert users.find_signer(key_id, robot.id) is None
+    services.organizations.reactivate(robot.organization_id)
+    assert users.find_signer(key_id, robot.id) is not None
+    users._now = clock() + timedelta(seconds=10)
+    assert users.find_signer(key_id, robot.id) is None
+
+
+def test_last_use_moves_at_most_once_a_minute(
+    services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
+) -> None:
+    key_id = upload(services, robot, public_key)
+    users = services.service_users
+
+    def use_after(seconds: int) -> datetime | None:
+        users._now = clock() + timedelta(seconds=seconds)
+        found = users.find_signer(key_id, robot.id)
+        assert found is not None
+        users.note_use(found[0])
+        key = services.storage.service_user_keys.find(key_id, robot.id)
+        assert key is not None
+        return key.last_used_at
+
+    assert use_after(0) == clock()
+    assert use_after(59) == clock()
+    assert use_after(60) == clock() + timedelta(seconds=60)
+
+
+def test_an_assertion_is_used_once(services: Services, robot: ServiceUser, clock: MovableClock) -> None:
+    services.service_users.use_assertion(robot.id, "jti", clock())
+    with pytest.raises(AlreadyUsed):
+        services.service_users.use_assertion(robot.id, "jti", clock())
+
+
+def test_a_stale_change_is_a_conflict(services: Services, robot: ServiceUser) -> None:
+    services.service_users.change(robot.id, ChangeServiceUser(display_name="R2"), expected_version=1)
+    with pytest.raises(Conflict, match="meanwhile"):
+        services.service_users.change(robot.id, ChangeServiceUser(display_name="R3"), expected_version=1)
+
+
+def test_a_person_is_no_service_user(services: Services, organization: Organization) -> None:
+    person = services.users.create(organization.id, CreateHumanUser(user_name="p", given_name="P", family_name="Q"))
+    with pytest.raises(NotFound):
+        services.service_users.get(person.id)
+    with pytest.raises(NotFound):
+        services.service_users.add_key(person.id, AddServiceUserKey(), by=THE_OPERATOR)
+
+
+def test_keys_that_expire_soon_are_spoken_of_once_per_step(
+    identity: Identity, clock: MovableClock, public_key: str
+) -> None:
+    with identity.transaction() as services:
+        organization = services.organizations.create(CreateOrganization(name="Acme"))
+        command = CreateServiceUser(user_name="robot", display_name="Robot")
+        robot = services.service_users.create(organization.id, command)
+        upload(services, robot, public_key, clock() + timedelta(days=40))
+        upload(services, robot, public_key, None)
+
+    def noted() -> list[object]:
+        with identity.transaction() as services:
+            services.service_users.note_expiring()
+        with identity.reading() as services:
+            events = services.storage.audit.page(event="service_user_key.expiring").items
+        return [event.detail["days_left"] for event in reversed(events)]
+
+    assert noted() == []
+    clock.advance(days=10)
+    assert noted() == noted() == [30]
+    clock.advance(days=23)
+    assert noted() == [30, 7]
+    clock.advance(days=6)
+    assert noted() == noted() == [30, 7, 1]
+    clock.advance(days=2)
+    assert noted() == [30, 7, 1]

@@ -1,0 +1,194 @@
+"""Service description §5.3: client authentication with client_id and client_secret in a Basic header."""
+
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+
+from identity.crypto.secrets import digest, new_id
+from identity.domain.applications import ClientSecret
+from identity.domain.errors import Conflict
+from identity.testing.relying_party import Credentials, basic
+from identity.testing.responses import check_inactive, check_refused
+from identity.testing.world import World
+
+ENDPOINTS = ["introspection_endpoint", "revocation_endpoint"]
+
+
+def ask(world: World, header: str | None, endpoint: str = "introspection_endpoint", **parameters: str) -> Any:
+    """The answer to a client that shows this Authorization header."""
+    headers = {} if header is None else {"Authorization": header}
+    return world.client.post(world.client.discovery[endpoint], {"token": "unknown", **parameters}, headers)
+
+
+def check_unauthenticated(answer: Any) -> None:
+    """HTTP 401, error invalid_client, and the scheme to use (RFC 6749 §5.2)."""
+    check_refused(answer, "invalid_client", status=401)
+    assert answer.headers["WWW-Authenticate"].startswith('Basic realm="')
+
+
+@pytest.fixture
+def client(world: World) -> Credentials:
+    """An application."""
+    return world.an_application()
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_id_and_secret_in_a_basic_header(world: World, client: Credentials, endpoint: str) -> None:
+    assert ask(world, client.header, endpoint).status_int == 200
+
+
+def test_generated_credentials_hold_letters_and_digits_alone(world: World, client: Credentials) -> None:
+    """Security 3.1 and 3.2: no client has to encode them."""
+    for text in (client.client_id, client.secret):
+        assert text.isascii()
+        assert text.isalnum()
+    assert len(client.secret) >= 43
+
+
+def test_the_scheme_is_case_insensitive(world: World, client: Credentials) -> None:
+    _, _, encoded = client.header.partition(" ")
+    for scheme in ("Basic", "basic", "BASIC", "Basic  "):
+        assert ask(world, f"{scheme} {encoded}").status_int == 200
+
+
+def test_credentials_may_be_form_encoded(world: World, client: Credentials) -> None:
+    """RFC 6749 §2.3.1: needlessly encoded credentials are the same credentials."""
+
+    def encode(text: str) -> str:
+        return "".join(f"%{ord(character):02x}" for character in text)
+
+    assert ask(world, basic(f"{encode(client.client_id)}:{encode(client.secret)}")).status_int == 200
+
+
+@pytest.mark.parametrize("secret", ["a:b", ":", "a b", "ü€", "100%", "%zz", 'quo"ted', "a&b=c"])
+def test_any_secret_is_read_form_encoded_and_raw(world: World, client: Credentials, secret: str) -> None:
+    """Split at the first colon; decisions: form-encoded or raw."""
+    with world.transaction() as services:
+        stored = ClientSecret(id=new_id(), digest=digest(secret), created_at=world.clock())
+        services.storage.applications.add_secret(client.client_id, stored)
+    assert ask(world, basic(f"{client.client_id}:{quote_plus(secret)}")).status_int == 200
+    assert ask(world, basic(f"{client.client_id}:{secret}")).status_int == 200
+    assert ask(world, basic(f"{client.client_id}:{secret}x")).status_int == 401
+
+
+def wrong(client: Credentials) -> dict[str, str | None]:
+    good = client.header.removeprefix("Basic ")
+    return {
+        "no header": None,
+        "empty header": "",
+        "another scheme": f"Digest {good}",
+        "no scheme": good,
+        "scheme alone": "Basic",
+        "scheme and a space": "Basic ",
+        "no base64": "Basic !!!!",
+        "base64 with a space": f"Basic {good[:8]} {good[8:]}",
+        "base64 cut off": f"Basic {good[:-1]}",
+        "base64url": basic("a?>:ü~~~").replace("/", "_").replace("+", "-"),
+        "two headers in one": f"{client.header}, {client.header}",
+        "no colon": basic(client.client_id),
+        "colon alone": basic(":"),
+        "id alone": basic(f"{client.client_id}:"),
+        "secret alone": basic(f":{client.secret}"),
+        "wrong secret": basic(f"{client.client_id}:wrong"),
+        "secret cut off": basic(f"{client.client_id}:{client.secret[:-1]}"),
+        "secret extended": basic(f"{client.client_id}:{client.secret}x"),
+        "secret in other case": basic(f"{client.client_id}:{client.secret.swapcase()}"),
+        "unknown id": basic(f"nobody:{client.secret}"),
+        "id in capitals": basic(f"{client.client_id.upper()}:{client.secret}x"),
+        "swapped": basic(f"{client.secret}:{client.client_id}"),
+        "not UTF-8": basic(b"\xff\xfe:\xff"),
+        "percent not UTF-8": basic(f"{client.client_id}:%ff"),
+        "NUL": basic(f"{client.client_id}\0:{client.secret}"),
+        "percent NUL": basic(f"{client.client_id}:%00"),
+        "line break": basic(f"{client.client_id}:{client.secret}\n"),
+        "very long": basic("a" * 20000),
+        "beyond ASCII": "Basic \xfc\xfc\xfc\xfc",
+    }
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("case", list(wrong(Credentials("", ""))))
+def test_everything_else_is_a_401_and_never_an_accident(
+    world: World, client: Credentials, endpoint: str, case: str
+) -> None:
+    """Security 3.1."""
+    check_unauthenticated(ask(world, wrong(client)[case], endpoint))
+
+
+def test_an_unknown_client_cannot_be_told_from_a_wrong_secret(world: World, client: Credentials) -> None:
+    answers = [
+        ask(world, basic(f"{client.client_id}:wrong")),
+        ask(world, basic("nobody:wrong")),
+        ask(world, basic("rubbish")),
+    ]
+    assert len({answer.body for answer in answers}) == 1
+    assert answers[0].headerlist == answers[1].headerlist == answers[2].headerlist
+
+
+def test_a_service_user_is_no_client(world: World) -> None:
+    robot = world.a_robot()
+    check_unauthenticated(ask(world, basic(f"{robot.id}:")))
+    check_unauthenticated(ask(world, basic(f"{robot.id}:{robot.key_id}")))
+
+
+def test_two_secrets_are_live_while_one_replaces_the_other(world: World, client: Credentials) -> None:
+    """Security 3.2."""
+    with world.transaction() as services:
+        second = Credentials(client.client_id, services.applications.add_secret(client.client_id))
+    assert ask(world, client.header).status_int == 200
+    assert ask(world, second.header).status_int == 200
+    with pytest.raises(Conflict), world.transaction() as services:
+        services.applications.add_secret(client.client_id)
+    with world.transaction() as services:
+        oldest = services.storage.applications.secrets(client.client_id)[0]
+        services.applications.remove_secret(client.client_id, oldest.id)
+    check_unauthenticated(ask(world, client.header))
+    assert ask(world, second.header).status_int == 200
+
+
+def test_a_secret_belongs_to_its_client(world: World, client: Credentials) -> None:
+    other = world.an_application()
+    check_unauthenticated(ask(world, basic(f"{client.client_id}:{other.secret}")))
+
+
+def test_the_client_id_may_be_repeated_in_the_form_if_it_is_the_same(world: World, client: Credentials) -> None:
+    """Security 3.3."""
+    check_inactive(ask(world, client.header, client_id=client.client_id))
+    check_refused(ask(world, client.header, client_id="another"), "invalid_request")
+
+
+@pytest.mark.parametrize("name", ["client_secret", "client_assertion"])
+def test_one_method_is_used_and_not_several(world: World, client: Credentials, name: str) -> None:
+    """RFC 6749 §2.3."""
+    check_refused(ask(world, client.header, **{name: client.secret}), "invalid_request")
+
+
+def test_credentials_in_the_form_are_no_method_of_this_service(world: World, client: Credentials) -> None:
+    """§5.3 names the Basic header alone."""
+    answer = ask(world, None, client_id=client.client_id, client_secret=client.secret)
+    check_unauthenticated(answer)
+
+
+def test_credentials_in_the_address_are_refused(world: World, client: Credentials) -> None:
+    """Security 3.3."""
+    address = world.client.discovery["introspection_endpoint"]
+    query = f"client_id={client.client_id}&client_secret={client.secret}"
+    check_refused(world.client.post(f"{address}?{query}", {"token": "x"}), "invalid_request")
+
+
+def test_a_refused_client_is_an_audit_event_once_a_minute(own_world: World) -> None:
+    """Security 9.2; decisions, tokens."""
+    own_world.an_application()
+
+    def events() -> int:
+        return len(own_world.audit_events(event="authentication.refused"))
+
+    for _ in range(3):
+        ask(own_world, basic("nobody:wrong"))
+    assert events() == 1
+    own_world.clock.advance(60)
+    ask(own_world, basic("nobody:wrong"))
+    assert events() == 2
+    ask(own_world, basic("rubbish"))
+    assert events() == 3

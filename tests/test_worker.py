@@ -1,0 +1,77 @@
+import threading
+from datetime import timedelta
+
+import pytest
+
+from identity import worker as worker_module
+from identity.worker import Job, Worker
+
+HOUR = timedelta(hours=1)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def monotonic(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(worker_module.time, "monotonic", clock)
+    return clock
+
+
+def test_without_requests_nothing_runs(monotonic: Clock) -> None:
+    runs: list[int] = []
+    worker = Worker([Job("job", HOUR, lambda: runs.append(1))])
+    monotonic.now += 10_000
+    assert worker._thread is None
+    assert runs == []
+
+
+def test_a_request_wakes_it_when_something_is_due(monotonic: Clock) -> None:
+    ran = threading.Event()
+    worker = Worker([Job("job", HOUR, ran.set)])
+    worker.wake()
+    assert worker._thread is None, "nothing was due yet, so there is nothing to start"
+    monotonic.now += 2
+    worker.wake()
+    assert ran.wait(10)
+    worker.stop()
+    assert worker._thread is not None
+    assert not worker._thread.is_alive()
+
+
+def test_a_job_waits_for_its_interval(monotonic: Clock) -> None:
+    runs: list[str] = []
+    jobs = [
+        Job("often", timedelta(minutes=1), lambda: runs.append("often")),
+        Job("seldom", HOUR, lambda: runs.append("seldom")),
+    ]
+    worker = Worker(jobs)
+    monotonic.now += 2
+    worker.run_due()
+    worker.run_due()
+    assert runs == ["often", "seldom"]
+    monotonic.now += 60
+    worker.run_due()
+    assert runs == ["often", "seldom", "often"]
+
+
+def test_a_failing_job_is_logged_and_stops_no_other(monotonic: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    runs: list[str] = []
+
+    def fail() -> None:
+        raise RuntimeError("broken")
+
+    worker = Worker([Job("failing", HOUR, fail), Job("good", HOUR, lambda: runs.append("good"))])
+    monotonic.now += 2
+    worker.run_due()
+    assert runs == ["good"]
+    assert "background work failed: failing" in caplog.text
+    monotonic.now += 3600
+    worker.run_due()
+    assert runs == ["good", "good"]
