@@ -67,12 +67,16 @@ class Served:
 
 @dataclass(frozen=True)
 class Amount:
-    """How much is sent: at most so many requests, for at most so many seconds, in so many rounds."""
+    """How much is sent: at most so many requests, for at most so many seconds, in so many rounds.
+
+    ``openssl`` says whether its speed is measured between rounds; that takes two seconds each time.
+    """
 
     count: int
     seconds: float
     rounds: int
     warm_up: int
+    openssl: bool = True
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def measure(
     """The median over all rounds for each case and number of connections, and the units. Raises LoadFailed."""
     for one in served:
         _drive(one, pool, replace(amount, count=amount.warm_up), max(connections))
-    units = Units([unit.by_openssl()], [unit.by_cryptography()])
+    units = Units([_by_openssl(amount)], [unit.by_cryptography()])
     samples: dict[tuple[str, int], list[Sample]] = {}
     for _ in range(amount.rounds):
         taken = {
@@ -105,7 +109,7 @@ def measure(
             for one in served
             for number in connections
         }
-        units.openssl.append(unit.by_openssl())
+        units.openssl.append(_by_openssl(amount))
         before, after = units.openssl[-2:]
         signature = None if before is None or after is None else (before + after) / 2
         for key, sample in taken.items():
@@ -136,6 +140,10 @@ def _sample(one: Served, pool: Executor, amount: Amount, connections: int, units
         openssl_ratio=None,
         cryptography_ratio=cpu / signature,
     )
+
+
+def _by_openssl(amount: Amount) -> float | None:
+    return unit.by_openssl() if amount.openssl else None
 
 
 def _drive(one: Served, pool: Executor, amount: Amount, connections: int) -> Answers:

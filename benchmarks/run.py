@@ -62,6 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
     parser.add_argument("--requests", type=int, default=1500, metavar="N", help="requests per round and case (1500)")
     parser.add_argument("--seconds", type=float, default=1.2, metavar="S", help="the longest round of a case (1.2)")
+    parser.add_argument(
+        "--unit", choices=("openssl", "cryptography"), default="openssl", help="whose signature is the unit (openssl)"
+    )
     parser.add_argument("--starts", type=int, default=3, metavar="N", help="starts to take the median of (3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE as well")
     parser.add_argument(
@@ -82,7 +85,13 @@ def _run(options: argparse.Namespace, pool: Executor) -> Result:
                     stack.push(trial.pop_all())
         memory_at_start = running.rss()
         served = _served(options, place, running, stock, pool, stack)
-        amount = Amount(options.requests, options.seconds, options.rounds, warm_up=min(200, options.requests))
+        amount = Amount(
+            options.requests,
+            options.seconds,
+            options.rounds,
+            warm_up=min(200, options.requests),
+            openssl=options.unit == "openssl",
+        )
         figures, units = measure(served, pool, amount, options.connections)
         return Result(
             Conditions(options.server, options.threads, options.storage, options.rounds, options.connections),

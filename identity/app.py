@@ -33,6 +33,7 @@ from identity.provider.protocol import Protocol
 from identity.provider.scope import Scopes
 from identity.services.access import Deny, Principal
 from identity.services.bundle import ProcessState, Services
+from identity.services.changes import Look
 from identity.services.lookup import Lookup
 from identity.services.purge import BATCH, PURGES
 from identity.services.signing_keys import KeyRing
@@ -54,6 +55,20 @@ class Transactions(ThreadTransactionManager):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.explicit = True
+
+    def commit(self) -> None:
+        """Commit. What cannot be committed is aborted, or the thread could never begin another transaction."""
+        try:
+            super().commit()
+        except BaseException:
+            self.abort()
+            raise
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if value is None:
+            self.commit()
+        else:
+            self.abort()
 
 
 @dataclass
@@ -84,9 +99,9 @@ class Identity:
         self.host_of_path: Mapping[str, Host] = {endpoint.path: endpoint.host for endpoint in ENDPOINTS}
         self.strict_transport = self.settings.base_url.startswith("https://")
 
-    def services(self, open_storage: Callable[[], Storage], actor: Actor) -> Services:
+    def services(self, open_storage: Callable[[], Storage], actor: Actor, *, look: Look | None = None) -> Services:
         """The use cases over a storage that is opened when first needed."""
-        return Services(self.process, open_storage, self.clock(), actor)
+        return Services(self.process, open_storage, self.clock(), actor, look=look)
 
     @contextmanager
     def transaction(self, actor: Actor = OPERATOR) -> Iterator[Services]:
@@ -95,7 +110,7 @@ class Identity:
         Observers are told after the commit. For programs and background work; requests have pyramid_tm.
         """
         with self.transactions:
-            services = self.services(lambda: self.backend.writing(self.transactions), actor)
+            services = self.services(lambda: self.backend.writing(self.transactions), actor, look=self.backend.reading)
             yield services
         if "audit" in vars(services):
             self.host.notify(services.audit.recorded)

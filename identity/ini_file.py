@@ -19,7 +19,7 @@ _ITS_OWN = frozenset({"use", "paste.app_factory", "paste.server_factory"})
 
 
 def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """The settings in one section; ``variables`` win over the file's [DEFAULT].
+    """The settings in one section; ``variables`` win over the file's [DEFAULT], and are written as there (% as %%).
 
     Raises BadSetting if the file is no ini file, or has no such section; OSError if it cannot be read.
     """
@@ -45,7 +45,10 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
     for section in plaster.get_sections(path):
         # Sections for logging hold % signs that are not meant for the ini file's reader.
         if ":" in section and read_section(path, section, {}) == settings:
-            return read_section(path, section, global_config)
+            own = plaster.get_settings(path, section).global_conf
+            # PasteDeploy mixes what was given with the file's own [DEFAULT].
+            given = {name: value for name, value in global_config.items() if value != own.get(name)}
+            return read_section(path, section, given)
     return dict(settings)
 
 

@@ -17,6 +17,7 @@ Parsed = TypeVar("Parsed")
 
 _SPAN = re.compile(r"([0-9]{1,8})\s*(s|m|h|d)?\Z")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_NAMESPACE = re.compile(r"urn(:[A-Za-z0-9][A-Za-z0-9-]*){2,}\Z")
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -171,8 +172,8 @@ class Settings:
         "Allow plain http on loopback, create a missing master key, migrate and bootstrap at start.", default=False
     )
     urn_namespaces: tuple[str, ...] = setting(
-        "Namespaces of our scopes and claims; the first is ours, the others are understood equally. The last part of"
-        " each is an alias of the own project's id.",
+        "Namespaces of our scopes and claims; the first is ours, the others are understood equally. The last but"
+        " one part of each is an alias of the own project's id: service in urn:service:iam.",
         default=("urn:service:iam",),
     )
     assertion_audiences: tuple[str, ...] = setting(
@@ -225,6 +226,8 @@ class Settings:
             raise BadSetting("hook_failure", "must be refuse or ignore")
         if not self.urn_namespaces:
             raise BadSetting("urn_namespaces", "must name at least one namespace")
+        if not all(_NAMESPACE.match(namespace) for namespace in self.urn_namespaces):
+            raise BadSetting("urn_namespaces", "must be namespaces such as urn:service:iam")
         if not self.plugins:
             raise BadSetting("plugins", "must list at least the plugin that offers the storage")
         if not self.master_keys and not self.development:

@@ -23,7 +23,10 @@ def add_ini_arguments(parser: ArgumentParser) -> None:
     """Let the command take ``-c INI`` and ``NAME=VALUE``, as pserve does."""
     parser.add_argument("-c", "--config", dest="ini", metavar="INI", required=True, help="the service's ini file")
     parser.add_argument(
-        "variables", metavar="NAME=VALUE", nargs="*", help="a variable of the ini file's [DEFAULT], as for pserve"
+        "variables",
+        metavar="NAME=VALUE",
+        nargs="*",
+        help="a variable of the ini file's [DEFAULT], as for pserve (%% is written %%%%)",
     )
 
 

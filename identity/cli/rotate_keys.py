@@ -29,8 +29,9 @@ def run(arguments: Namespace) -> int:
             print(f"{count} signing keys were sealed under the master key {identity.process.ring.sealer.active_id}.")
             return 0
         with identity.transaction() as services:
+            present = {key.id for key in services.storage.signing_keys.all()}
             key = services.signing_keys.rotate(emergency=arguments.emergency)
-            new = key.created_at == services.now
+            new = key.id not in present
     print(
         f"{'The new signing key' if new else 'No key was made: the signing key'} {key.id}"
         f" {'' if new else 'waits already; it '}signs from {key.active_at:%Y-%m-%d %H:%M:%S} UTC."

@@ -43,9 +43,13 @@ class IdentityRequest(Request):  # type: ignore[misc]
         actor = Actor(kind=ActorKind.ANONYMOUS, client_address=address, request_id=self.request_id)
         if "tm.active" not in self.environ:
             return identity.services(self._reading, actor)
-        made = identity.services(lambda: identity.backend.writing(identity.transactions), actor)
+        made = identity.services(self._writing, actor, look=identity.backend.reading)
         made.on_first_record = lambda: self._tell_after_commit(made)
         return made
+
+    def _writing(self) -> Storage:
+        identity: Identity = self.registry.identity
+        return identity.backend.writing(identity.transactions)
 
     def _reading(self) -> Storage:
         """A read connection that goes back when the request is finished."""

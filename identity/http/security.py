@@ -69,7 +69,7 @@ def _principal_of_bearer(request: Request) -> Principal | None:
         return None
     services = request.services
     issued = services.tokens.find_live(token)
-    instance = services.storage.instance.find()
+    instance = services.instance()
     if issued is None or issued.subject is None or instance is None:
         return None
     if instance.project_id not in issued.token.audience:

@@ -31,11 +31,11 @@ class ProjectAudience(Scope):
         if namespace not in context.settings.urn_namespaces:
             return None
         asked = rest[: -len(_END)]
-        instance = context.services.storage.instance.find()
+        instance = context.services.instance()
         if instance is not None and asked in (instance.project_id, namespace.rsplit(":", 2)[-2]):
             return GrantedScope(value, (instance.project_id,))
         organization_id = authorization.organization.id
-        if not asked or not context.services.storage.projects.audience(frozenset({asked}), organization_id):
+        if not asked or not context.services.projects.may_be_audience(asked, organization_id):
             raise InvalidScope(f"{value} names no project that the organization owns or was granted")
         return GrantedScope(value, (asked,))
 

@@ -10,11 +10,13 @@ from identity.domain.tokens import AccessToken
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.provider import formats
 from identity.provider.claims import claims_about
+from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization
 from identity.provider.oidc import IdTokenContent
 from identity.provider.request import Context
 from identity.provider.scope import OPENID, GrantedScopes
 from identity.services.signing_keys import ALGORITHM
+from identity.storage.errors import Missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +47,11 @@ def issue(authorization: Authorization, granted: GrantedScopes, context: Context
     id_token = None
     if authorization.id_token and OPENID in granted:
         id_token = _id_token(authorization, granted, text, context)
-    # Recorded last: the storage's write lock is held for as short as possible.
-    context.services.tokens.record(token)
+    # Recorded last: the write begins here, and what was looked up before may be gone by now.
+    try:
+        context.services.tokens.record(token)
+    except Missing:
+        raise InvalidGrant("the grant is not valid any more") from None
     expires_in = int((token.expires_at - token.issued_at).total_seconds())
     return IssuedTokens(access_token=text, expires_in=expires_in, scope=granted.text, id_token=id_token)
 

@@ -19,7 +19,7 @@ class Recorder:
 
     def __init__(
         self,
-        storage: Callable[[], Storage],
+        storage: Storage,
         now: datetime,
         actor: Actor,
         *,
@@ -67,7 +67,7 @@ class Recorder:
         organization_id: str | None = None,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember a refused attempt; it is written later, at most once a minute for the same party, object and reason."""
+        """Remember a refused attempt; it is written later, at most once a minute for one party, object and reason."""
         minute = int(self._now.timestamp()) // 60
         once = f"{event}|{self.actor.id or ''}|{kind}|{id or ''}|{reason}|{minute}"
         self.refused.append(
@@ -75,7 +75,7 @@ class Recorder:
         )
 
     def _write(self, event: AuditEvent) -> bool:
-        if not self._storage().audit.append(event):
+        if not self._storage.audit.append(event):
             return False
         if not self.recorded and self._on_first_record is not None:
             self._on_first_record()

@@ -22,6 +22,7 @@ from identity.services.commands.projects import CreateProject
 from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser
 from identity.services.commands.users import CreateHumanUser
 from identity.services.managers import OWNER
+from identity.storage.errors import Duplicate
 from identity.storage.paging import every_row
 
 OWNER_NAME = "admin"
@@ -49,7 +50,11 @@ def ensure_instance(services: Services) -> tuple[Instance, NewOwner | None]:
     if instance is not None:
         services.signing_keys.add_first()
         return instance, None
-    organization = services.organizations.create(decode(CreateOrganization, {"name": "Identity"}))
+    try:
+        organization = services.organizations.create(decode(CreateOrganization, {"name": "Identity"}))
+    except Invalid:
+        # Nothing but the other call can have taken the domain: to the operator this is no mistake of theirs.
+        raise Duplicate("instance") from None
     project = services.projects.create(organization.id, decode(CreateProject, {"name": "Identity"}))
     instance = Instance(organization_id=organization.id, project_id=project.id, created_at=services.now)
     services.storage.instance.add(instance)

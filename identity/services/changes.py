@@ -1,17 +1,23 @@
 """What every use case that changes a stored thing does alike."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.instance import Instance
 from identity.services.audit import Recorder, differences, facts
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Missing, Stale
 
 Value = TypeVar("Value")
+
+#: Opens a storage to read from; see Services.look.
+Look = Callable[[], AbstractContextManager[Storage]]
+#: Tells the instance; see Services.instance.
+TellInstance = Callable[[], Instance | None]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from identity.domain.managers import Manager
 from identity.domain.names import domain_from_name
 from identity.domain.organizations import Organization
 from identity.services.audit import Recorder
-from identity.services.changes import UseCases, told
+from identity.services.changes import TellInstance, UseCases, told
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.managers import refuse_last_owner
 from identity.storage.backend import Storage
@@ -19,8 +19,11 @@ _TAKEN = {"primary_domain": "Another organization has this primary domain. Choos
 class Organizations(UseCases):
     """Organizations of the instance."""
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, default_domain: str) -> None:
+    def __init__(
+        self, storage: Storage, audit: Recorder, now: datetime, *, default_domain: str, instance: TellInstance
+    ) -> None:
         super().__init__(storage, audit, now)
+        self._instance = instance
         self._default_domain = default_domain
 
     def get(self, organization_id: str) -> Organization:
@@ -89,6 +92,6 @@ class Organizations(UseCases):
         refuse_last_owner(self._storage, belongs)
 
     def _refuse_own(self, organization_id: str) -> None:
-        instance = self._storage.instance.find()
+        instance = self._instance()
         if instance is not None and instance.organization_id == organization_id:
             raise Conflict("The instance's own organization holds the service itself; it has to stay active.")

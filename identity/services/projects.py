@@ -2,17 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict
 from identity.domain.projects import Project, ProjectRole
-from identity.services.audit import differences, facts
-from identity.services.changes import UseCases, told
+from identity.services.audit import Recorder, differences, facts
+from identity.services.changes import Look, TellInstance, UseCases, told
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
+from identity.storage.backend import Storage
 
 
 class Projects(UseCases):
     """Projects of organizations."""
+
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, look: Look, instance: TellInstance) -> None:
+        super().__init__(storage, audit, now)
+        self._look = look
+        self._instance = instance
 
     def get(self, project_id: str) -> Project:
         """The project. Raises NotFound."""
@@ -58,6 +65,12 @@ class Projects(UseCases):
         with told("project", project_id):
             self._storage.projects.remove(project_id)
         self._record_removed("project.removed", "project", project, project.organization_id)
+
+    def may_be_audience(self, project_id: str, organization_id: str) -> bool:
+        """True if users of the organization may have the project in a token's audience: it is active, and owned by the
+        organization or granted to it."""
+        with self._look() as storage:
+            return bool(storage.projects.audience(frozenset({project_id}), organization_id))
 
     def add_role(self, project_id: str, command: AddProjectRole) -> ProjectRole:
         """A new role of the project. Raises NotFound; Invalid if the key is taken."""
@@ -107,6 +120,6 @@ class Projects(UseCases):
         )
 
     def _refuse_own(self, project_id: str) -> None:
-        instance = self._storage.instance.find()
+        instance = self._instance()
         if instance is not None and instance.project_id == project_id:
             raise Conflict("The own project stands for the service itself; it has to stay active.")

@@ -9,7 +9,7 @@ from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
-from identity.services.changes import UseCases, told
+from identity.services.changes import Look, UseCases, told
 from identity.services.commands.service_users import (
     AddServiceUserKey,
     ChangeServiceUser,
@@ -34,9 +34,17 @@ class ServiceUsers(UseCases):
     """Programs' accounts (service description §2.1) and their keys (§2.2)."""
 
     def __init__(
-        self, storage: Storage, audit: Recorder, now: datetime, *, access: Access, key_max_age: timedelta | None
+        self,
+        storage: Storage,
+        audit: Recorder,
+        now: datetime,
+        *,
+        look: Look,
+        access: Access,
+        key_max_age: timedelta | None,
     ) -> None:
         super().__init__(storage, audit, now)
+        self._look = look
         self._access = access
         self._key_max_age = key_max_age
 
@@ -114,14 +122,14 @@ class ServiceUsers(UseCases):
         user = self.get(user_id)
         self._access.require_not_above(by, user_id)
         key = self._found(self._storage.service_user_keys.find(key_id, user_id), "key", key_id)
-        self._storage.tokens.revoke_access_of_key(key_id, self._now)
         with told("key", key_id):
             self._storage.service_user_keys.remove(key_id)
         self._record_removed("service_user_key.removed", "service_user_key", key, user.organization_id)
 
     def find_signer(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
         """The live key with its active service user and organization; None if anything stands against it."""
-        found = self._storage.service_user_keys.find_signer(key_id, user_id)
+        with self._look() as storage:
+            found = storage.service_user_keys.find_signer(key_id, user_id)
         if found is None:
             return None
         key, subject = found

@@ -1,6 +1,5 @@
 """The service's signing keys: current, published, rotated, sealed anew."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,6 +8,7 @@ from identity.crypto.sealing import Sealer
 from identity.crypto.secrets import new_id
 from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
 from identity.services.audit import Recorder
+from identity.services.changes import Look
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Unavailable
 
@@ -42,7 +42,7 @@ class KeyRing:
         self._private: dict[str, PrivateKey] = {}
         self._public: dict[str, PublicKey] = {}
 
-    def schedule(self, storage: Callable[[], Storage], now: datetime) -> KeySchedule:
+    def schedule(self, look: Look, now: datetime) -> KeySchedule:
         """The key list, at most CACHE_AGE old; from a last-known copy while the storage is away.
 
         Raises Unavailable.
@@ -51,7 +51,8 @@ class KeyRing:
         if copy is not None and abs(now - copy.at) < CACHE_AGE:
             return copy.schedule
         try:
-            return self.read(storage(), now)
+            with look() as storage:
+                return self.read(storage, now)
         except Unavailable:
             if copy is not None and abs(now - copy.at) < LAST_KNOWN_AGE:
                 return copy.schedule
@@ -89,16 +90,18 @@ class SigningKeys:
 
     def __init__(
         self,
-        storage: Callable[[], Storage],
+        storage: Storage,
         audit: Recorder,
         now: datetime,
         *,
+        look: Look,
         ring: KeyRing,
         bits: int,
         active_age: timedelta,
         announcement_age: timedelta,
     ) -> None:
         self._storage = storage
+        self._look = look
         self._audit = audit
         self._now = now
         self._ring = ring
@@ -108,7 +111,7 @@ class SigningKeys:
 
     def schedule(self) -> KeySchedule:
         """All keys and what follows from them; may be CACHE_AGE old. Raises Unavailable."""
-        return self._ring.schedule(self._storage, self._now)
+        return self._ring.schedule(self._look, self._now)
 
     def current(self) -> tuple[str, PrivateKey]:
         """The key id and private key to sign with now. Raises NoSigningKey, Unavailable."""
@@ -126,7 +129,7 @@ class SigningKeys:
 
     def add_first(self) -> SigningKey:
         """The first key, active at once: nobody can have cached a list without it. An existing one is returned."""
-        keys = self._ring.read(self._storage(), self._now).keys
+        keys = self._ring.read(self._storage, self._now).keys
         return keys[0] if keys else self._add(1, self._now)
 
     def rotate(self, *, emergency: bool = False) -> SigningKey:
@@ -135,7 +138,7 @@ class SigningKeys:
         ``emergency`` skips the announcement: the new key signs after EMERGENCY_DELAY, when every node publishes it.
         Raises NoSigningKey before the first key.
         """
-        schedule = self._ring.read(self._storage(), self._now)
+        schedule = self._ring.read(self._storage, self._now)
         if not schedule.keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
         waiting = schedule.waiting(self._now)
@@ -154,7 +157,7 @@ class SigningKeys:
 
     def remove_unpublished(self) -> int:
         """Delete the keys whose tokens are all gone; returns how many went."""
-        storage = self._storage()
+        storage = self._storage
         schedule = self._ring.read(storage, self._now)
         gone = [key for key in schedule.keys if schedule.state(key, self._now) is KeyState.REMOVED]
         for key in gone:
@@ -168,7 +171,7 @@ class SigningKeys:
 
         Raises Unsealable if one was sealed under a master key that is no longer configured.
         """
-        storage = self._storage()
+        storage = self._storage
         sealer = self._ring.sealer
         stale = [key for key in storage.signing_keys.all() if not sealer.is_current(key.sealed_private_key)]
         for key in stale:
@@ -189,11 +192,12 @@ class SigningKeys:
             created_at=self._now,
             active_at=active_at,
         )
-        storage = self._storage()
+        storage = self._storage
         try:
             storage.signing_keys.add(key)
         except Duplicate:
-            # Another node was faster; its key serves as well.
+            # Another node was faster; its key serves as well, and is missing from the copy.
+            self._ring.forget()
             return next(one for one in storage.signing_keys.all() if one.generation == generation)
         self._record("signing_key.added", key)
         self._ring.forget()

@@ -1,15 +1,23 @@
 """Record, find and revoke tokens."""
 
+from datetime import datetime
+
 from identity.crypto.secrets import digest
 from identity.domain.applications import ApplicationType, Client
 from identity.domain.errors import Denied
 from identity.domain.tokens import AccessToken, IssuedToken
 from identity.domain.users import ServiceUser
-from identity.services.changes import UseCases
+from identity.services.audit import Recorder
+from identity.services.changes import TellInstance, UseCases
+from identity.storage.backend import Storage
 
 
 class Tokens(UseCases):
     """Tokens are known by digest: what was altered by one character was never issued."""
+
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, instance: TellInstance) -> None:
+        super().__init__(storage, audit, now)
+        self._instance = instance
 
     def record(self, token: AccessToken) -> None:
         """Keep an access token; the row is its record, there is no audit event."""
@@ -71,7 +79,7 @@ class Tokens(UseCases):
         )
 
     def _is_own_project(self, project_id: str) -> bool:
-        instance = self._storage.instance.find()
+        instance = self._instance()
         return instance is not None and instance.project_id == project_id
 
     def _record(self, token_id: str, client: Client, kind: str) -> None:

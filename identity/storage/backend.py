@@ -1,9 +1,9 @@
 """Backend (one per process) and Storage (one per transaction)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from identity.storage.stores.applications import ApplicationStore
 from identity.storage.stores.assertions import AssertionStore
@@ -49,6 +49,30 @@ class Storage(ABC):
     signing_keys: SigningKeyStore
     leases: LeaseStore
     audit: AuditStore
+
+
+class LazyStorage(Storage):
+    """A Storage that is opened when its first store is asked for: until then nobody waits for it.
+
+    ``opened`` tells whether that has happened. Asking for a store raises what opening raises.
+    """
+
+    def __init__(self, open_storage: Callable[[], Storage]) -> None:
+        self._open = open_storage
+        self._storage: Storage | None = None
+
+    @property
+    def opened(self) -> bool:
+        """True once a store was asked for."""
+        return self._storage is not None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if self._storage is None:
+            self._storage = self._open()
+        store = self.__dict__[name] = getattr(self._storage, name)
+        return store
 
 
 class Backend(ABC):

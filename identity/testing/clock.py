@@ -19,7 +19,7 @@ class MovableClock:
     @property
     def seconds(self) -> int:
         """The present moment in seconds since 1970, as it stands in claims."""
-        return int(self._now.timestamp())
+        return int(self().timestamp())
 
     def advance(self, seconds: int = 0, **span: int) -> None:
         """Move on by so many seconds, or by ``minutes=``, ``hours=``, ``days=``; back if negative."""
@@ -28,3 +28,11 @@ class MovableClock:
     def reset(self) -> None:
         """Go back to the start."""
         self._now = self.start
+
+
+class RunningClock(MovableClock):
+    """Goes with the real time, for clients that have a clock of their own; it can be moved on top of that."""
+
+    def __call__(self) -> datetime:
+        """The real moment, shifted by what the clock was moved."""
+        return clock.now() + (self._now - self.start)

@@ -15,7 +15,6 @@ import pytest
 
 pytest.register_assert_rewrite("identity.testing.responses", "identity.testing.world")
 
-from identity import first_start  # noqa: E402
 from identity.crypto.sealing import create_master_key_file  # noqa: E402
 from identity.testing.clock import MovableClock  # noqa: E402
 from identity.testing.world import HOST, PLUGINS, THREE_HOSTS, KeyPool, World  # noqa: E402
@@ -122,7 +121,7 @@ class Databases:
                 clock=MovableClock(),
                 key_pool=self._key_pool,
             )
-            _prepare(world)
+            world.bootstrap()
             world.close()
             self._templates[storage] = url
         return self._templates[storage]
@@ -228,13 +227,8 @@ def own_world(make_world: MakeWorld) -> World:
 
 def _world(settings: dict[str, str], key_pool: KeyPool) -> World:
     world = World(settings, clock=MovableClock(), key_pool=key_pool)
-    _prepare(world)
+    world.bootstrap()
     return world
-
-
-def _prepare(world: World) -> None:
-    world.identity.backend.migrate()
-    first_start.run(world.identity)
 
 
 def _path(url: str) -> str:

@@ -15,7 +15,7 @@ def check_granted(response: Any) -> dict[str, Any]:
     assert response.content_type == "application/json", _shown(response)
     check_private(response)
     members: dict[str, Any] = response.json
-    assert members.get("token_type") == "Bearer", _shown(response)  # noqa: S105
+    assert members.get("token_type") == "Bearer", _shown(response)
     assert isinstance(members["access_token"], str), _shown(response)
     assert isinstance(members["expires_in"], int), _shown(response)
     return members

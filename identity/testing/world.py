@@ -12,6 +12,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from webtest import TestApp
 
+from identity import first_start
 from identity.app import Identity, assemble, configure
 from identity.crypto.keys import PrivateKey, PublicKey
 from identity.crypto.secrets import digest, new_token
@@ -120,8 +121,13 @@ class World:
         self.identity: Identity = assemble(self.settings, clock=clock)
         # Background work would meet tests at moments of its own choosing; they call it where they want it.
         self.identity.worker.stop()
-        self.http = TestApp(configure(self.identity, self.settings))
-        self.client = ServiceClient(self.http, self.issuer)
+        self.app = configure(self.identity, self.settings)
+        self.client = ServiceClient(TestApp(self.app), self.issuer)
+
+    def bootstrap(self) -> None:
+        """Bring schema, instance and signing key into place, as far as they are missing."""
+        self.identity.backend.migrate()
+        first_start.run(self.identity)
 
     @property
     def issuer(self) -> str:
@@ -221,8 +227,8 @@ class World:
         self,
         project_id: str | None = None,
         *,
-        type: ApplicationType = ApplicationType.API,
-        **members: Any,  # noqa: A002
+        type: ApplicationType = ApplicationType.API,  # noqa: A002
+        **members: Any,
     ) -> Credentials:
         """The credentials of a new application, by default of a new project."""
         project_id = project_id or self.a_project().id
@@ -254,7 +260,11 @@ class World:
             expires_at=now + timedelta(hours=1),
         )
         refresh = a_refresh_token(
-            family, digest=digest(refresh_token), issued_at=now, expires_at=now + timedelta(days=30), authenticated_at=now
+            family,
+            digest=digest(refresh_token),
+            issued_at=now,
+            expires_at=now + timedelta(days=30),
+            authenticated_at=now,
         )
         with self.transaction() as services:
             services.storage.tokens.start_family(family)

@@ -34,7 +34,7 @@ PUBLIC = {
 
 def views(world: World) -> Iterator[tuple[str, str]]:
     """Route name and permission of each view that a request can reach by its address."""
-    for view in world.http.app.registry.introspector.get_category("views"):
+    for view in world.app.registry.introspector.get_category("views"):
         route = view["introspectable"]["route_name"]
         if route is not None:
             (permission,) = (one for one in view["related"] if one.category_name == "permissions")
@@ -44,7 +44,7 @@ def views(world: World) -> Iterator[tuple[str, str]]:
 def predicates(world: World, kind: type) -> dict[str, Any]:
     """The predicate of a kind by route."""
     found = {}
-    for route in world.http.app.registry.introspector.get_category("routes"):
+    for route in world.app.registry.introspector.get_category("routes"):
         name, made = route["introspectable"]["name"], route["introspectable"]["object"]
         found[name] = next((one for one in made.predicates if isinstance(one, kind)), None)
     return found

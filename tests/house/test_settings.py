@@ -236,6 +236,7 @@ def test_production_needs_a_master_key() -> None:
         *(("id_token_lifetime", "0"), ("jwks_max_age", "0"), ("purge_interval", "0")),
         *(("signing_key_active_age", "6m"), ("signing_key_bits", "1024"), ("signing_key_bits", "2047")),
         *(("hook_failure", "shrug"), ("urn_namespaces", ""), ("plugins", "")),
+        *(("urn_namespaces", "service"), ("urn_namespaces", "urn:service"), ("urn_namespaces", "urn::iam")),
     ],
 )
 def test_values_out_of_range_are_named(name: str, text: str) -> None:

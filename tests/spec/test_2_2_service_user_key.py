@@ -219,7 +219,7 @@ def private_pem(key: Any) -> str:
 
 
 UNUSABLE = {
-    "a short key": lambda: pem_of(rsa.generate_private_key(public_exponent=65537, key_size=1024)),
+    "a short key": lambda: pem_of(rsa.generate_private_key(public_exponent=65537, key_size=1024)),  # noqa: S505
     "a private key": lambda: private_pem(ed25519.Ed25519PrivateKey.generate()),
     "an elliptic curve key": lambda: pem_of(ec.generate_private_key(ec.SECP256R1())),
     "a shared secret": lambda: '{"kty":"oct","k":"AAAA"}',

@@ -53,9 +53,7 @@ def with_text(*, header: str | bytes | None = None, claims: str | bytes | None =
 
 
 def with_algorithm(name: object, sign: Callable[[Robot], Any]) -> Build:
-    return lambda robot: signed(
-        robot.claims(), robot.key, key_id=robot.key_id, header={"alg": name}, sign=sign(robot)
-    )
+    return lambda robot: signed(robot.claims(), robot.key, key_id=robot.key_id, header={"alg": name}, sign=sign(robot))
 
 
 def public_pem(robot: Robot) -> bytes:

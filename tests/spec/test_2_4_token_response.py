@@ -148,7 +148,9 @@ def test_the_id_token_verifies_and_is_bound_to_the_access_token(world: World, to
     import hashlib
 
     members = check_granted(world.a_robot(token_format=token_format).token())
-    verified = jwt.decode(members["id_token"], jwk.KeySet.import_key_set(world.client.keys().json), algorithms=["RS256"])
+    verified = jwt.decode(
+        members["id_token"], jwk.KeySet.import_key_set(world.client.keys().json), algorithms=["RS256"]
+    )
     assert verified.claims["iss"] == world.issuer
     left_half = hashlib.sha256(members["access_token"].encode()).digest()[:16]
     assert verified.claims["at_hash"] == base64url(left_half)

@@ -7,7 +7,9 @@ from identity.testing.world import Robot, World
 
 
 @pytest.mark.parametrize(
-    "scope", ["openid", "openid profile", "openid email phone address", None], ids=["openid", "profile", "others", "none"]
+    "scope",
+    ["openid", "openid profile", "openid email phone address", None],
+    ids=["openid", "profile", "others", "none"],
 )
 def test_a_service_user_reads_its_names_whatever_the_scopes(world: World, robot: Robot, scope: str | None) -> None:
     answer = world.client.userinfo(robot.access_token(scope))

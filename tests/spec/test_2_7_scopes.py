@@ -23,7 +23,9 @@ def robot(world: World) -> Robot:
     return world.a_robot(token_format=TokenFormat.JWT)
 
 
-@pytest.mark.parametrize("scope", ["profile", "offline_access", "OPENID", "openid_", "urn:service:iam:openid", "x" * 2000])
+@pytest.mark.parametrize(
+    "scope", ["profile", "offline_access", "OPENID", "openid_", "urn:service:iam:openid", "x" * 2000]
+)
 def test_a_request_that_names_scopes_must_name_openid(robot: Robot, scope: str) -> None:
     """Security 2.9."""
     check_refused(robot.token(scope), "invalid_scope", description="scope must include openid")

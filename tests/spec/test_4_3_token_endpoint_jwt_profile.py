@@ -86,9 +86,7 @@ def test_a_form_is_taken_whatever_its_content_type_adds(world: World, robot: Rob
 def test_other_content_types_are_refused(world: World, robot: Robot, content_type: str | None) -> None:
     """§4: form-encoded bodies. Security 12.2."""
     answer = post(world, urlencode(form(robot)).encode(), content_type)
-    check_refused(
-        answer, "invalid_request", description="the body must be application/x-www-form-urlencoded"
-    )
+    check_refused(answer, "invalid_request", description="the body must be application/x-www-form-urlencoded")
 
 
 def test_an_empty_body_lacks_the_grant_type(world: World) -> None:

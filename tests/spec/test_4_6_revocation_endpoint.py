@@ -54,7 +54,9 @@ def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World, hint: 
     client = world.an_application()
     person = world.a_person()
     issued, other = world.an_authorization(person, client), world.an_authorization(person, client)
-    check_revoked(world.client.revoke(issued.refresh_token, client, **({} if hint is None else {"token_type_hint": hint})))
+    check_revoked(
+        world.client.revoke(issued.refresh_token, client, **({} if hint is None else {"token_type_hint": hint}))
+    )
     assert world.client.userinfo(issued.access_token).status_int == 401
     check_inactive(world.client.introspect(issued.access_token, client))
     with world.reading() as services:

@@ -169,7 +169,9 @@ def test_another_node_s_rotation_is_seen_before_its_key_signs(own_world: World) 
     """Decisions, lifetimes: nodes may cache the key list, but never longer than an emergency leaves them."""
     world = own_world
     published(world)
-    other = World(world.settings, clock=world.clock, key_pool=world.key_pool) if world.identity.backend.concurrent else None
+    other = (
+        World(world.settings, clock=world.clock, key_pool=world.key_pool) if world.identity.backend.concurrent else None
+    )
     if other is None:
         other = world
     try:

@@ -349,7 +349,7 @@ access_tokens = Table(
     _moment("expires_at"),
     _parent("user_id", "users", nullable=True),
     _parent("application_id", "applications", nullable=True),
-    _string("key_id", nullable=True),
+    _parent("key_id", "service_user_keys", nullable=True),
     _parent("family_id", "token_families", nullable=True),
     _string("session_id", nullable=True),
     _moment("revoked_at", nullable=True),

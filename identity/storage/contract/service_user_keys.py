@@ -9,7 +9,7 @@ from identity.domain.organizations import Organization
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser, Subject
 from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
-from identity.storage.contract.factories import a_key, a_service_user, an_id
+from identity.storage.contract.factories import a_key, a_service_user, an_access_token, an_id
 from identity.storage.contract.paging import (
     Fetch,
     check_insertion,
@@ -153,10 +153,13 @@ class ServiceUserKeyContract(ContractBase):
         service_user: ServiceUser,
     ) -> None:
         other = a_key(service_user)
-        save(other)
+        tokens = [an_access_token(service_user, key_id=one.id) for one in (key, other)]
+        save(other, *tokens)
         with in_transaction() as storage:
             storage.service_user_keys.remove(key.id)
         with reading() as storage:
+            assert storage.tokens.find_access(tokens[0].digest) is None
+            assert storage.tokens.find_access(tokens[1].digest) == tokens[1]
             assert storage.service_user_keys.find(key.id, service_user.id) is None
             assert storage.service_user_keys.find(other.id, service_user.id) == other
 

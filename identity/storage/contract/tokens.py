@@ -16,6 +16,7 @@ from identity.storage.contract.factories import (
     a_digest,
     a_family,
     a_human_user,
+    a_key,
     a_refresh_token,
     an_access_token,
     an_id,
@@ -174,8 +175,16 @@ class AccessTokenContract(ContractBase):
         return token
 
     def test_access_tokens_find_returns_what_was_added(
-        self, save: Save, reading: Reading, human_user: HumanUser, application: Application, family: TokenFamily
+        self,
+        save: Save,
+        reading: Reading,
+        service_user: ServiceUser,
+        human_user: HumanUser,
+        application: Application,
+        family: TokenFamily,
     ) -> None:
+        key = a_key(service_user)
+        save(key)
         token = an_access_token(
             human_user,
             application,
@@ -184,7 +193,7 @@ class AccessTokenContract(ContractBase):
             format=TokenFormat.JWT,
             scope=("openid", "z", "a"),
             audience=("b", "a", "https://identity.example"),
-            key_id="key",
+            key_id=key.id,
             session_id="session",
         )
         save(token)
@@ -334,22 +343,18 @@ class AccessTokenContract(ContractBase):
         with in_transaction() as storage:
             storage.tokens.revoke_access(a_digest(), now)
 
-    def test_access_tokens_revoke_access_of_key(
-        self, save: Save, in_transaction: InTransaction, reading: Reading, service_user: ServiceUser, now: datetime
+    def test_access_tokens_are_of_things_that_exist(
+        self, in_transaction: InTransaction, service_user: ServiceUser
     ) -> None:
-        live = [an_access_token(service_user, key_id="key") for _ in range(2)]
-        revoked = an_access_token(service_user, key_id="key", revoked_at=now - SECOND)
-        others = [an_access_token(service_user, key_id="other"), an_access_token(service_user)]
-        save(*live, revoked, *others)
-        with in_transaction() as storage:
-            assert storage.tokens.revoke_access_of_key("key", now) == 2
-            assert storage.tokens.revoke_access_of_key("key", now) == 0
-            assert storage.tokens.revoke_access_of_key("nobody", now) == 0
-        with reading() as storage:
-            for token in live:
-                assert storage.tokens.find_access(token.digest) == replace(token, revoked_at=now)
-            for token in (revoked, *others):
-                assert storage.tokens.find_access(token.digest) == token
+        token = an_access_token(service_user)
+        for orphan in (
+            replace(token, user_id=an_id()),
+            replace(token, key_id=an_id()),
+            replace(token, application_id=an_id()),
+            replace(token, family_id=an_id()),
+        ):
+            with pytest.raises(Missing), in_transaction() as storage:
+                storage.tokens.add_access(orphan)
 
     def test_access_tokens_revoke_access_of_session(
         self,
@@ -414,11 +419,10 @@ class AccessTokenContract(ContractBase):
     def test_access_tokens_that_expired_are_not_counted_as_revoked(
         self, save: Save, in_aborted: InTransaction, service_user: ServiceUser, now: datetime
     ) -> None:
-        expired = an_access_token(service_user, key_id="key", session_id="session", expires_at=now)
-        live = an_access_token(service_user, key_id="key", session_id="session", expires_at=now + SECOND)
+        expired = an_access_token(service_user, session_id="session", expires_at=now)
+        live = an_access_token(service_user, session_id="session", expires_at=now + SECOND)
         save(expired, live)
         for revoke, argument in (
-            ("revoke_access_of_key", "key"),
             ("revoke_access_of_session", "session"),
             ("revoke_of_user", service_user.id),
         ):

@@ -37,6 +37,7 @@ class MemoryServiceUserKeyStore(ServiceUserKeyStore):
             self._tables.service_user_keys.put(key_id, replace(key, last_used_at=at))
 
     def remove(self, key_id: str) -> None:
+        self._tables.access_tokens.delete_where(lambda token: token.key_id == key_id)
         self._tables.service_user_keys.delete(key_id)
 
     def page(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from identity.domain.tokens import AccessToken, IssuedToken, RefreshToken, TokenFamily
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.memory.applications import MemoryApplicationStore
 from identity.storage.memory.cascades import remove_family
-from identity.storage.memory.tables import Tables, purge
+from identity.storage.memory.tables import Table, Tables, purge
 from identity.storage.memory.users import MemoryUserStore
 from identity.storage.stores.tokens import TokenStore
 
@@ -33,7 +34,17 @@ class MemoryTokenStore(TokenStore):
             self._tables.families.put(family_id, replace(family, revoked_at=at))
 
     def add_access(self, token: AccessToken) -> None:
-        self._tables.access_tokens.insert(token.digest, token, named="digest")
+        tables = self._tables
+        parents: tuple[tuple[Table[str, Any], str | None], ...] = (
+            (tables.users, token.user_id),
+            (tables.service_user_keys, token.key_id),
+            (tables.applications, token.application_id),
+            (tables.families, token.family_id),
+        )
+        for table, parent in parents:
+            if parent is not None:
+                table.get(parent)
+        tables.access_tokens.insert(token.digest, token, named="digest")
 
     def find_access(self, digest: bytes) -> AccessToken | None:
         return self._tables.access_tokens.find(digest)
@@ -54,9 +65,6 @@ class MemoryTokenStore(TokenStore):
         token = self._tables.access_tokens.find(digest)
         if token is not None and token.revoked_at is None:
             self._tables.access_tokens.put(digest, replace(token, revoked_at=at))
-
-    def revoke_access_of_key(self, key_id: str, at: datetime) -> int:
-        return self._revoke_live(at, lambda token: token.key_id == key_id)
 
     def revoke_access_of_session(self, session_id: str, at: datetime) -> int:
         return self._revoke_live(at, lambda token: token.session_id == session_id)

@@ -29,7 +29,7 @@ class ServiceUserKeyStore(ABC):
 
     @abstractmethod
     def remove(self, key_id: str) -> None:
-        """Delete it."""
+        """Delete it with the access tokens that it obtained."""
 
     @abstractmethod
     def page(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:

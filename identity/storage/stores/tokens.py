@@ -23,7 +23,11 @@ class TokenStore(ABC):
 
     @abstractmethod
     def add_access(self, token: AccessToken) -> None:
-        """Record an access token."""
+        """Record an access token.
+
+        Raises Missing if its user, key, application or family is gone by now: what was looked up before the transaction
+        began cannot have vanished unseen.
+        """
 
     @abstractmethod
     def find_access(self, digest: bytes) -> AccessToken | None:
@@ -36,10 +40,6 @@ class TokenStore(ABC):
     @abstractmethod
     def revoke_access(self, digest: bytes, at: datetime) -> None:
         """Revoke one access token; a revoked one keeps its moment, an unknown one is ignored."""
-
-    @abstractmethod
-    def revoke_access_of_key(self, key_id: str, at: datetime) -> int:
-        """Revoke the live access tokens that a service user key obtained; returns how many."""
 
     @abstractmethod
     def revoke_access_of_session(self, session_id: str, at: datetime) -> int:

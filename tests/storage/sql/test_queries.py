@@ -92,7 +92,6 @@ WRITES: dict[str, Call] = {
     "acquire": lambda storage: storage.leases.acquire("purge", at=NOW, until=LATER),
     "revoke_family": lambda storage: storage.tokens.revoke_family(FAMILY.id, NOW),
     "revoke_access": lambda storage: storage.tokens.revoke_access(TOKEN.digest, NOW),
-    "revoke_access_of_key": lambda storage: storage.tokens.revoke_access_of_key(KEY.id, NOW),
     "revoke_access_of_session": lambda storage: storage.tokens.revoke_access_of_session("session", NOW),
     "purge_access": lambda storage: storage.tokens.purge_access(NOW, 1000),
     "purge_families": lambda storage: storage.tokens.purge_families(NOW, 1000),

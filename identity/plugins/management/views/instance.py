@@ -11,7 +11,7 @@ from identity.http.security import ANY_MANAGER
 def show(request: Request) -> dict[str, Any]:
     """What clients need to know of the instance: above all the own project's id, for the audience scope."""
     settings = request.registry.identity.settings
-    instance = request.services.storage.instance.find()
+    instance = request.services.instance()
     return {
         "organization_id": instance.organization_id,
         "project_id": instance.project_id,

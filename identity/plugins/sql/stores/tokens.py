@@ -120,7 +120,6 @@ _FIND_ISSUED = (
 _REVOKE_ACCESS = update(access).where(access.c.revoked_at.is_(None)).values(revoked_at=bindparam("at"))
 _REVOKE_ONE = _REVOKE_ACCESS.where(access.c.digest == bindparam("token"))
 _REVOKE_LIVE = _REVOKE_ACCESS.where(access.c.expires_at > bindparam("at"))
-_REVOKE_OF_KEY = _REVOKE_LIVE.where(access.c.key_id == bindparam("key"))
 _REVOKE_OF_SESSION = _REVOKE_LIVE.where(access.c.session_id == bindparam("session"))
 _REVOKE_OF_USER = _REVOKE_LIVE.where(access.c.user_id == bindparam("user"))
 
@@ -236,10 +235,6 @@ class SqlTokenStore(SqlStore, TokenStore):
     def revoke_access(self, digest: bytes, at: datetime) -> None:
         """Revoke one access token."""
         self._change(_REVOKE_ONE, {"token": digest, "at": seconds(at)})
-
-    def revoke_access_of_key(self, key_id: str, at: datetime) -> int:
-        """Revoke the live access tokens that a service user key obtained."""
-        return self._change(_REVOKE_OF_KEY, {"key": key_id, "at": seconds(at)})
 
     def revoke_access_of_session(self, session_id: str, at: datetime) -> int:
         """Revoke the live access tokens of a session."""

@@ -391,6 +391,9 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["family_id"], ["token_families.id"], name="fk_access_tokens_family_id", ondelete="CASCADE"
         ),
+        sa.ForeignKeyConstraint(
+            ["key_id"], ["service_user_keys.id"], name="fk_access_tokens_key_id", ondelete="CASCADE"
+        ),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_access_tokens_user_id", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("digest", name="pk_access_tokens"),
     )

@@ -1,0 +1,132 @@
+"""Nodes: several processes of one service, which do the same thing at the same moment.
+
+What they do is a function of an importable module: they are processes of their own, and know nothing of a test's module.
+"""
+
+import multiprocessing
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing.synchronize import Barrier
+from typing import Any, TypeVar
+
+from identity import first_start
+from identity.testing.clock import RunningClock
+from identity.testing.relying_party import Credentials, ServiceClient
+from identity.testing.world import KeyPool, World
+
+Outcome = TypeVar("Outcome")
+
+PROCESSES = 3
+THREADS = 4
+#: Seconds after which nodes that do not come together are given up.
+PATIENCE = 60
+
+_start: Barrier
+
+
+class Nodes:
+    """Processes that stand ready; started once, since that takes longer than what they do."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._start = context.Barrier(PROCESSES)
+        self._pool = ProcessPoolExecutor(PROCESSES, mp_context=context, initializer=_join, initargs=(self._start,))
+
+    def all(self, act: Callable[..., Outcome], *arguments: object) -> list[Outcome]:
+        """What ``act(*arguments)`` came to in each process; none goes on before all have opened their service."""
+        self._start.reset()
+        futures = [self._pool.submit(_told, act, *arguments) for _ in range(PROCESSES)]
+        return [future.result(PATIENCE * 2) for future in futures]
+
+    def close(self) -> None:
+        """Let the processes go."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def present(settings: Mapping[str, str], assertion: str, times: int) -> list[tuple[int, str]]:
+    """Show one assertion so many times from several threads; status and error (or scope) of each answer."""
+
+    def ask(client: ServiceClient) -> tuple[int, str]:
+        answer = client.assertion(assertion)
+        return answer.status_int, answer.json.get("error") or answer.json["scope"]
+
+    return _asked(settings, ask, times)
+
+
+def revoke_and_ask(settings: Mapping[str, str], token: str, credentials: Credentials) -> list[tuple[int, str]]:
+    """Revoke a token and ask about it, over and over; status of the first, activity told by the second."""
+
+    def ask(client: ServiceClient) -> tuple[int, str]:
+        revoked = client.revoke(token, credentials)
+        answer = client.introspect(token, credentials)
+        return revoked.status_int, str(answer.json["active"])
+
+    return _asked(settings, ask, THREADS * 2)
+
+
+def bootstrap(settings: Mapping[str, str]) -> tuple[str, str, bool, list[str]]:
+    """Migrate and bootstrap; own organization and project, whether this process made the owner, signing keys."""
+    world = _world(settings)
+    try:
+        _start.wait(PATIENCE)
+        world.identity.backend.migrate()
+        outcome = first_start.run(world.identity)
+        kids = [key["kid"] for key in world.client.keys().json["keys"]]
+        return outcome.organization_id, outcome.project_id, outcome.owner is not None, kids
+    finally:
+        world.close()
+
+
+def rotate(settings: Mapping[str, str], times: int) -> list[tuple[str, ...]]:
+    """Rotate the signing key so many times; the published keys after each time."""
+    world = _world(settings)
+    try:
+        _start.wait(PATIENCE)
+        seen = []
+        for _ in range(times):
+            with world.transaction() as services:
+                services.signing_keys.rotate()
+            seen.append(tuple(key["kid"] for key in world.client.keys().json["keys"]))
+        return seen
+    finally:
+        world.close()
+
+
+def _asked(
+    settings: Mapping[str, str], ask: Callable[[ServiceClient], tuple[int, str]], times: int
+) -> list[tuple[int, str]]:
+    world = _world(settings)
+    together = threading.Barrier(THREADS, action=lambda: _start.wait(PATIENCE))
+
+    def lane(count: int) -> list[tuple[int, str]]:
+        client = ServiceClient(world.client.app, world.issuer)
+        client.discovery  # noqa: B018 - fetched before the race
+        together.wait(PATIENCE)
+        return [ask(client) for _ in range(count)]
+
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            counts = [len(range(number, times, THREADS)) for number in range(THREADS)]
+            return [outcome for lane_outcomes in pool.map(lane, counts) for outcome in lane_outcomes]
+    finally:
+        world.close()
+
+
+def _world(settings: Mapping[str, str]) -> World:
+    return World(settings, clock=RunningClock(), key_pool=KeyPool(0))
+
+
+def _told(act: Callable[..., Outcome], *arguments: object) -> Outcome:
+    """What the act came to; a failure as text, since not every exception can travel between processes."""
+    try:
+        return act(*arguments)
+    except Exception:
+        _start.abort()
+        raise AssertionError(f"a node failed:\n{traceback.format_exc()}") from None
+
+
+def _join(start: Any) -> None:
+    global _start
+    _start = start

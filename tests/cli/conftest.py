@@ -1,0 +1,126 @@
+"""The `identity` program in this process, on a bootstrapped SQLite database; and a service for its client commands."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from identity.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+INI = str(ROOT / "development.ini")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command printed and how it ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the program with these words."""
+
+    def run(*words: object) -> Ran:
+        capsys.readouterr()
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as end:
+            status = int(end.code or 0)
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def ini() -> str:
+    """The ini file's name."""
+    return INI
+
+
+@pytest.fixture(scope="session")
+def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder as the first start leaves it; copied, not used."""
+    data = tmp_path_factory.mktemp("bootstrapped") / "data"
+    words = [
+        "--service-user",
+        "example",
+        "--key-out",
+        str(data / "key.json"),
+        "--client-out",
+        str(data / "client.json"),
+    ]
+    assert main(["bootstrap", "-c", INI, f"data={data}", *words]) == 0
+    return data
+
+
+@pytest.fixture
+def data(bootstrapped: Path, tmp_path: Path) -> Path:
+    """A bootstrapped data folder of the test's own."""
+    return Path(shutil.copytree(bootstrapped, tmp_path / "data"))
+
+
+@pytest.fixture
+def on_data(run: Run, data: Path) -> Run:
+    """Runs a command on the service of ``data``."""
+    return lambda command, *words: run(command, "-c", INI, f"data={data}", *words)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that runs for real, with an example key file."""
+
+    port: int
+    data: Path
+
+    @property
+    def issuer(self) -> str:
+        return f"http://localhost:{self.port}"
+
+    @property
+    def key_file(self) -> Path:
+        return self.data / "example-service-user.json"
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """development.ini, served on a free port."""
+    folder = tmp_path_factory.mktemp("service")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        made = Service(free.getsockname()[1], folder / "data")
+    words = [sys.executable, "-m", "pyramid.scripts.pserve", INI, f"http_port={made.port}", f"data={made.data}"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log)
+    try:
+        _wait_for(made, process, folder / "log")
+        yield made
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def _wait_for(service: Service, process: subprocess.Popen[bytes], log: Path) -> None:
+    while True:
+        assert process.poll() is None, log.read_text()
+        try:
+            urllib.request.urlopen(f"{service.issuer}/healthz", timeout=30).close()  # noqa: S310
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return

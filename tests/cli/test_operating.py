@@ -1,0 +1,105 @@
+"""identity check, migrate, purge, plugins, rotate-keys, master-key: what keeps a service going."""
+
+import re
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from identity.crypto.sealing import read_master_keys
+
+MOMENT = re.compile(r"signs from (\S+ \S+) UTC")
+
+
+class TestCheck:
+    def test_names_every_check(self, on_data):
+        ran = on_data("check")
+        assert (ran.status, ran.err) == (0, "")
+        assert "ok      storage" in ran.out
+        assert "ok      signing key" in ran.out
+
+    def test_fails_with_what_to_do(self, run, ini, tmp_path):
+        assert run("migrate", "-c", ini, f"data={tmp_path}").status == 0
+        ran = run("check", "-c", ini, f"data={tmp_path}")
+        assert ran.status == 1
+        assert "FAILED  signing key: There is no signing key. Run `identity bootstrap`." in ran.out
+
+
+class TestMigrate:
+    def test_dry_run_only_tells(self, run, ini, tmp_path):
+        words = ("migrate", "-c", ini, f"data={tmp_path}")
+        assert "would apply  0001" in run(*words, "--dry-run").out
+        assert "would apply  0001" in run(*words, "--dry-run").out
+        assert "applied  0001" in run(*words).out
+        assert run(*words).out == "The schema is up to date.\n"
+
+
+class TestPurge:
+    def test_says_when_there_was_nothing(self, on_data):
+        assert on_data("purge").out == "There was nothing to delete.\n"
+
+
+class TestPlugins:
+    def test_shows_listed_and_installed(self, on_data):
+        ran = on_data("plugins")
+        listed, _, installed = ran.out.partition("Installed, not listed:")
+        assert ran.status == 0
+        assert re.search(r"^  jwt_bearer +identity 0\.1\.0 +identity_grant_types$", listed, re.MULTILINE)
+        assert listed.index("  sql ") < listed.index("  manager_roles ")
+        assert "  memory " in installed
+
+    def test_needs_neither_database_nor_keys(self, run, ini, tmp_path):
+        assert run("plugins", "-c", ini, f"data={tmp_path}/none").status == 0
+        assert not (tmp_path / "none").exists()
+
+
+class TestRotateKeys:
+    def test_announces_one_key_however_often_it_is_asked(self, on_data):
+        first, second = on_data("rotate-keys"), on_data("rotate-keys")
+        assert first.out.startswith("The new signing key ")
+        assert second.out.startswith("No key was made")
+        assert MOMENT.search(first.out)[1] == MOMENT.search(second.out)[1]
+
+    def test_in_an_emergency_the_new_key_signs_soon(self, on_data):
+        moment = datetime.fromisoformat(MOMENT.search(on_data("rotate-keys", "--emergency").out)[1]).replace(tzinfo=UTC)
+        assert moment - datetime.now(UTC) <= timedelta(seconds=31)
+
+    def test_seals_anew_under_the_first_master_key(self, run, ini, data, tmp_path):
+        words, new = ["-c", tmp_path / "two.ini", f"data={data}"], tmp_path / "new.key"
+        run("master-key", new)
+        text = Path(ini).read_text()
+        both = f"identity.master_keys = 2:{new} development:{data}/master.key"
+        (tmp_path / "two.ini").write_text(text.replace("identity.master_keys =", both))
+        assert run("rotate-keys", "--rewrap", *words).out == "1 signing keys were sealed under the master key 2.\n"
+        assert run("rotate-keys", "--rewrap", *words).out.startswith("0 signing keys")
+        (tmp_path / "two.ini").write_text(text.replace("identity.master_keys =", f"identity.master_keys = 2:{new}"))
+        assert run("check", *words).status == 0
+
+    def test_says_which_master_key_is_missing(self, run, ini, data, tmp_path):
+        run("master-key", tmp_path / "new.key")
+        other = f"identity.master_keys = 2:{tmp_path}/new.key"
+        (tmp_path / "other.ini").write_text(Path(ini).read_text().replace("identity.master_keys =", other))
+        ran = run("rotate-keys", "--rewrap", "-c", tmp_path / "other.ini", f"data={data}")
+        assert (ran.status, ran.err.count("\n")) == (1, 1)
+        assert "Look at identity.master_keys." in ran.err
+
+
+class TestMasterKey:
+    def test_makes_a_file_that_only_its_owner_reads(self, run, tmp_path):
+        path = tmp_path / "master.key"
+        ran = run("master-key", path)
+        assert ran.status == 0
+        assert f"identity.master_keys = 1:{path}" in ran.out
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert len(read_master_keys((f"1:{path}",))) == 1
+        assert path.read_text().strip() not in ran.out
+
+    def test_never_overwrites(self, run, tmp_path):
+        path = tmp_path / "master.key"
+        path.write_text("precious")
+        ran = run("master-key", path)
+        assert (ran.status, ran.err) == (1, f"identity: {path} exists already and is left alone.\n")
+        assert path.read_text() == "precious"
+
+    def test_tells_that_there_is_no_folder(self, run, tmp_path):
+        ran = run("master-key", tmp_path / "none" / "master.key")
+        assert (ran.status, ran.err) == (1, f"identity: There is no folder {tmp_path / 'none'}.\n")

@@ -1,0 +1,302 @@
+"""The documentation says what the code says: hooks, settings, commands, plugins, errors, roles, samples."""
+
+import ast
+import importlib.util
+import inspect
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+import pytest
+
+from identity import hookspecs
+from identity.plugins import jwt_bearer, project_audience
+from identity.plugins.manager_roles import ROLES
+from identity.provider import issuing, scope
+from identity.provider.endpoints import ENDPOINTS
+from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, describe
+from identity.testing.fixtures import MakeWorld
+from identity.testing.world import pkcs1_pem
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.rst") if "_build" not in path.parts)
+PROSE = "\n".join(path.read_text() for path in PAGES)
+SAMPLE = ROOT / "tests" / "house" / "sample_plugin"
+
+HOOKS = {name: hook for name, hook in vars(hookspecs).items() if hasattr(hook, "identity_spec")}
+
+
+def _reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_reference", DOCS / "_ext" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+reference: Any = _reference()
+
+
+# --- pages made from the code -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", reference.DIRECTIVES)
+def test_each_generated_reference_is_on_a_page(name: str) -> None:
+    assert f".. identity-{name}::\n" in PROSE
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_each_hook_is_documented_with_its_exact_signature(name: str) -> None:
+    page = reference.hooks()
+    shown = re.search(rf"((?:^    @hookspec.*\n)^    def {name}\((?:.*\n)*?.*) \.\.\.$", page, re.MULTILINE)
+    assert shown is not None
+    (function,) = ast.parse(inspect.cleandoc(f"\n{shown[1]} ...")).body
+    (source,) = ast.parse(inspect.getsource(HOOKS[name])).body
+    assert isinstance(function, ast.FunctionDef)
+    assert isinstance(source, ast.FunctionDef)
+    assert ast.unparse(function.args) == ast.unparse(source.args)
+    assert function.returns is not None
+    assert source.returns is not None
+    assert ast.unparse(function.returns) == ast.unparse(source.returns)
+    assert [ast.unparse(one) for one in function.decorator_list] == [ast.unparse(one) for one in source.decorator_list]
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_each_hook_is_documented_with_its_docstring(name: str) -> None:
+    assert (inspect.getdoc(HOOKS[name]) or "missing") in reference.hooks()
+
+
+def test_hooks_stand_under_their_families() -> None:
+    page = reference.hooks()
+    places = [page.index(f"\n{family}\n---") for family in ("Setup", "Offers", "Contributions", "Decisions", "Notices")]
+    assert places == sorted(places)
+
+
+def settings() -> Iterator[tuple[str, str, str]]:
+    """Full key, default and meaning of every setting."""
+    kinds = [(PREFIX, Settings)]
+    kinds += [(f"{PLUGIN_PREFIX}{name}.", kind.Settings) for name, kind in reference.plugin_classes()]
+    for prefix, kind in kinds:
+        for name, _, default, meaning in describe(kind):
+            yield prefix + name, default, meaning
+
+
+@pytest.mark.parametrize(("key", "default", "meaning"), [pytest.param(*one, id=one[0]) for one in settings()])
+def test_each_setting_is_documented(key: str, default: str, meaning: str) -> None:
+    entry = reference.settings().partition(f"\n``{key}``\n")[2].partition("\n``")[0]
+    assert meaning, key
+    assert meaning in entry
+    assert ("Required." if default == "required" else f"Default: ``{default}``.") in entry
+
+
+def test_each_default_plugin_is_documented() -> None:
+    listed = reference.plugins()
+    for name, kind in reference.plugin_classes():
+        assert f"``{name}``" in listed
+        assert (inspect.getdoc(kind) or "missing").partition("\n")[0] in listed
+        assert f"Plugin ``{name}``" in reference.settings()
+
+
+def test_each_manager_role_is_documented_with_its_permissions() -> None:
+    rows = dict(re.findall(r"   \* - ``(\w+)``\n(.*?)(?=\n   \* - |\Z)", reference.roles(), re.DOTALL))
+    assert set(rows) == {role.name for role in ROLES}
+    for role in ROLES:
+        assert role.description in rows[role.name]
+        assert set(re.findall(r"``(\w+\.\w+)``", rows[role.name])) == role.permissions
+
+
+def test_each_endpoint_is_documented() -> None:
+    table = reference.endpoints()
+    assert all(f"``{endpoint.path}``" in table for endpoint in ENDPOINTS)
+
+
+def test_each_command_is_documented() -> None:
+    commands = reference.command_names()
+    assert {"migrate", "bootstrap", "check", "token"} <= set(commands)
+    page = reference.commands()
+    for name in commands:
+        assert f"\nidentity {name}\n---" in page
+        assert f"usage: identity {name}" in page
+
+
+def test_no_page_speaks_of_a_command_that_does_not_exist() -> None:
+    spoken = set(re.findall(r"(?:``|^\s+)identity ([a-z][a-z-]+)", PROSE, re.MULTILINE))
+    assert spoken - set(reference.command_names()) == set()
+
+
+def test_no_page_speaks_of_a_setting_that_does_not_exist() -> None:
+    known = {key for key, _, _ in settings()}
+    examples = tuple(f"{PLUGIN_PREFIX}{name}." for name in ("sample", "redis", "NAME"))
+    for key in set(re.findall(r"``(identity\.[a-z_.A-Z]+)(?: = [^`]*)?``", PROSE)):
+        if key.startswith(examples):
+            continue
+        assert key in known or _is_module(key), key
+
+
+def _is_module(name: str) -> bool:
+    """True for a module, or something in one."""
+    module, found = name, None
+    while module and found is None:
+        try:
+            found = importlib.util.find_spec(module)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            module = module.rpartition(".")[0]
+    rest = name[len(module) :].strip(".")
+    return bool(module) and (not rest or hasattr(importlib.import_module(module), rest.split(".")[0]))
+
+
+# --- pages written by hand --------------------------------------------------------------------------------------------
+
+
+def refusals() -> Iterator[str]:
+    """Every description with which the jwt-bearer grant and its scopes refuse, "…" in place of what varies."""
+    for module in (jwt_bearer, scope, project_audience, issuing):
+        tree = ast.parse(inspect.getsource(module))
+        values = {
+            target.id: node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("InvalidGrant", "InvalidScope"):
+                (described, *_) = node.args
+                yield _shown(values[described.id] if isinstance(described, ast.Name) else described)
+
+
+def _shown(text: ast.expr) -> str:
+    if isinstance(text, ast.JoinedStr):
+        return "".join(str(one.value) if isinstance(one, ast.Constant) else "…" for one in text.values)
+    assert isinstance(text, ast.Constant)
+    return str(text.value)
+
+
+@pytest.mark.parametrize("description", sorted(set(refusals())))
+def test_each_refusal_of_an_assertion_is_explained(description: str) -> None:
+    page = (DOCS / "relying-parties" / "service-users.rst").read_text()
+    assert f"     - ``{description}``\n" in page
+
+
+def test_the_first_plugin_shows_real_files_alone() -> None:
+    """Python and TOML on the page come from the sample that test_sample_plugin installs and runs."""
+    page = (DOCS / "integrators" / "first-plugin.rst").read_text()
+    shown = {
+        (DOCS / "integrators" / path).resolve()
+        for path in re.findall(r"^\.\. literalinclude:: (\S+)", page, re.MULTILINE)
+    }
+    files = {path for path in SAMPLE.rglob("*") if path.suffix in (".py", ".toml") and "__pycache__" not in path.parts}
+    assert shown == files
+    assert set(re.findall(r"^\.\. code-block:: (\w+)", page, re.MULTILINE)) <= {"text", "ini"}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_pages_are_plain(path: Path) -> None:
+    text = path.read_text()
+    prose = "\n".join(line for line in text.splitlines() if not line.startswith("    "))
+    assert "!" not in re.sub(r"``.*?``", "", prose, flags=re.DOTALL), "no exclamation marks"
+    assert not re.search(r"/(root|home|work|Users)/", text), "no path of somebody's machine"
+    title = text.lstrip().splitlines()[0]
+    assert title[0].isupper() or title.startswith(("identity", "0")) or path.name == "index.rst"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((DOCS / "contributors" / "decisions").glob("0*.rst")), ids=lambda path: path.stem
+)
+def test_decision_records_are_short_and_complete(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 25
+    assert [text.count(f"**{part}.**") for part in ("Context", "Decision", "Consequences")] == [1, 1, 1]
+    assert text.startswith(path.stem[:4])
+
+
+def test_the_layout_names_every_module_and_package() -> None:
+    page = (DOCS / "contributors" / "architecture.rst").read_text()
+    layout = page.partition("\nLayout\n")[2].partition("\nLayers\n")[0]
+    modules = {path.name for path in (ROOT / "identity").glob("*.py")}
+    packages = {f"{path.parent.name}/" for path in (ROOT / "identity").glob("*/__init__.py")}
+    plugins = {path.name for path in (ROOT / "identity" / "plugins").glob("[a-z]*.py")}
+    plugins |= {f"{path.parent.name}/" for path in (ROOT / "identity" / "plugins").glob("*/__init__.py")}
+    assert {name for name in modules | packages | plugins if name not in layout} == set()
+
+
+def test_documented_commands_of_the_first_client_work() -> None:
+    """The words that a newcomer types first."""
+    page = (DOCS / "operators" / "install-and-run.rst").read_text()
+    options = set(re.findall(r"(--[a-z-]+)", page.partition("identity bootstrap -c")[2].partition("Files are")[0]))
+    help_text = reference.commands().partition("identity bootstrap\n---")[2].partition("\nidentity ")[0]
+    assert {option for option in options if option not in help_text} == set()
+
+
+@contextmanager
+def served(application: Any, server: WSGIServer) -> Iterator[None]:
+    """The application on the server's port, for the length of a block."""
+    server.set_app(application)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Silent(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.mark.storages("memory")
+def test_the_example_client_gets_a_token(make_world: MakeWorld, tmp_path: Path) -> None:
+    server = WSGIServer(("127.0.0.1", 0), Silent)
+    issuer = f"http://127.0.0.1:{server.server_port}"
+    world = make_world(**{"identity.issuer_url": issuer, "identity.development": "true"})
+    robot = world.a_robot()
+    key_file = tmp_path / "key.json"
+    members = {"type": "serviceaccount", "keyId": robot.key_id, "key": pkcs1_pem(robot.key), "userId": robot.id}
+    key_file.write_text(json.dumps(members))
+    example = DOCS / "relying-parties" / "examples" / "first_token.py"
+    with served(world.app, server):
+        run = subprocess.run(
+            [sys.executable, example, issuer, key_file], capture_output=True, text=True, check=False, timeout=60
+        )
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["sub"] == robot.id
+
+
+def test_sphinx_builds_without_a_warning(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            "--keep-going",
+            "-b",
+            "html",
+            "-d",
+            tmp_path / "trees",
+            DOCS,
+            tmp_path,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    hooks = (tmp_path / "integrators" / "hooks.html").read_text()
+    assert all(f'id="hook-{name.replace("_", "-")}"' in hooks for name in HOOKS)

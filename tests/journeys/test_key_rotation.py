@@ -1,0 +1,74 @@
+"""A signing key changes while a resource server keeps the keys for as long as it was allowed to."""
+
+import re
+from typing import Any
+
+from joserfc import jwk, jwt
+from joserfc.errors import JoseError
+
+from identity.domain.users import TokenFormat
+from identity.testing.assertions import decoded
+from identity.testing.world import World
+
+
+class ResourceServer:
+    """Verifies signed access tokens with keys that it fetches anew only when its copy is out of date."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._keys: Any = None
+        self._fresh_until = 0
+        self.fetched = 0
+
+    def accepts(self, token: str) -> bool:
+        if self._world.clock.seconds >= self._fresh_until:
+            answer = self._world.client.keys()
+            age = re.search(r"max-age=(\d+)", answer.headers["Cache-Control"])
+            assert age is not None
+            self._fresh_until = self._world.clock.seconds + int(age[1])
+            self._keys = jwk.KeySet.import_key_set(answer.json)
+            self.fetched += 1
+        try:
+            jwt.decode(token, self._keys, algorithms=["RS256"])
+        except (JoseError, ValueError):
+            return False
+        return True
+
+
+def test_no_token_is_refused_over_a_rotation(own_world: World) -> None:
+    """Each token verifies on the day of its making and to the last second of its life, by a cached copy of the keys."""
+    world = own_world
+    robot = world.a_robot(token_format=TokenFormat.JWT)
+    server = ResourceServer(world)
+    issued: list[tuple[int, str]] = []
+    kids = set()
+    for minute in range(150):
+        if minute == 5:
+            with world.transaction() as services:
+                services.signing_keys.rotate()
+        token = robot.access_token()
+        kids.add(decoded(token)[0]["kid"])
+        issued.append((world.clock.seconds + 3600, token))
+        issued = [(end, one) for end, one in issued if end > world.clock.seconds]
+        assert server.accepts(token)
+        assert server.accepts(issued[0][1])
+        world.clock.advance(60)
+        if minute % 30 == 0:
+            world.identity.purge()
+    assert len(kids) == 2
+    assert server.fetched == 30
+    assert len(world.client.keys().json["keys"]) == 1
+
+
+def test_an_emergency_rotation_is_seen_by_who_asks_again_for_an_unknown_key(own_world: World) -> None:
+    world = own_world
+    robot = world.a_robot(token_format=TokenFormat.JWT)
+    server = ResourceServer(world)
+    assert server.accepts(robot.access_token())
+    with world.transaction() as services:
+        services.signing_keys.rotate(emergency=True)
+    world.clock.advance(30)
+    token = robot.access_token()
+    # Within its max-age the copy lacks the key; whoever asks again has it.
+    assert not server.accepts(token)
+    assert ResourceServer(world).accepts(token)

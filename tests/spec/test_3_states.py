@@ -1,0 +1,192 @@
+"""Service description §3 leaves states open; security 7.9 decides: what is deactivated or deleted counts no more.
+
+Every state change, against everything that a token is good for, within one request.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.projects import Project, ProjectGrant
+from identity.services.access import THE_OPERATOR
+from identity.services.bundle import Services
+from identity.testing.relying_party import Credentials
+from identity.testing.world import Robot, World
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A service user of one organization, with a project granted by another one, and all rights in use."""
+
+    world: World
+    robot: Robot
+    owner: Organization
+    project: Project
+    grant: ProjectGrant
+    client: Credentials
+    scope: str
+    token: str
+
+    def seen(self) -> dict[str, str]:
+        """What each use of the token comes to, in one word."""
+        client = self.world.client
+        return {
+            "token": _token(self.robot.token(self.scope)),
+            "userinfo": str(client.userinfo(self.token).status_int),
+            "introspection": _introspection(client.introspect(self.token, self.client)),
+            "introspection by the own project": _introspection(client.introspect(self.token, self.world.introspector)),
+            "management": str(client.management("/me", self.token).status_int),
+        }
+
+
+def _token(answer: object) -> str:
+    return str(answer.json.get("error", "granted"))  # type: ignore[attr-defined]
+
+
+def _introspection(answer: object) -> str:
+    members = answer.json  # type: ignore[attr-defined]
+    return str(members.get("error") or ("active" if members["active"] else "inactive"))
+
+
+@pytest.fixture
+def scene(world: World) -> Scene:
+    robot = world.a_manager()
+    owner = world.an_organization()
+    project = world.a_project(owner)
+    grant = world.a_grant(project, robot.organization)
+    scope = f"openid {world.audience_scope(project.id)} {world.audience_scope()}"
+    client = world.an_application(project.id)
+    return Scene(world, robot, owner, project, grant, client, scope, robot.access_token(scope))
+
+
+ALL_WELL = {
+    "token": "granted",
+    "userinfo": "200",
+    "introspection": "active",
+    "introspection by the own project": "active",
+    "management": "200",
+}
+NOBODY = {
+    "token": "invalid_grant",
+    "userinfo": "401",
+    "introspection": "inactive",
+    "introspection by the own project": "inactive",
+    "management": "401",
+}
+CLIENT_GONE = ALL_WELL | {"introspection": "invalid_client"}
+PROJECT_GONE = CLIENT_GONE | {"token": "invalid_scope"}
+GRANT_GONE = ALL_WELL | {"token": "invalid_scope", "introspection": "inactive"}
+
+Change = Callable[[Scene, Services], object]
+
+DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str]]] = {
+    "user": (
+        lambda scene, services: services.service_users.deactivate(scene.robot.id, by=THE_OPERATOR),
+        lambda scene, services: services.service_users.reactivate(scene.robot.id, by=THE_OPERATOR),
+        NOBODY,
+    ),
+    "organization": (
+        lambda scene, services: services.organizations.deactivate(scene.robot.organization.id),
+        lambda scene, services: services.organizations.reactivate(scene.robot.organization.id),
+        NOBODY,
+    ),
+    "application": (
+        lambda scene, services: services.applications.deactivate(scene.client.client_id),
+        lambda scene, services: services.applications.reactivate(scene.client.client_id),
+        CLIENT_GONE,
+    ),
+    "project": (
+        lambda scene, services: services.projects.deactivate(scene.project.id),
+        lambda scene, services: services.projects.reactivate(scene.project.id),
+        PROJECT_GONE,
+    ),
+    "project's organization": (
+        lambda scene, services: services.organizations.deactivate(scene.owner.id),
+        lambda scene, services: services.organizations.reactivate(scene.owner.id),
+        PROJECT_GONE,
+    ),
+    "grant": (
+        lambda scene, services: services.project_grants.deactivate(scene.grant.id),
+        lambda scene, services: services.project_grants.reactivate(scene.grant.id),
+        GRANT_GONE,
+    ),
+}
+
+DELETED: dict[str, tuple[Change, dict[str, str]]] = {
+    "user": (lambda scene, services: services.service_users.remove(scene.robot.id, by=THE_OPERATOR), NOBODY),
+    "key": (
+        lambda scene, services: services.service_users.remove_key(scene.robot.id, scene.robot.key_id, by=THE_OPERATOR),
+        NOBODY,
+    ),
+    "organization": (lambda scene, services: services.organizations.remove(scene.robot.organization.id), NOBODY),
+    "application": (lambda scene, services: services.applications.remove(scene.client.client_id), CLIENT_GONE),
+    "project": (lambda scene, services: services.projects.remove(scene.project.id), PROJECT_GONE),
+    "project's organization": (lambda scene, services: services.organizations.remove(scene.owner.id), PROJECT_GONE),
+    "grant": (lambda scene, services: services.project_grants.withdraw(scene.grant.id), GRANT_GONE),
+}
+
+
+def test_before_any_change_all_is_well(scene: Scene) -> None:
+    assert scene.seen() == ALL_WELL
+
+
+@pytest.mark.parametrize(("away", "back", "expected"), DEACTIVATED.values(), ids=DEACTIVATED.keys())
+def test_deactivated(scene: Scene, away: Change, back: Change, expected: dict[str, str]) -> None:
+    """And reactivated: it counts again, with the tokens of before."""
+    with scene.world.transaction() as services:
+        away(scene, services)
+    assert scene.seen() == expected
+    with scene.world.transaction() as services:
+        back(scene, services)
+    assert scene.seen() == ALL_WELL
+
+
+@pytest.mark.parametrize(("remove", "expected"), DELETED.values(), ids=DELETED.keys())
+def test_deleted(scene: Scene, remove: Change, expected: dict[str, str]) -> None:
+    with scene.world.transaction() as services:
+        remove(scene, services)
+    assert scene.seen() == expected
+
+
+def test_a_person_s_token_ends_with_its_application(world: World) -> None:
+    """Security 7.9, for a token that an application got for a person."""
+    client = world.an_application()
+    person = world.a_person()
+    issued = world.an_authorization(person, client)
+    assert world.client.userinfo(issued.access_token).status_int == 200
+    with world.transaction() as services:
+        services.applications.deactivate(client.client_id)
+    assert world.client.userinfo(issued.access_token).status_int == 401
+    with world.transaction() as services:
+        services.applications.reactivate(client.client_id)
+    assert world.client.userinfo(issued.access_token).status_int == 200
+    with world.transaction() as services:
+        services.applications.remove(client.client_id)
+    assert world.client.userinfo(issued.access_token).status_int == 401
+
+
+def test_a_revoked_manager_keeps_the_token_and_loses_the_rights(scene: Scene) -> None:
+    """Security 14.3: with the same token, at the next request."""
+    with scene.world.transaction() as services:
+        [manager] = services.storage.managers.of_user(scene.robot.id)
+        services.managers.remove(manager.id, by=THE_OPERATOR)
+    assert scene.seen() == ALL_WELL | {"management": "403"}
+
+
+def test_reactivating_does_not_revive_what_was_revoked(scene: Scene) -> None:
+    """Security 6.5."""
+    scene.world.client.revoke(scene.token, scene.world.introspector)
+    with scene.world.transaction() as services:
+        services.service_users.deactivate(scene.robot.id, by=THE_OPERATOR)
+    with scene.world.transaction() as services:
+        services.service_users.reactivate(scene.robot.id, by=THE_OPERATOR)
+    assert scene.world.client.userinfo(scene.token).status_int == 401
+
+
+def test_turning_the_clock_back_does_not_revive_what_was_revoked(scene: Scene) -> None:
+    """Security 16.3."""
+    scene.world.client.revoke(scene.token, scene.world.introspector)
+    scene.world.clock.advance(hours=-1)
+    assert scene.world.client.userinfo(scene.token).status_int == 401

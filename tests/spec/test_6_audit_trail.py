@@ -1,0 +1,180 @@
+"""Service description §6 leaves events open; security 9.2 and 16.1 decide what the audit trail holds and what not."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from identity.domain.users import TokenFormat
+from identity.services.access import THE_OPERATOR
+from identity.services.audit import Recorder
+from identity.services.commands.service_users import AddServiceUserKey
+from identity.storage.errors import Unavailable
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import basic
+from identity.testing.world import Robot, World, pkcs1_pem
+
+
+def refusals(world: World, **filters: Any) -> list[tuple[str | None, str | None]]:
+    """Who was refused and why, oldest first."""
+    events = world.audit_events(event="authentication.refused", **filters)
+    assert all(event.result == "refused" for event in events)
+    return [(event.object_id, event.reason) for event in reversed(events)]
+
+
+def test_a_refusal_names_the_service_user_once_its_signature_holds(world: World, robot: Robot) -> None:
+    """Security 2.8: the precise reason goes to the audit trail."""
+    robot.token(aud="elsewhere")
+    [event] = world.audit_events(event="authentication.refused", object_id=robot.id)
+    assert event.reason == "aud must be https://id.example.com"
+    assert event.object_kind == "service_user"
+    assert event.organization_id == robot.organization.id
+    assert event.at == world.clock()
+    assert event.actor.client_address == "192.0.2.1"
+    assert event.actor.request_id
+
+
+def test_a_stranger_s_refusal_names_the_reason_but_nobody(own_world: World) -> None:
+    robot = own_world.a_robot()
+    own_world.client.assertion(robot.assertion(header={"alg": "none"}))
+    own_world.client.assertion(robot.assertion(header={"kid": "unknown"}))
+    own_world.client.assertion(robot.assertion()[:-4] + "AAAA")
+    assert refusals(own_world) == [
+        (None, "alg is not RS256"),
+        (None, "no live key of this id and user"),
+        (None, "signature does not match"),
+    ]
+
+
+def test_the_same_refusal_is_written_once_a_minute(world: World, robot: Robot) -> None:
+    """Decisions, tokens."""
+    world.clock.advance(60 - world.clock.seconds % 60)
+    for _ in range(3):
+        robot.token(aud="elsewhere")
+    robot.token(exp=world.clock.seconds - 100, iat=world.clock.seconds - 300)
+    assert refusals(world, object_id=robot.id) == [
+        (robot.id, "aud must be https://id.example.com"),
+        (robot.id, "assertion expired"),
+    ]
+    world.clock.advance(59)
+    robot.token(aud="elsewhere")
+    assert len(refusals(world, object_id=robot.id)) == 2
+    world.clock.advance(1)
+    robot.token(aud="elsewhere")
+    assert len(refusals(world, object_id=robot.id)) == 3
+
+
+def test_how_late_an_assertion_was_does_not_make_it_another_refusal(world: World, robot: Robot) -> None:
+    """Otherwise an attacker fills the trail, one event a second."""
+    world.clock.advance(60 - world.clock.seconds % 60)
+    for seconds in range(40, 50):
+        robot.token(iat=world.clock.seconds - 300, exp=world.clock.seconds - seconds)
+    assert len(refusals(world, object_id=robot.id)) == 1
+
+
+def test_one_party_s_refusals_do_not_hide_another_s(world: World) -> None:
+    first, second = world.a_robot(), world.a_robot()
+    for robot in (first, second):
+        robot.token(aud="elsewhere")
+        world.client.management("/me", robot.managing_token())
+    for robot in (first, second):
+        assert len(refusals(world, object_id=robot.id)) == 1
+        assert len(world.audit_events(event="access.refused", actor_id=robot.id)) == 1
+
+
+def test_issuing_a_token_is_no_event(own_world: World) -> None:
+    """Decisions, tokens: its row is the record."""
+    robot = own_world.a_robot()
+    before = len(own_world.audit_events())
+    robot.access_token()
+    assert len(own_world.audit_events()) == before
+
+
+def test_events_are_in_order(own_world: World) -> None:
+    """Security 9.2: by a sequence of the database."""
+    for _ in range(5):
+        own_world.an_organization()
+    sequence = [event.sequence for event in own_world.audit_events()]
+    assert None not in sequence
+    assert sequence == sorted(sequence, reverse=True)  # type: ignore[type-var]
+    assert len(set(sequence)) == len(sequence)
+
+
+def test_a_change_whose_event_cannot_be_written_does_not_happen(
+    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Security 9.2."""
+    token = robot.managing_token()
+
+    def fail(self: Recorder, *args: object, **kwargs: object) -> None:
+        raise Unavailable("no audit trail")
+
+    monkeypatch.setattr(Recorder, "record", fail)
+    assert world.client.revoke(token, world.introspector).status_int == 503
+    monkeypatch.undo()
+    assert world.client.introspect(token, world.introspector).json["active"] is True
+
+
+def test_a_refusal_that_cannot_be_written_is_still_a_refusal(
+    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise Unavailable("no audit trail")
+
+    with world.transaction() as services:
+        monkeypatch.setattr(type(services.storage.audit), "append", fail)
+    assert robot.token(aud="elsewhere").status_int == 400
+
+
+def test_no_secret_is_told_to_log_or_trail(make_world: MakeWorld, caplog: pytest.LogCaptureFixture) -> None:
+    """Security 16.1: every kind of secret, in right and wrong requests, with every library at DEBUG."""
+    names = [name for name in logging.root.manager.loggerDict if isinstance(name, str)]
+    levels = {name: logging.getLogger(name).level for name in names}
+    try:
+        for name in names:
+            logging.getLogger(name).setLevel(logging.DEBUG)
+        caplog.set_level(logging.DEBUG)
+        world = make_world()
+        secrets = _use_everything(world)
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+    secrets |= world.client.secrets
+    trail = "\n".join(map(repr, world.every_audit_event()))
+    assert len(secrets) > 20
+    assert caplog.records
+    assert not [secret for secret in secrets if secret in caplog.text]
+    assert not [secret for secret in secrets if secret in trail]
+
+
+def _use_everything(world: World) -> set[str]:
+    """Right and wrong requests at every endpoint; returns the secrets that the client has not noted itself."""
+    secrets: set[str] = set()
+    for token_format in TokenFormat:
+        robot = world.a_robot(token_format=token_format)
+        world.make_manager(robot, "ORG_OWNER")
+        with world.transaction() as services:
+            file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
+        secrets |= set(file.key.splitlines()[1:-1]) | set(pkcs1_pem(robot.key).splitlines()[1:-1])
+        robot.token(jti="once")
+        robot.token(jti="once")
+        robot.token(aud="elsewhere")
+        robot.token("profile")
+        world.client.assertion(robot.assertion(header={"kid": "x"}))
+        token = robot.managing_token()
+        for method in ("GET", "POST", "PUT"):
+            world.client.userinfo(token, method)
+            world.client.userinfo(token[:-1], method)
+        world.client.get(f"{world.client.discovery['userinfo_endpoint']}?access_token={token}")
+        stranger = world.an_application()
+        for client in (world.introspector, stranger):
+            world.client.introspect(token, client)
+            world.client.revoke(token, client)
+        world.client.management("/me", token)
+        world.client.management("/nothing", token)
+        issued = world.an_authorization(world.a_person(), stranger)
+        world.client.revoke(issued.refresh_token, stranger)
+        wrong = basic(f"{stranger.client_id}:{stranger.secret}x")
+        world.client.post(world.client.discovery["introspection_endpoint"], {"token": token}, {"Authorization": wrong})
+        secrets |= {stranger.secret, wrong.removeprefix("Basic "), stranger.header.removeprefix("Basic ")}
+    return {secret for secret in secrets if len(secret) > 20}

@@ -1,0 +1,247 @@
+"""Service description §7, and security 9.5 and 12.6: what is answered when something is wrong, also with us."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from identity.provider import issuing
+from identity.services.commands.service_users import ChangeServiceUser
+from identity.services.tokens import Tokens
+from identity.storage.errors import Unavailable
+from identity.testing.relying_party import WELL_KNOWN
+from identity.testing.responses import check_api_error, check_granted, check_refused
+from identity.testing.world import Robot, World
+
+#: What the cause of a failure says, and no answer may repeat.
+DETAIL = "db.internal:5432 user=identity"
+
+ASKING: dict[str, Callable[[World, Robot, str], Any]] = {
+    "token": lambda world, robot, token: robot.token(),
+    "introspection": lambda world, robot, token: world.client.introspect(token, world.introspector),
+    "userinfo": lambda world, robot, token: world.client.userinfo(token),
+    "revocation": lambda world, robot, token: world.client.revoke(token, world.introspector),
+}
+
+
+@pytest.fixture
+def token(robot: Robot) -> str:
+    robot.world.client.keys()
+    robot.world.introspector  # noqa: B018 - registered while there is a storage
+    return robot.managing_token()
+
+
+@pytest.fixture
+def storage_away(world: World, token: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The storage cannot be reached; its complaint names host and user."""
+
+    def away(*args: object) -> None:
+        raise Unavailable(DETAIL)
+
+    monkeypatch.setattr(world.identity.backend, "reading", away)
+    monkeypatch.setattr(world.identity.backend, "writing", away)
+    monkeypatch.setattr(world.identity.backend, "check", away)
+    yield
+    monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("storage_away")
+@pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING.keys())
+def test_while_the_storage_is_away_the_answer_is_503(
+    world: World, robot: Robot, token: str, ask: Callable[[World, Robot, str], Any]
+) -> None:
+    """Security 9.5: with Retry-After, and without a word of the cause."""
+    answer = ask(world, robot, token)
+    check_refused(answer, "temporarily_unavailable", status=503)
+    assert int(answer.headers["Retry-After"]) > 0
+    assert "internal" not in f"{answer.headers} {answer.text}"
+
+
+@pytest.mark.usefixtures("storage_away")
+def test_the_management_api_too_is_503(world: World, token: str) -> None:
+    answer = world.client.management("/me", token)
+    check_api_error(answer, 503, "temporarily_unavailable")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert "internal" not in answer.text
+
+
+@pytest.mark.usefixtures("storage_away")
+def test_discovery_and_keys_keep_answering(world: World) -> None:
+    assert world.client.get(world.issuer + WELL_KNOWN).status_int == 200
+    assert world.client.keys().status_int == 200
+    assert world.client.get(f"{world.issuer}/healthz").status_int == 200
+
+
+def test_the_keys_are_served_from_a_copy_for_five_minutes(own_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Security 9.5: a last-known copy, at most 5 minutes old."""
+    kids = own_world.client.keys().json
+
+    def away(*args: object) -> None:
+        raise Unavailable(DETAIL)
+
+    monkeypatch.setattr(own_world.identity.backend, "reading", away)
+    own_world.clock.advance(299)
+    assert own_world.client.keys().json == kids
+    own_world.clock.advance(1)
+    check_refused(own_world.client.keys(), "temporarily_unavailable", status=503)
+    monkeypatch.undo()
+    assert own_world.client.keys().json == kids
+
+
+@pytest.mark.usefixtures("storage_away")
+def test_readiness_says_what_fails_and_nothing_more(world: World) -> None:
+    """Security 9.9."""
+    answer = world.client.get(f"{world.issuer}/readyz")
+    assert answer.status_int == 503
+    assert "storage" in answer.json["failed"]
+    assert "internal" not in answer.text
+
+
+def test_after_the_storage_is_back_all_is_as_before(
+    world: World, robot: Robot, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Security 9.5: recovery without restart."""
+
+    def away(*args: object) -> None:
+        raise Unavailable(DETAIL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.identity.backend, "writing", away)
+        assert robot.token(jti="kept").status_int == 503
+    check_granted(robot.token(jti="kept"))
+    assert world.client.get(f"{world.issuer}/readyz").json == {"status": "ready", "failed": []}
+
+
+def test_a_token_that_cannot_be_recorded_is_not_handed_out(
+    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Security 9.1: and what was written before it is taken back, the use of the jti too."""
+    assertion = robot.assertion(jti="kept")
+
+    def fail(*args: object) -> None:
+        raise Unavailable(DETAIL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tokens, "record", fail)
+        check_refused(world.client.assertion(assertion), "temporarily_unavailable", status=503)
+    check_granted(world.client.assertion(assertion))
+
+
+class Objecting:
+    """Takes part in a transaction and lets it fail at the last moment."""
+
+    def __init__(self, transactions: object) -> None:
+        self.transaction_manager = transactions
+
+    def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
+        return "!"
+
+    def tpc_vote(self, transaction: object) -> None:
+        raise Unavailable(DETAIL)
+
+    def _agree(self, transaction: object) -> None:
+        pass
+
+    abort = tpc_begin = commit = tpc_finish = tpc_abort = _agree
+
+
+def test_nothing_is_told_before_it_is_committed(
+    world: World, robot: Robot, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Security 7.7 and 9.1: if the change was not committed the answer is 503, not 200."""
+    assertion = robot.assertion(jti="kept")
+    backend = world.identity.backend
+    open_storage = backend.writing
+
+    def writing(transactions: Any) -> Any:
+        storage = open_storage(transactions)
+        transactions.get().join(Objecting(transactions))
+        return storage
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backend, "writing", writing)
+        check_refused(world.client.revoke(token, world.introspector), "temporarily_unavailable", status=503)
+        check_refused(world.client.assertion(assertion), "temporarily_unavailable", status=503)
+    assert world.client.introspect(token, world.introspector).json["active"] is True
+    check_granted(world.client.assertion(assertion))
+
+
+def test_an_unexpected_exception_is_500_with_a_request_id_and_nothing_else(
+    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Security 12.6."""
+
+    def fail(*args: object) -> None:
+        raise RuntimeError(DETAIL)
+
+    with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
+        patch.setattr(issuing, "new_id", fail)
+        answer = robot.token(jti="kept")
+    assert answer.status_int == 500
+    assert answer.content_type == "application/json"
+    assert set(answer.json) == {"error", "request_id"}
+    assert answer.json["error"] == "server_error"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "internal" not in f"{answer.headers} {answer.text}"
+    assert answer.json["request_id"] in caplog.text
+    assert DETAIL in caplog.text
+    check_granted(robot.token(jti="kept"))
+
+
+def test_an_unexpected_exception_in_the_management_api(
+    world: World, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise RuntimeError(DETAIL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tokens, "find_live", fail)
+        answer = world.client.management("/me", token)
+    check_api_error(answer, 500, "server_error")
+    assert "internal" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/favicon.ico", "/oauth", "/oauth/v2", "/oauth/v2/", "/oauth/v2/none", "//", "/%"]
+)
+def test_there_is_nothing_at_other_addresses(world: World, path: str) -> None:
+    answer = world.client.get(world.issuer + path)
+    check_api_error(answer, 404, "not_found")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("raw", ["/\xff", "/oauth/v2/token\xff", "/\xc3", "/a\0b", "/\xed\xa0\x80"])
+def test_an_address_that_is_no_text_names_nothing(world: World, raw: str) -> None:
+    answer = world.client.request("GET", world.issuer + "/x", environ={"PATH_INFO": raw})
+    check_api_error(answer, 404, "not_found")
+
+
+def test_userinfo_401_and_introspection_401_are_those_of_the_table(world: World) -> None:
+    assert world.client.userinfo("unknown").status_int == 401
+    answer = world.client.post(world.client.discovery["introspection_endpoint"], {"token": "x"})
+    assert (answer.status_int, answer.json["error"]) == (401, "invalid_client")
+
+
+def test_errors_are_plain_json(world: World, robot: Robot) -> None:
+    """No charset, no markup, nothing that a browser would run."""
+    answer = robot.token(aud='"><script>')
+    assert answer.headers["Content-Type"] == "application/json"
+    assert json.loads(answer.body) == answer.json
+    assert b"<" not in answer.body
+
+
+def test_background_work_goes_on_after_a_failed_commit(world: World, robot: Robot) -> None:
+    """A thread whose commit failed can begin again."""
+
+    def change() -> None:
+        with world.transaction() as services:
+            services.service_users.change(robot.id, ChangeServiceUser(display_name="Lost"))
+            world.identity.transactions.get().join(Objecting(world.identity.transactions))
+
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            change()
+    with world.reading() as services:
+        assert services.service_users.get(robot.id).display_name == robot.user.display_name

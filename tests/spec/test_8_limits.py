@@ -1,0 +1,51 @@
+"""Service description §8, and the limits of security 12.2."""
+
+import pytest
+
+from identity.testing.relying_party import FORM
+from identity.testing.responses import check_granted, check_refused
+from identity.testing.world import Robot, World
+
+
+def test_iat_must_not_be_older_than_one_hour(world: World, robot: Robot) -> None:
+    check_granted(robot.token(iat=world.clock.seconds - 3600))
+    check_refused(robot.token(iat=world.clock.seconds - 3601), "invalid_grant")
+
+
+def test_the_lifetime_is_given_in_every_answer(world: World, robot: Robot) -> None:
+    for scope in ("openid", "openid profile", f"openid {world.audience_scope()}"):
+        assert check_granted(robot.token(scope))["expires_in"] == 3600
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["token_endpoint", "introspection_endpoint", "revocation_endpoint", "userinfo_endpoint"]
+)
+def test_no_endpoint_reads_more_than_64_kilobytes(world: World, endpoint: str) -> None:
+    headers = {"Content-Type": FORM, "Authorization": world.introspector.header}
+    address = world.client.discovery[endpoint]
+    check_refused(
+        world.client.request("POST", address, headers=headers, body=b"a" * 65537), "invalid_request", status=413
+    )
+
+
+def test_an_assertion_has_at_most_8_kilobytes(world: World, robot: Robot) -> None:
+    """Security 2.7."""
+    length = len(robot.assertion(filler=""))
+    # Three bytes of claims are four characters of the assertion.
+    fitting = robot.assertion(filler="x" * ((8192 - length) // 4 * 3))
+    assert 8186 <= len(fitting) <= 8192
+    check_granted(world.client.assertion(fitting))
+    check_refused(world.client.assertion(robot.assertion(filler="x" * 6200)), "invalid_grant")
+
+
+def test_many_scopes_are_no_burden(world: World, robot: Robot) -> None:
+    scope = " ".join(["openid", *(f"s{number}" for number in range(3000))])
+    assert check_granted(robot.token(scope[:16000]))["scope"] == "openid"
+
+
+def test_many_projects_in_one_audience(world: World, robot: Robot) -> None:
+    projects = [world.a_project(robot.organization).id for _ in range(20)]
+    scope = " ".join(["openid", *(world.audience_scope(project) for project in projects)])
+    token = robot.access_token(scope)
+    client = world.an_application(projects[-1])
+    assert world.client.introspect(token, client).json["aud"] == projects

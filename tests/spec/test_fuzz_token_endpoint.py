@@ -1,0 +1,241 @@
+"""Security 12.6: no input makes an endpoint answer 5xx, every refusal is the protocol's, and nothing is half-written."""
+
+import string
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from identity.testing.assertions import signed
+from identity.testing.fixtures import Worlds
+from identity.testing.relying_party import FORM, JWT_BEARER, WELL_KNOWN, basic
+from identity.testing.responses import check_granted
+from identity.testing.world import Robot, World
+
+fuzzing = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+#: What refused requests may write: the note that they were refused.
+_NOTES = {"audit", "audit_events"}
+
+
+def row_counts(world: World) -> dict[str, int]:
+    """How many rows every table holds, notes of refusals left out."""
+    backend: Any = world.identity.backend
+    if backend.name == "memory":
+        counts = {name: len(rows) for name, rows in backend._committed.items()}
+    else:
+        from sqlalchemy import func, select
+
+        from identity.plugins.sql.tables import metadata
+
+        with backend.reading() as storage:
+            connection = storage.audit._connection
+            counts = {
+                name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+                for name, table in metadata.tables.items()
+            }
+    assert any(counts.values())
+    return {name: count for name, count in counts.items() if count and name not in _NOTES}
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=40)
+awkward = st.sampled_from(
+    ["", " ", "\0", "%", "%zz", "%00", "\ud7ff", "\U0010ffff", "..", "a.b.c", "null", "openid", "é" * 300, "x" * 20000]
+)
+names = st.sampled_from(["grant_type", "assertion", "scope", "client_id", "client_secret", "token"]) | texts
+values = texts | awkward | st.just(JWT_BEARER)
+forms = st.lists(st.tuples(names, values), max_size=8)
+#: Bodies as they may come: encoded forms, forms encoded by somebody careless, and anything at all.
+bodies = st.one_of(
+    forms.map(lambda pairs: "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in pairs).encode()),
+    forms.map(lambda pairs: "&".join(f"{name}={value}" for name, value in pairs).encode("utf-8", "replace")),
+    st.binary(max_size=200),
+    values.map(lambda value: f"grant_type={quote_plus(JWT_BEARER)}&assertion={quote_plus(value)}".encode()),
+)
+header_texts = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=60)
+content_types = (
+    st.sampled_from([FORM, f"{FORM}; charset=utf-8", "application/json", "multipart/form-data", ""]) | header_texts
+)
+authorizations = st.one_of(
+    header_texts,
+    st.binary(max_size=40).map(basic),
+    header_texts.map(lambda text: f"Bearer {text}"),
+    header_texts.map(lambda text: f"Basic {text}"),
+)
+queries = st.one_of(
+    st.just(""), st.text(string.ascii_letters + string.digits + "%&=+;/?.[]", max_size=40), texts.map(quote_plus)
+)
+methods = st.sampled_from(["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"])
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+claim_names = st.sampled_from(["iss", "sub", "aud", "iat", "exp", "nbf", "jti", "scope"]) | texts
+header_names = st.sampled_from(["alg", "kid", "typ", "crit", "jwk", "jku", "x5c", "b64", "zip"]) | texts
+
+
+def check_protocol_answer(answer: Any) -> None:
+    """Granted, or refused in the protocol's words; never an accident."""
+    assert answer.status_int < 500, answer
+    if answer.status_int == 200 or not answer.body:
+        return
+    assert answer.content_type == "application/json", answer
+    members = answer.json
+    assert members.keys() == {"error", "error_description"}, answer
+    assert isinstance(members["error"], str)
+    description = members["error_description"]
+    assert description
+    # RFC 6749 §5.2: %x20-21 / %x23-5B / %x5D-7E
+    assert all(" " <= character <= "~" and character not in '"\\' for character in description), description
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.fixture
+def robot(worlds: Worlds, storage_name: str) -> Robot:
+    """A service user; made without ``world``, whose scope is that of a function and so of no example."""
+    return worlds.shared(storage_name).a_robot()
+
+
+def test_any_request_to_the_token_endpoint(robot: Robot) -> None:
+    world = robot.world
+    robot.access_token()
+    before = row_counts(world)
+    address = world.client.discovery["token_endpoint"]
+
+    @fuzzing
+    @given(bodies, content_types, st.none() | authorizations, queries)
+    @example(b"", "", None, "")
+    @example(b"grant_type=%ff", FORM, "Basic \xff", "%ff")
+    def check(body: bytes, content_type: str, authorization: str | None, query: str) -> None:
+        headers = {"Content-Type": content_type}
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        answer = world.client.request("POST", address, headers=headers, body=body, environ={"QUERY_STRING": query})
+        assert answer.status_int in (400, 401, 413)
+        check_protocol_answer(answer)
+
+    check()
+    assert row_counts(world) == before
+    check_granted(robot.token())
+
+
+def test_any_rightly_signed_assertion(robot: Robot) -> None:
+    """The sender owns the key and writes what it likes: claims of any type, headers of any kind."""
+    world = robot.world
+    robot.access_token()
+    before = row_counts(world)
+
+    @fuzzing
+    @given(
+        st.dictionaries(claim_names, json_values, max_size=5),
+        st.dictionaries(header_names, json_values, max_size=2),
+        st.none() | texts,
+    )
+    def check(claims: Mapping[str, Any], header: Mapping[str, Any], scope: str | None) -> None:
+        assertion = signed(robot.claims(**claims), robot.key, key_id=robot.key_id, header=header)
+        answer = world.client.assertion(assertion, scope)
+        check_protocol_answer(answer)
+        if answer.status_int == 200:
+            world.client.revoke(answer.json["access_token"], world.introspector)
+
+    world.introspector  # noqa: B018 - made before rows are counted
+    before = row_counts(world)
+    check()
+    after = row_counts(world)
+    # What was granted rightly left a token and, with a jti, its mark; nothing else.
+    assert {name for name in after if after[name] != before.get(name, 0)} <= {
+        "tokens",
+        "access_tokens",
+        "assertions",
+        "used_assertions",
+    }
+    check_granted(robot.token())
+
+
+def test_anything_shaped_like_an_assertion(robot: Robot) -> None:
+    world = robot.world
+    robot.access_token()
+    before = row_counts(world)
+    part = st.text(string.ascii_letters + string.digits + "-_=", max_size=30)
+    shaped = st.one_of(
+        st.tuples(part, part, part).map(".".join),
+        st.tuples(st.binary(max_size=60), st.binary(max_size=60)).map(
+            lambda parts: signed(parts[1], robot.key, key_id=robot.key_id, header=parts[0])
+        ),
+        st.binary(max_size=80).map(lambda claims: signed(claims, robot.key, key_id=robot.key_id)),
+        st.integers(0, 600).map(lambda at: robot.assertion()[:at]),
+    )
+
+    @fuzzing
+    @given(shaped)
+    def check(assertion: str) -> None:
+        answer = world.client.assertion(assertion)
+        assert answer.status_int == 400
+        check_protocol_answer(answer)
+
+    check()
+    assert row_counts(world) == before
+    check_granted(robot.token())
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["introspection_endpoint", "revocation_endpoint", "userinfo_endpoint", "jwks_uri", "discovery"]
+)
+def test_any_request_to_the_other_endpoints(robot: Robot, endpoint: str) -> None:
+    world = robot.world
+    token = robot.managing_token()
+    good = [world.introspector.header, f"Bearer {token}"]
+    before = row_counts(world)
+    address = world.client.discovery.get(endpoint, world.issuer + WELL_KNOWN)
+
+    @fuzzing
+    @given(methods, bodies, content_types, st.none() | authorizations | st.sampled_from(good), queries)
+    def check(method: str, body: bytes, content_type: str, authorization: str | None, query: str) -> None:
+        headers = {"Content-Type": content_type, "If-None-Match": content_type}
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        environ = {"QUERY_STRING": query}
+        check_protocol_answer(world.client.request(method, address, headers=headers, body=body, environ=environ))
+
+    check()
+    assert row_counts(world) == before
+    assert world.client.introspect(token, world.introspector).json["active"] is True
+
+
+def test_any_request_to_the_management_api_and_beyond(robot: Robot) -> None:
+    world = robot.world
+    world.make_manager(robot, "ORG_OWNER")
+    token = robot.managing_token()
+    before = row_counts(world)
+    paths = st.one_of(
+        st.sampled_from(["/management/v1/me", "/management/v1/instance", "/management/v1", "/healthz", "/"]),
+        st.text(st.characters(min_codepoint=1, max_codepoint=255), max_size=30).map(
+            lambda path: f"/management/v1/{path}"
+        ),
+        st.text(st.characters(min_codepoint=1, max_codepoint=255), max_size=30).map(lambda path: f"/{path}"),
+    )
+
+    @fuzzing
+    @given(methods, paths, bodies, st.none() | authorizations | st.just(f"Bearer {token}"), queries)
+    def check(method: str, path: str, body: bytes, authorization: str | None, query: str) -> None:
+        headers = {} if authorization is None else {"Authorization": authorization}
+        environ = {"QUERY_STRING": query, "PATH_INFO": path}
+        answer = world.client.request(method, world.issuer, headers=headers, body=body, environ=environ)
+        assert answer.status_int < 500
+        if answer.status_int >= 400 and answer.body:
+            assert answer.json["error"]
+            assert answer.json["request_id"]
+
+    check()
+    assert row_counts(world) == before
+    assert world.client.management("/me", token).status_int == 200
