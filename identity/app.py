@@ -17,6 +17,7 @@ from transaction import ThreadTransactionManager
 from identity import clock as real_clock
 from identity.clock import Clock
 from identity.crypto.sealing import Sealer, create_master_key_file, read_master_keys
+from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
 from identity.domain.errors import Invalid
 from identity.domain.managers import Role
@@ -180,7 +181,7 @@ class Identity:
                 with self.transaction(SYSTEM) as services:
                     count = purge(services.storage, before)
                 deleted[kind] += count
-                if count < BATCH:
+                if count < BATCH or self.worker.stopping:
                     break
                 # Others are waiting to write.
                 time.sleep(_BREATH)
@@ -242,7 +243,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
         token_claims=tuple(host.implementations("identity_token_claims")),
         discovery=tuple(host.implementations("identity_discovery")),
     )
-    ring = KeyRing(Sealer(_master_keys(core)), published_age=core.longest_token_lifetime + core.clock_skew)
+    ring = KeyRing(Sealer(_master_keys(core)), published_age=LONGEST_TOKEN_LIFETIME + core.clock_skew)
     identity = Identity(
         settings=core,
         host=host,

@@ -15,7 +15,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Command:
-    """A subcommand of the ``identity`` program; ``run`` returns the exit status."""
+    """A subcommand of the ``identity`` program.
+
+    ``run`` gets the parsed arguments, with the assembled service as ``arguments.identity``; it returns the exit status.
+    """
 
     name: str
     help: str

@@ -10,6 +10,8 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
+from identity.domain.applications import LONGEST_TOKEN_LIFETIME
+
 PREFIX = "identity."
 PLUGIN_PREFIX = "identity.plugin."
 
@@ -188,7 +190,7 @@ class Settings:
         "A service user's access token never lives shorter than this: common clients renew 5 minutes early.",
         default=timedelta(minutes=10),
     )
-    id_token_lifetime: timedelta = setting("Lifetime of ID tokens.", default=timedelta(hours=1))
+    id_token_lifetime: timedelta = setting("Lifetime of ID tokens; 12 h at most.", default=timedelta(hours=1))
     signing_key_bits: int = setting("Size of new RSA signing keys: 2048, 3072 or 4096.", default=2048)
     signing_key_active_age: timedelta = setting(
         "How long a signing key signs before the next one takes over.", default=timedelta(days=90)
@@ -250,19 +252,14 @@ class Settings:
     def _check_lifetimes(self) -> None:
         if not timedelta() <= self.clock_skew <= timedelta(seconds=300):
             raise BadSetting("clock_skew", "must be between 0 and 300 seconds")
-        for name in ("access_token_lifetime", "service_user_token_min_lifetime"):
-            if not timedelta(seconds=1) <= getattr(self, name) <= timedelta(hours=12):
+        for name in ("access_token_lifetime", "service_user_token_min_lifetime", "id_token_lifetime"):
+            if not timedelta(seconds=1) <= getattr(self, name) <= LONGEST_TOKEN_LIFETIME:
                 raise BadSetting(name, "must be between 1 second and 12 hours")
-        for name in ("id_token_lifetime", "signing_key_active_age", "jwks_max_age", "purge_interval"):
+        for name in ("signing_key_active_age", "jwks_max_age", "purge_interval"):
             if getattr(self, name) < timedelta(seconds=1):
                 raise BadSetting(name, "must be at least 1 second")
         if self.signing_key_active_age <= self.announcement_age:
             raise BadSetting("signing_key_active_age", "must be longer than jwks_max_age and a minute")
-
-    @property
-    def longest_token_lifetime(self) -> timedelta:
-        """How long a signed token may be valid: what a retired key has to stay published for."""
-        return max(self.access_token_lifetime, self.service_user_token_min_lifetime, self.id_token_lifetime)
 
     @property
     def announcement_age(self) -> timedelta:

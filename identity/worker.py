@@ -43,8 +43,13 @@ class Worker:
             self._start()
             self._wanted.set()
 
-    def stop(self, timeout: float = 25.0) -> None:
-        """Let the running job finish, then end the thread."""
+    @property
+    def stopping(self) -> bool:
+        """True once the process is about to end: long jobs look here between two steps."""
+        return self._stopping.is_set()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Let the running job come to the end of its step, then end the thread."""
         self._stopping.set()
         self._wanted.set()
         if self._thread is not None:

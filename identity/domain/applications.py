@@ -12,6 +12,10 @@ from identity.domain.users import TokenFormat
 
 MAX_LIVE_SECRETS = 2
 
+#: No access token or ID token lives longer, whatever an application asks for: a retired signing key has to stay
+#: published for as long.
+LONGEST_TOKEN_LIFETIME = timedelta(hours=12)
+
 
 class ApplicationType(StrEnum):
     """Where an application runs, and so what it can keep secret."""

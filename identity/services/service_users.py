@@ -48,6 +48,11 @@ class ServiceUsers(UseCases):
         self._access = access
         self._key_max_age = key_max_age
 
+    @property
+    def latest_expiration(self) -> datetime | None:
+        """The latest expiration date that a new key may have; None if any is fine."""
+        return None if self._key_max_age is None else self._now + self._key_max_age
+
     def get(self, user_id: str) -> ServiceUser:
         """The service user. Raises NotFound."""
         user = self._storage.users.find(user_id)
@@ -181,7 +186,7 @@ class ServiceUsers(UseCases):
         return key
 
     def _expiration(self, wanted: datetime | None) -> datetime:
-        latest = None if self._key_max_age is None else self._now + self._key_max_age
+        latest = self.latest_expiration
         if wanted is None:
             if latest is None:
                 return NO_EXPIRATION

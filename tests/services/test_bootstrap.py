@@ -1,5 +1,6 @@
 import json
 import stat
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile
 from identity.services import bootstrap
 from identity.services.access import THE_OPERATOR
+from identity.testing.clock import MovableClock
 
 
 def test_the_first_run_makes_everything_and_the_second_nothing(identity: Identity, tmp_path: Path) -> None:
@@ -129,3 +131,15 @@ def test_a_lost_client_secret_is_replaced_within_the_limit_of_two(identity: Iden
     with identity.reading() as services:
         accepted = [services.applications.authenticate(one["client_id"], one["client_secret"]) for one in seen]
     assert [one is not None for one in accepted] == [False, False, True, True]
+
+
+def test_where_keys_must_expire_the_key_expires_as_late_as_it_may(
+    identity: Identity, tmp_path: Path, clock: MovableClock
+) -> None:
+    object.__setattr__(identity.settings, "service_user_key_max_age", timedelta(days=90))
+    first_start.run(identity, user_name="robot", key_out=tmp_path / "key.json")
+    file = KeyFile.from_json((tmp_path / "key.json").read_text())
+    with identity.reading() as services:
+        key = services.storage.service_user_keys.find(file.key_id, file.user_id)
+    assert key is not None
+    assert key.expires_at == clock() + timedelta(days=90)

@@ -7,6 +7,7 @@ import pytest
 
 from identity.app import Identity, assemble
 from identity.crypto.sealing import MasterKey, Sealer, Unsealable, read_master_keys
+from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.signing_keys import KeyState
 from identity.services.signing_keys import CACHE_AGE, EMERGENCY_DELAY, LAST_KNOWN_AGE, KeyRing, NoSigningKey
 from identity.storage.errors import Unavailable
@@ -61,7 +62,7 @@ def test_a_retired_key_stays_published_until_its_tokens_are_gone(identity: Ident
     first = add_first(identity)
     second = rotate(identity)
     clock.advance(int(identity.settings.announcement_age.total_seconds()))
-    longest = identity.settings.longest_token_lifetime + identity.settings.clock_skew
+    longest = LONGEST_TOKEN_LIFETIME + identity.settings.clock_skew
     clock.advance(int(longest.total_seconds()) - 1)
     assert published(identity) == [second, first]
     clock.advance(1)

@@ -1,6 +1,5 @@
 """Changes to applications."""
 
-from datetime import timedelta
 from typing import Self
 
 from pydantic import model_validator
@@ -8,7 +7,7 @@ from pydantic import model_validator
 from identity.domain.applications import ApplicationType, redirect_uri_problem
 from identity.domain.users import TokenFormat
 from identity.services.commands import Command
-from identity.services.commands.fields import Name
+from identity.services.commands.fields import Name, TokenLifetime
 
 
 class RegisterApplication(Command):
@@ -22,8 +21,8 @@ class RegisterApplication(Command):
     post_logout_redirect_uris: tuple[str, ...] = ()
     authentication_method: str = "client_secret_basic"
     access_token_type: TokenFormat = TokenFormat.OPAQUE
-    access_token_lifetime: timedelta | None = None
-    id_token_lifetime: timedelta | None = None
+    access_token_lifetime: TokenLifetime | None = None
+    id_token_lifetime: TokenLifetime | None = None
     id_token_userinfo_assertion: bool = False
     development: bool = False
 

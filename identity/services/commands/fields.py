@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
+from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.names import domain_problem, is_printable, name_problem, user_name_problem
 
 DESCRIPTION_LENGTH = 2000
@@ -42,8 +43,15 @@ def _whole_seconds(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(microsecond=0)
 
 
+def _lifetime(span: timedelta) -> timedelta:
+    if not timedelta(seconds=1) <= span <= LONGEST_TOKEN_LIFETIME:
+        raise ValueError("Choose between 1 second and 12 hours.")
+    return span
+
+
 Name = Annotated[str, _rule(name_problem)]
 UserName = Annotated[str, _rule(user_name_problem)]
 Domain = Annotated[str, _rule(domain_problem)]
 Description = Annotated[str, _rule(_description_problem)]
+TokenLifetime = Annotated[timedelta, AfterValidator(_lifetime)]
 Moment = Annotated[AwareDatetime, BeforeValidator(_rfc_3339), AfterValidator(_whole_seconds)]
