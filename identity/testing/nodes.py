@@ -1,6 +1,6 @@
 """Nodes: several processes of one service, which do the same thing at the same moment.
 
-What they do is a function of an importable module: they are processes of their own, and know nothing of a test's module.
+What they do is a function of an importable module: processes of their own know nothing of a test's module.
 """
 
 import multiprocessing
@@ -70,7 +70,7 @@ def bootstrap(settings: Mapping[str, str]) -> tuple[str, str, bool, list[str]]:
     """Migrate and bootstrap; own organization and project, whether this process made the owner, signing keys."""
     world = _world(settings)
     try:
-        _start.wait(PATIENCE)
+        _wait_for_others()
         world.identity.backend.migrate()
         outcome = first_start.run(world.identity)
         kids = [key["kid"] for key in world.client.keys().json["keys"]]
@@ -83,7 +83,7 @@ def rotate(settings: Mapping[str, str], times: int) -> list[tuple[str, ...]]:
     """Rotate the signing key so many times; the published keys after each time."""
     world = _world(settings)
     try:
-        _start.wait(PATIENCE)
+        _wait_for_others()
         seen = []
         for _ in range(times):
             with world.transaction() as services:
@@ -98,7 +98,7 @@ def _asked(
     settings: Mapping[str, str], ask: Callable[[ServiceClient], tuple[int, str]], times: int
 ) -> list[tuple[int, str]]:
     world = _world(settings)
-    together = threading.Barrier(THREADS, action=lambda: _start.wait(PATIENCE))
+    together = threading.Barrier(THREADS, action=_wait_for_others)
 
     def lane(count: int) -> list[tuple[int, str]]:
         client = ServiceClient(world.client.app, world.issuer)
@@ -112,6 +112,10 @@ def _asked(
             return [outcome for lane_outcomes in pool.map(lane, counts) for outcome in lane_outcomes]
     finally:
         world.close()
+
+
+def _wait_for_others() -> None:
+    _start.wait(PATIENCE)
 
 
 def _world(settings: Mapping[str, str]) -> World:

@@ -33,6 +33,8 @@ class PostgresqlServer:
 
     def __init__(self, folder: Path) -> None:
         self._server: Any = _wheel().get_server(folder, cleanup_mode="delete")
+        # Whoever gave it up and takes it again gets the same object back, and is not counted as a user any more.
+        self._server.global_process_id_list.get_and_add(os.getpid())
 
     def url(self, database: str = "postgres") -> str:
         """The URL of one of its databases."""

@@ -36,6 +36,7 @@ def test_authlib_s_assertion_session_works_by_itself(served: World) -> None:
         scope=f"openid profile {served.audience_scope()}",
         key=jwk.RSAKey.import_key(file["key"]),
         header={"alg": "RS256", "kid": file["keyId"]},
+        default_timeout=10,
     )
     with session:
         userinfo = session.get(discovery["userinfo_endpoint"])
@@ -60,7 +61,10 @@ def test_authlib_signs_introspects_and_revokes(served: World) -> None:
         audience=served.issuer,
         header={"alg": "RS256", "kid": file["keyId"]},
     )
-    with OAuth2Session(client.client_id, client.secret, token_endpoint_auth_method="client_secret_basic") as session:
+    method = "client_secret_basic"
+    with OAuth2Session(
+        client.client_id, client.secret, token_endpoint_auth_method=method, default_timeout=10
+    ) as session:
         form = {"grant_type": JWTBearerGrant.GRANT_TYPE, "assertion": assertion}
         scope = f"openid {served.audience_scope()}"
         answer = requests.post(discovery["token_endpoint"], data=form | {"scope": scope}, timeout=10)

@@ -1,4 +1,4 @@
-"""Security 12.6: no input makes an endpoint answer 5xx, every refusal is the protocol's, and nothing is half-written."""
+"""Security 12.6: no input makes an endpoint answer 5xx; refusals are the protocol's, and nothing is half-written."""
 
 import string
 from collections.abc import Mapping
