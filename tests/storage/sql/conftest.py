@@ -11,7 +11,6 @@ import pytest
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.tables import metadata
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
-from identity.testing.postgresql import postgresql_server as postgresql_server
 
 _TRUNCATE = f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"
 
