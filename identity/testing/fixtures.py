@@ -2,10 +2,12 @@
 
 A test that takes ``world`` runs once on each storage: memory, SQLite, PostgreSQL. ``--identity-storage=NAME``
 (repeatable) chooses others, among them any installed plugin's; ``--identity-setting=KEY=VALUE`` (repeatable) adds
-settings to all worlds, for example those that such a plugin needs.
+settings to all worlds, for example those that such a plugin needs. ``{database}`` in a value becomes another name in
+every world: ``--identity-storage=redis --identity-setting=identity.plugin.redis.prefix={database}``.
 """
 
 import shutil
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="add a setting to every world (repeatable), as in the ini file",
+        help="add a setting to every world (repeatable), as in the ini file; {database} becomes a new name in each",
     )
 
 
@@ -75,7 +77,9 @@ class Databases:
 
     def settings(self, storage: str) -> dict[str, str]:
         """Settings of a service on a new database of this storage, with host and plugins."""
-        return self._common(storage) | HOST | self._storage(storage) | self._own
+        name = uuid.uuid4().hex
+        own = {key: value.replace("{database}", name) for key, value in self._own.items()}
+        return self._common(storage) | HOST | self._storage(storage) | own
 
     def empty(self, storage: str) -> dict[str, str]:
         """The same, on a database that holds nothing, not even a schema."""
