@@ -52,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--server", choices=service.SERVERS, default="waitress")
-    parser.add_argument("--threads", type=int, default=4, metavar="N", help="threads that answer (4)")
+    parser.add_argument(
+        "--threads", type=int, default=2, metavar="N", help="threads that answer (2, as in development.ini)"
+    )
     parser.add_argument("--storage", choices=("sqlite", "postgresql"), default="sqlite")
     known = (*CASES, *NOT_BY_DEFAULT)
     parser.add_argument("--cases", nargs="+", choices=known, default=CASES, metavar="CASE", help=", ".join(known))

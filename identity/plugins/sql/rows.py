@@ -1,7 +1,8 @@
 """What all stores share: running statements, converting values, paging by key, versioned updates."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Dialect,
     Select,
     Table,
     Update,
@@ -19,7 +21,9 @@ from sqlalchemy import (
     tuple_,
     update,
 )
+from sqlalchemy import Insert as PlainInsert
 from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.base import Executable
 
 from identity.domain.names import name_key
@@ -37,6 +41,93 @@ _COUNTED = {"preserve_rowcount": True}
 _LAST_CODE_POINT = "\U0010ffff"
 
 
+#: What can be prepared.
+Statement = Select[Any] | PlainInsert
+
+
+class Prepared:
+    """A statement of a hot path: compiled once for each kind of database, then given to its driver as text.
+
+    What SQLAlchemy does around each execution costs more than such a statement itself.
+    """
+
+    def __init__(self, statement: Statement) -> None:
+        self._statement = statement
+        self._texts: dict[str, _Text] = {}
+
+    def first(self, connection: Connection, parameters: Values) -> Record | None:
+        """The first row, or None. Raises SQLAlchemyError."""
+        text = self._text(connection)
+        row: Record | None = self._run(connection, lambda driver: text.execute(driver, parameters).fetchone())
+        return row if row is None else text.converted(row)
+
+    def all(self, connection: Connection, parameters: Values) -> Sequence[Record]:
+        """All rows. Raises SQLAlchemyError."""
+        text = self._text(connection)
+        rows = self._run(connection, lambda driver: text.execute(driver, parameters).fetchall())
+        return [text.converted(row) for row in rows]
+
+    def run(self, connection: Connection, parameters: Values) -> None:
+        """Run it for its effect. Raises SQLAlchemyError."""
+        text = self._text(connection)
+        self._run(connection, lambda driver: text.execute(driver, parameters))
+
+    def _run(self, connection: Connection, step: Callable[[Any], Any]) -> Any:
+        dialect = connection.dialect
+        failures = dialect.loaded_dbapi.Error
+        try:
+            return step(connection.connection.dbapi_connection)
+        except failures as error:
+            raise DBAPIError.instance(None, None, error, failures, dialect=dialect) from error
+
+    def _text(self, connection: Connection) -> "_Text":
+        text = self._texts.get(connection.dialect.name)
+        if text is None:
+            text = self._texts[connection.dialect.name] = _Text.of(self._statement, connection.dialect)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A statement as a driver wants it.
+
+    ``names`` orders the parameters where they are not named, ``constants`` are those that the statement brings itself,
+    ``converters`` tell which columns of a row are not yet what they should be.
+    """
+
+    sql: str
+    names: tuple[str, ...] | None
+    constants: Values
+    converters: tuple[tuple[int, Callable[[Any], Any]], ...]
+
+    @classmethod
+    def of(cls, statement: Statement, dialect: Dialect) -> "_Text":
+        compiled: Any = statement.compile(dialect=dialect)
+        columns = statement.selected_columns if isinstance(statement, Select) else ()
+        converters = ((at, column.type.result_processor(dialect, None)) for at, column in enumerate(columns))
+        return cls(
+            str(compiled),
+            tuple(compiled.positiontup) if compiled.positional else None,
+            {name: value for name, value in compiled.params.items() if value is not None},
+            tuple((at, convert) for at, convert in converters if convert is not None),
+        )
+
+    def execute(self, driver: Any, parameters: Values) -> Any:
+        return driver.execute(self.sql, self.given(parameters))
+
+    def given(self, parameters: Values) -> Values | tuple[Any, ...]:
+        given = {**self.constants, **parameters} if self.constants else parameters
+        return given if self.names is None else tuple([given[name] for name in self.names])
+
+    def converted(self, row: Record) -> Record:
+        if not self.converters:
+            return row
+        values = list(row)
+        for at, convert in self.converters:
+            values[at] = convert(values[at])
+        return values
+
+
 class SqlStore:
     """Runs statements on the connection of one transaction (or one reading)."""
 
@@ -45,9 +136,11 @@ class SqlStore:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def _one(self, statement: Executable, parameters: Values) -> Record | None:
+    def _one(self, statement: Executable | Prepared, parameters: Values) -> Record | None:
         """The first row, or None."""
         try:
+            if isinstance(statement, Prepared):
+                return statement.first(self._connection, parameters)
             return self._connection.execute(statement, parameters).first()
         except FAILURES as error:
             answer = translated(error)
@@ -55,9 +148,18 @@ class SqlStore:
                 return None
             raise answer from error
 
-    def _all(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Record]:
+    def _run(self, statement: Prepared, parameters: Values) -> None:
+        """Run a prepared statement for its effect."""
+        try:
+            statement.run(self._connection, parameters)
+        except FAILURES as error:
+            raise translated(error) from error
+
+    def _all(self, statement: Executable | Prepared, parameters: Values | None = None) -> Sequence[Record]:
         """All rows."""
         try:
+            if isinstance(statement, Prepared):
+                return statement.all(self._connection, parameters or {})
             return self._connection.execute(statement, parameters).all()
         except FAILURES as error:
             answer = translated(error)

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint, event
 
 from identity.plugins.sql import SqlBackend
+from identity.plugins.sql.rows import _Text
 from identity.plugins.sql.tables import metadata
 from identity.storage.backend import Storage
 from identity.storage.contract.base import add
@@ -121,12 +122,21 @@ class Statements:
 
 
 @pytest.fixture
-def statements(backend: SqlBackend) -> Iterator[Statements]:
+def statements(backend: SqlBackend, monkeypatch: pytest.MonkeyPatch) -> Statements:
     with committing(backend, Transactions()) as storage:
         for value in VALUES:
             add(storage, value)
         storage.applications.add_secret(APPLICATION.id, a_client_secret())
-    return Statements(backend)
+    noted = Statements(backend)
+    execute = _Text.execute
+
+    def noting(text: _Text, driver: Any, parameters: dict[str, Any]) -> Any:
+        noted.sent.append((text.sql, text.given(parameters)))
+        return execute(text, driver, parameters)
+
+    # What is prepared goes to the driver directly, past SQLAlchemy's events.
+    monkeypatch.setattr(_Text, "execute", noting)
+    return noted
 
 
 @pytest.mark.parametrize("name", READS)

@@ -10,6 +10,7 @@ from identity.domain.applications import Application, ApplicationType, Client, C
 from identity.domain.names import name_key
 from identity.domain.users import TokenFormat
 from identity.plugins.sql.rows import (
+    Prepared,
     Record,
     SqlStore,
     Values,
@@ -62,7 +63,7 @@ _OLDEST_SECRET_FIRST = (client_secrets.c.created_at, client_secrets.c.id)
 _ADD = insert(table)
 _FIND = find_by_id(table, COLUMNS)
 #: One row per secret, or one without.
-_FIND_CLIENT = (
+_FIND_CLIENT = Prepared(
     select(*COLUMNS, *projects.COLUMNS, *organizations.COLUMNS, *_SECRET_COLUMNS)
     .select_from(table)
     .join(projects_table, projects_table.c.id == table.c.project_id)

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import Subject
-from identity.plugins.sql.rows import SqlStore, moment, moment_or_none, seconds, seconds_or_none
+from identity.plugins.sql.rows import Prepared, SqlStore, moment, moment_or_none, seconds, seconds_or_none
 from identity.plugins.sql.stores import organizations, users
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import service_user_keys as table
@@ -29,7 +29,7 @@ _USER_END = _KEY_END + len(users.COLUMNS)
 _OF_USER = (table.c.id == bindparam("key"), table.c.user_id == bindparam("user"))
 _ADD = insert(table)
 _FIND = select(*COLUMNS).where(*_OF_USER)
-_FIND_SIGNER = (
+_FIND_SIGNER = Prepared(
     select(*COLUMNS, *users.COLUMNS, *organizations.COLUMNS)
     .select_from(table)
     .join(users_table, users_table.c.id == table.c.user_id)

@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from identity.domain.tokens import AccessToken, IssuedToken, RefreshToken, TokenFamily
 from identity.domain.users import TokenFormat
 from identity.plugins.sql.rows import (
+    Prepared,
     Record,
     SqlStore,
     Values,
@@ -96,9 +97,9 @@ _ACCESS_END = len(_ACCESS)
 _FAMILY_END = _ACCESS_END + 1
 _USER_END = _FAMILY_END + len(users.COLUMNS)
 _SUBJECT_END = _USER_END + len(organizations.COLUMNS)
-_ADD_ACCESS = insert(access)
+_ADD_ACCESS = Prepared(insert(access))
 _FIND_ACCESS = select(*_ACCESS).where(access.c.digest == bindparam("token"))
-_FIND_ISSUED = (
+_FIND_ISSUED = Prepared(
     select(
         *_ACCESS,
         families.c.revoked_at,
@@ -212,7 +213,7 @@ class SqlTokenStore(SqlStore, TokenStore):
             "session_id": token.session_id,
             "revoked_at": seconds_or_none(token.revoked_at),
         }
-        self._change(_ADD_ACCESS, values)
+        self._run(_ADD_ACCESS, values)
 
     def find_access(self, digest: bytes) -> AccessToken | None:
         """The access token alone."""
