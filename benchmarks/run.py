@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace, pool: Executor) -> Result:
-    with workplace(options.storage, options.server, options.threads) as place, ExitStack() as stack:
+    with prepared_place(options.storage, options.server, options.threads) as place, ExitStack() as stack:
         stock = prepare(place.ini, place.host)
         starts = []
         for left in reversed(range(options.starts)):
@@ -132,7 +132,7 @@ def _tokens(stock: Stock, place: Place, pool: Executor) -> list[str]:
 
 
 @contextmanager
-def workplace(storage: str, server: str, threads: int) -> Iterator[Place]:
+def prepared_place(storage: str, server: str, threads: int) -> Iterator[Place]:
     """A new data folder beside the one of ``make run``, so on the same disk, with the ini file; deleted in the end."""
     parent = service.ROOT / "var"
     parent.mkdir(mode=0o700, exist_ok=True)
@@ -164,7 +164,7 @@ def _postgresql() -> Iterator[str]:
 def _profile(options: argparse.Namespace) -> int:
     from benchmarks import breakdown
 
-    with workplace(options.storage, options.server, options.threads) as place:
+    with prepared_place(options.storage, options.server, options.threads) as place:
         stock = prepare(place.ini, place.host)
         print(breakdown.of(options.profile, place, stock, options.requests))
     return 0
