@@ -1,7 +1,7 @@
 """Protocol endpoints as Pyramid routes: ProtocolRequest ← request, ProtocolResponse → response."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from pyramid.config import Configurator
 from pyramid.request import Request
@@ -31,11 +31,22 @@ def protocol_request(request: Request) -> ProtocolRequest:
     return ProtocolRequest(
         method=environ["REQUEST_METHOD"],
         query=environ.get("QUERY_STRING", "").encode("latin-1"),
-        body=environ["wsgi.input"].read(length) if length else b"",
+        body=_body(environ, length),
         content_type=environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower(),
         authorization=environ.get("HTTP_AUTHORIZATION"),
         if_none_match=environ.get("HTTP_IF_NONE_MATCH"),
     )
+
+
+def _body(environ: Mapping[str, Any], length: int) -> bytes:
+    if not length:
+        return b""
+    stream = environ["wsgi.input"]
+    # An earlier attempt at this request has read it already.
+    if environ.get("retry.attempt"):
+        stream.seek(0)
+    body: bytes = stream.read(length)
+    return body
 
 
 def respond(request: Request, answer: ProtocolResponse) -> Response:

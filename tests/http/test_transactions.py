@@ -1,0 +1,56 @@
+"""A transaction that lost against another is tried again; one that cannot be committed is told as such."""
+
+import pytest
+from transaction.interfaces import TransientError
+
+from identity.storage.errors import Unavailable
+from identity.storage.memory.backend import Participant
+from identity.testing.world import World
+
+pytestmark = pytest.mark.storages("memory")
+
+
+class Contended(Unavailable, TransientError):
+    """What the SQL backend raises for a deadlock or a serialization failure."""
+
+
+@pytest.fixture
+def contended(own_world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The commits of the world fail as often as the list has entries."""
+    failures: list[int] = []
+
+    def vote(self: Participant, transaction: object) -> None:
+        if failures:
+            failures.pop()
+            raise Contended("another transaction was in the way")
+
+    own_world.identity.backend.contends = True
+    monkeypatch.setattr(Participant, "tpc_vote", vote)
+    return failures
+
+
+def test_a_commit_that_lost_is_tried_again(own_world: World, contended: list[int]) -> None:
+    robot = own_world.a_robot()
+    contended.extend((1, 2, 3))
+    answer = robot.token()
+    assert answer.status_int == 200
+    assert contended == []
+    assert own_world.client.userinfo(answer.json["access_token"]).status_int == 200
+
+
+def test_after_the_last_attempt_the_client_is_told_to_come_back(own_world: World, contended: list[int]) -> None:
+    robot = own_world.a_robot()
+    contended.extend(range(4))
+    answer = robot.token()
+    assert (answer.status_int, answer.json["error"]) == (503, "temporarily_unavailable")
+    assert answer.headers["Retry-After"]
+    assert robot.token().status_int == 200
+
+
+def test_where_transactions_never_lose_nothing_is_kept_for_another_attempt(
+    own_world: World, contended: list[int]
+) -> None:
+    robot = own_world.a_robot()
+    own_world.identity.backend.contends = False
+    contended.append(1)
+    assert robot.token().status_int == 503

@@ -1,0 +1,64 @@
+from contextlib import suppress
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from identity.provider.errors import InvalidRequest
+from identity.provider.parameters import MAX_LENGTH, MAX_PARAMETERS, SECRETS, Parameters, refuse_secrets
+
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=50)
+
+
+@given(st.binary(max_size=300))
+def test_anything_is_read_or_refused_in_words(encoded: bytes) -> None:
+    with suppress(InvalidRequest):
+        Parameters.parse(encoded)
+
+
+@given(st.dictionaries(names, values, max_size=20))
+def test_what_was_encoded_is_read(form: dict[str, str]) -> None:
+    assert dict(Parameters.parse(urlencode(form).encode())) == form
+
+
+@given(st.dictionaries(names, values, min_size=1, max_size=5), st.data())
+def test_a_parameter_given_twice_is_refused(form: dict[str, str], data: st.DataObject) -> None:
+    again = data.draw(st.sampled_from(sorted(form)))
+    pairs = data.draw(st.permutations([*form.items(), (again, data.draw(values))]))
+    with pytest.raises(InvalidRequest, match="given twice"):
+        Parameters.parse(urlencode(pairs).encode())
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [b"a=%", b"a=%f", b"a=%zz", b"a=%ff", b"a=\xc3\xa4", b"a=%00", b"a=1&a=1", b"a=&a="],
+)
+def test_broken_encodings_are_refused(encoded: bytes) -> None:
+    with pytest.raises(InvalidRequest):
+        Parameters.parse(encoded)
+
+
+def test_limits() -> None:
+    Parameters.parse("&".join(f"p{i}=1" for i in range(MAX_PARAMETERS)).encode())
+    with pytest.raises(InvalidRequest, match="more than"):
+        Parameters.parse("&".join(f"p{i}=1" for i in range(MAX_PARAMETERS + 1)).encode())
+    Parameters.parse(b"p=" + b"x" * MAX_LENGTH)
+    with pytest.raises(InvalidRequest, match="too long"):
+        Parameters.parse(b"p=" + b"x" * (MAX_LENGTH + 1))
+
+
+def test_an_empty_parameter_counts_as_absent() -> None:
+    parameters = Parameters.parse(b"scope=&grant_type=x")
+    assert parameters.one("scope") is None
+    assert parameters.words("scope") == ()
+    with pytest.raises(InvalidRequest, match="scope is missing"):
+        parameters.required("scope")
+
+
+@pytest.mark.parametrize("name", sorted(SECRETS))
+def test_secrets_do_not_belong_in_an_address(name: str) -> None:
+    with pytest.raises(InvalidRequest, match="never in the address"):
+        refuse_secrets(f"x=1&{name}=secret".encode())
+    refuse_secrets(b"x=1")
