@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--server", choices=service.SERVERS, default="waitress")
     parser.add_argument(
-        "--threads", type=int, default=2, metavar="N", help="threads that answer (2, as in development.ini)"
+        "--threads", type=int, default=1, metavar="N", help="threads that answer (1, as in development.ini)"
     )
     parser.add_argument("--storage", choices=("sqlite", "postgresql"), default="sqlite")
     known = (*CASES, *NOT_BY_DEFAULT)

@@ -3,20 +3,45 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from oic.extension.message import TokenIntrospectionResponse
+from oic.extension.message import TokenIntrospectionResponse as _TokenIntrospectionResponse
 from oic.oauth2.message import ErrorResponse, MessageTuple
-from oic.oic.message import AccessTokenResponse, OIDCMessageFactory, OpenIDSchema
+from oic.oic.message import AccessTokenResponse as _AccessTokenResponse
 from oic.oic.message import IdToken as _IdToken
+from oic.oic.message import OIDCMessageFactory
+from oic.oic.message import OpenIDSchema as _OpenIDSchema
 from oic.oic.message import ProviderConfigurationResponse as _ProviderConfigurationResponse
 
 from identity.crypto.jwt import sign
 from identity.crypto.keys import PrivateKey
 
-__all__ = ["AccessTokenResponse", "ErrorResponse", "OpenIDSchema", "TokenIntrospectionResponse"]
+__all__ = ["ErrorResponse"]
 
 
 class SignatureRefused(Exception):
     """pyoidc asked for a signature in another way than the one we make."""
+
+
+class _Plain:
+    """A message whose members have no language tags: its definitions are looked up by name, and not taken apart first.
+
+    pyoidc does that twice for each member of each answer.
+    """
+
+    @staticmethod
+    def _extract_cparam(key: str, definitions: dict[str, Any]) -> Any:
+        return definitions.get(key)
+
+
+class AccessTokenResponse(_Plain, _AccessTokenResponse):  # type: ignore[misc]
+    """The answer of the token endpoint (RFC 6749 §5.1)."""
+
+
+class TokenIntrospectionResponse(_Plain, _TokenIntrospectionResponse):  # type: ignore[misc]
+    """The answer of the introspection endpoint (RFC 7662 §2.2)."""
+
+
+class OpenIDSchema(_Plain, _OpenIDSchema):  # type: ignore[misc]
+    """The answer of the userinfo endpoint (OpenID Connect Core §5.3.2)."""
 
 
 class ProviderConfigurationResponse(_ProviderConfigurationResponse):  # type: ignore[misc]
@@ -44,7 +69,7 @@ class IdTokenSignature:
     expires_at: int
 
 
-class IdToken(_IdToken):  # type: ignore[misc]
+class IdToken(_Plain, _IdToken):  # type: ignore[misc]
     """An ID token whose signature comes from our crypto layer, never from pyjwkest."""
 
     @classmethod
