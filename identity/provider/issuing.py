@@ -47,7 +47,8 @@ def issue(authorization: Authorization, granted: GrantedScopes, context: Context
     id_token = None
     if authorization.id_token and OPENID in granted:
         id_token = _id_token(authorization, granted, text, context)
-    # Recorded last: the write begins here, and what was looked up before may be gone by now.
+    # Recorded last: unless the grant had to note something, the write begins here, after the signature. What was looked
+    # up before may be gone by now.
     try:
         context.services.tokens.record(token)
     except Missing:
