@@ -60,6 +60,28 @@ class Application:
     active: bool = True
     version: int = 1
 
+    @property
+    def public(self) -> bool:
+        """True if it cannot keep a secret: it names itself, and proves with PKCE alone that a code is its own."""
+        return self.authentication_method == "none"
+
+    def accepts_redirect_uri(self, uri: str) -> bool:
+        """True if the address is registered, letter by letter; nothing is decoded or tidied up first.
+
+        The only exception: a native application may vary the port of a loopback address (RFC 8252 §7.3).
+        """
+        if uri in self.redirect_uris:
+            return True
+        if self.type is not ApplicationType.NATIVE:
+            return False
+        portless = _without_loopback_port(uri)
+        return portless is not None and any(portless == _without_loopback_port(one) for one in self.redirect_uris)
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The web origins of its redirect URIs (RFC 6454 §6.2): from there a browser's script may call us."""
+        return frozenset(origin for uri in self.redirect_uris if (origin := web_origin(uri)) is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Client:
@@ -86,6 +108,7 @@ class Client:
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+_LOOPBACK_URI = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?(?P<rest>[/?].*|)\Z")
 _PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+\Z")
 _URI_FORBIDDEN = re.compile(r"[\s\\*\x00-\x20\x7f-\uffff]")
 
@@ -114,3 +137,19 @@ def redirect_uri_problem(uri: str, *, type: ApplicationType, development: bool =
     if parts.scheme == "http" and host not in _LOOPBACK and not development:
         return f"{uri} must start with https://; http:// is for loopback hosts and development."
     return None
+
+
+def _without_loopback_port(uri: str) -> str | None:
+    match = _LOOPBACK_URI.match(uri)
+    return None if match is None else match["host"] + match["rest"]
+
+
+def web_origin(uri: str) -> str | None:
+    """Scheme, host and, unless it is the scheme's own, port of an http(s) address, as browsers send it; else None."""
+    parts = urlsplit(uri)
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    default = 443 if parts.scheme == "https" else 80
+    port = "" if parts.port in (None, default) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"

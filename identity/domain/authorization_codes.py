@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from identity.domain.users import Subject
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationCode:
@@ -21,3 +23,13 @@ class AuthorizationCode:
     nonce: str | None = None
     code_challenge: str | None = None
     redeemed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PresentedCode:
+    """A code together with whom it is about, and whether family or session stand against it."""
+
+    code: AuthorizationCode
+    subject: Subject | None
+    family_revoked: bool = False
+    session_ended: bool = False

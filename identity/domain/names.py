@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from identity.domain.words import say
+
 _DOMAIN = re.compile(r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*\Z")
 _USER_NAME_FORBIDDEN = re.compile(r"[\s@/\\]")
 
@@ -22,11 +24,11 @@ def is_printable(text: str) -> bool:
 def name_problem(name: str, *, length: int = NAME_LENGTH) -> str | None:
     """What is wrong with a display name, as a sentence, or None."""
     if not name.strip():
-        return "Enter a name."
+        return say("Enter a name.")
     if len(name) > length:
-        return f"Use at most {length} characters."
+        return say("Use at most {length} characters.", length=length)
     if not is_printable(name):
-        return "Use printable characters only."
+        return say("Use printable characters only.")
     return None
 
 
@@ -36,11 +38,11 @@ def user_name_problem(name: str) -> str | None:
     An @ is refused because it separates the user name from the organization's domain in a login name.
     """
     if not name.strip():
-        return "Enter a user name."
+        return say("Enter a user name.")
     if len(name) > NAME_LENGTH:
-        return f"Use at most {NAME_LENGTH} characters."
+        return say("Use at most {length} characters.", length=NAME_LENGTH)
     if _USER_NAME_FORBIDDEN.search(name) or not is_printable(name):
-        return "Use letters, digits and punctuation, without spaces, @ or slashes."
+        return say("Use letters, digits and punctuation, without spaces, @ or slashes.")
     return None
 
 
@@ -48,7 +50,7 @@ def domain_problem(domain: str) -> str | None:
     """What is wrong with a primary domain, as a sentence, or None."""
     if _DOMAIN.match(domain):
         return None
-    return "Enter a domain such as acme.example: lower-case letters, digits, hyphens and dots."
+    return say("Enter a domain such as acme.example: lower-case letters, digits, hyphens and dots.")
 
 
 def domain_from_name(name: str, host: str) -> str:

@@ -6,12 +6,16 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Organization:
-    """A tenant. ``primary_domain`` is unique in the instance and part of every login name."""
+    """A tenant. ``primary_domain`` is unique in the instance and part of every login name.
+
+    ``registration`` says whether people may make an account of it for themselves.
+    """
 
     id: str
     name: str
     primary_domain: str
     created_at: datetime
     changed_at: datetime
+    registration: bool = True
     active: bool = True
     version: int = 1

@@ -1,5 +1,6 @@
 """Access tokens, refresh tokens and the family that ties those of one authorization together."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -73,20 +74,67 @@ class RefreshToken:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """An access token with all that decides whether it is live: its subject, its client, its family."""
+    """An access token with all that decides whether it is live: its subject, its client, its family, its session."""
 
     token: AccessToken
     subject: Subject | None
     client: Client | None
     family_revoked: bool = False
+    session_ended: bool = False
 
     def live(self, now: datetime) -> bool:
-        """True if neither token, family, user, organization, application nor project stands against it."""
+        """True if neither token, family, session, user, organization, application nor project stands against it."""
         token = self.token
         return (
             token.revoked_at is None
             and now < token.expires_at
             and not self.family_revoked
+            and not self.session_ended
             and (token.user_id is None or (self.subject is not None and self.subject.active))
             and (token.application_id is None or (self.client is not None and self.client.active))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PresentedRefreshToken:
+    """A refresh token together with its family, whom it is about, and whether its session has ended."""
+
+    token: RefreshToken
+    family: TokenFamily
+    subject: Subject | None
+    session_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What one application holds of a person: all its live families taken together.
+
+    ``scope`` holds every word that any of them has, ``last_used_at`` is when it last got a token.
+    """
+
+    client: Client
+    scope: tuple[str, ...]
+    offline: bool
+    since: datetime
+    last_used_at: datetime
+
+
+def connections(held: Iterable[tuple[TokenFamily, Client, datetime]]) -> tuple[Connection, ...]:
+    """One connection per client, last used first, of families with their client and the moment of their last use.
+
+    Words of scopes come in the order of the families given.
+    """
+    of_client: dict[str, list[tuple[TokenFamily, Client, datetime]]] = {}
+    for each in held:
+        of_client.setdefault(each[1].id, []).append(each)
+    found = [
+        Connection(
+            client=members[0][1],
+            scope=tuple(dict.fromkeys(word for family, _, _ in members for word in family.scope)),
+            offline=any(family.offline for family, _, _ in members),
+            since=min(family.started_at for family, _, _ in members),
+            last_used_at=max(used_at for _, _, used_at in members),
+        )
+        for _, members in sorted(of_client.items())
+    ]
+    return tuple(sorted(found, key=lambda connection: connection.last_used_at, reverse=True))

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from identity.storage.stores.applications import ApplicationStore
 from identity.storage.stores.assertions import AssertionStore
+from identity.storage.stores.attempts import AttemptStore
 from identity.storage.stores.audit import AuditStore
 from identity.storage.stores.authorization_codes import AuthorizationCodeStore
+from identity.storage.stores.authorization_requests import AuthorizationRequestStore
 from identity.storage.stores.instance import InstanceStore
 from identity.storage.stores.leases import LeaseStore
 from identity.storage.stores.managers import ManagerStore
+from identity.storage.stores.one_time_codes import OneTimeCodeStore
 from identity.storage.stores.organizations import OrganizationStore
+from identity.storage.stores.outbox import OutboxStore
 from identity.storage.stores.passwords import PasswordStore
 from identity.storage.stores.project_grants import ProjectGrantStore
 from identity.storage.stores.projects import ProjectStore
 from identity.storage.stores.service_user_keys import ServiceUserKeyStore
+from identity.storage.stores.sessions import SessionStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 from identity.storage.stores.tokens import TokenStore
 from identity.storage.stores.user_grants import UserGrantStore
@@ -44,9 +49,14 @@ class Storage(ABC):
     assertions: AssertionStore
     applications: ApplicationStore
     managers: ManagerStore
+    sessions: SessionStore
+    authorization_requests: AuthorizationRequestStore
+    attempts: AttemptStore
+    one_time_codes: OneTimeCodeStore
     authorization_codes: AuthorizationCodeStore
     tokens: TokenStore
     signing_keys: SigningKeyStore
+    outbox: OutboxStore
     leases: LeaseStore
     audit: AuditStore
 

@@ -1,7 +1,8 @@
 """What all stores share: running statements, converting values, paging by key, versioned updates."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -42,7 +43,7 @@ _LAST_CODE_POINT = "\U0010ffff"
 
 
 #: What can be prepared.
-Statement = Select[Any] | PlainInsert
+Statement = Select[Any] | PlainInsert | Update
 
 
 class Prepared:
@@ -58,33 +59,36 @@ class Prepared:
     def first(self, connection: Connection, parameters: Values) -> Record | None:
         """The first row, or None. Raises SQLAlchemyError."""
         text = self._text(connection)
-        row: Record | None = self._run(connection, lambda driver: text.execute(driver, parameters).fetchone())
+        row: Record | None = _with_driver(connection, lambda driver: text.execute(driver, parameters).fetchone())
         return row if row is None else text.converted(row)
 
     def all(self, connection: Connection, parameters: Values) -> Sequence[Record]:
         """All rows. Raises SQLAlchemyError."""
         text = self._text(connection)
-        rows = self._run(connection, lambda driver: text.execute(driver, parameters).fetchall())
+        rows = _with_driver(connection, lambda driver: text.execute(driver, parameters).fetchall())
         return [text.converted(row) for row in rows]
 
-    def run(self, connection: Connection, parameters: Values) -> None:
-        """Run it for its effect. Raises SQLAlchemyError."""
+    def change(self, connection: Connection, parameters: Values) -> int:
+        """How many rows it changed. Raises SQLAlchemyError."""
         text = self._text(connection)
-        self._run(connection, lambda driver: text.execute(driver, parameters))
-
-    def _run(self, connection: Connection, step: Callable[[Any], Any]) -> Any:
-        dialect = connection.dialect
-        failures = dialect.loaded_dbapi.Error
-        try:
-            return step(connection.connection.dbapi_connection)
-        except failures as error:
-            raise DBAPIError.instance(None, None, error, failures, dialect=dialect) from error
+        changed: int = _with_driver(connection, lambda driver: text.execute(driver, parameters).rowcount)
+        return changed
 
     def _text(self, connection: Connection) -> "_Text":
         text = self._texts.get(connection.dialect.name)
         if text is None:
             text = self._texts[connection.dialect.name] = _Text.of(self._statement, connection.dialect)
         return text
+
+
+def _with_driver(connection: Connection, step: Callable[[Any], Any]) -> Any:
+    """What the step makes of the driver's connection. Raises SQLAlchemyError."""
+    dialect = connection.dialect
+    failures = dialect.loaded_dbapi.Error
+    try:
+        return step(connection.connection.dbapi_connection)
+    except failures as error:
+        raise DBAPIError.instance(None, None, error, failures, dialect=dialect) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,8 @@ class _Text:
     @classmethod
     def of(cls, statement: Statement, dialect: Dialect) -> "_Text":
         compiled: Any = statement.compile(dialect=dialect)
-        columns = statement.selected_columns if isinstance(statement, Select) else ()
-        converters = ((at, column.type.result_processor(dialect, None)) for at, column in enumerate(columns))
+        columns = enumerate(statement.exported_columns)
+        converters = ((at, column.type.result_processor(dialect, None)) for at, column in columns)
         return cls(
             str(compiled),
             tuple(compiled.positiontup) if compiled.positional else None,
@@ -148,13 +152,6 @@ class SqlStore:
                 return None
             raise answer from error
 
-    def _run(self, statement: Prepared, parameters: Values) -> None:
-        """Run a prepared statement for its effect."""
-        try:
-            statement.run(self._connection, parameters)
-        except FAILURES as error:
-            raise translated(error) from error
-
     def _all(self, statement: Executable | Prepared, parameters: Values | None = None) -> Sequence[Record]:
         """All rows."""
         try:
@@ -167,24 +164,43 @@ class SqlStore:
                 return ()
             raise answer from error
 
-    def _change(self, statement: Executable, parameters: Values) -> int:
+    def _change(self, statement: Executable | Prepared, parameters: Values) -> int:
         """How many rows the statement changed."""
         try:
+            if isinstance(statement, Prepared):
+                return statement.change(self._connection, parameters)
             return self._connection.execute(statement, parameters).rowcount
         except FAILURES as error:
             raise translated(error) from error
 
-    def _try(self, statement: Executable, parameters: Values) -> int:
-        """Like ``_change``, for what may break a rule: the transaction remains usable after the refusal.
+    def _try(self, statement: Executable | Prepared, parameters: Values) -> int:
+        """Like ``_change``, for what may break a rule: the transaction remains usable after the refusal."""
+        with self._guarded():
+            return self._change(statement, parameters)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Takes back what is refused within, so that the transaction remains usable.
 
         PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite takes back that statement
         alone.
         """
         if self._connection.dialect.name != "postgresql":
-            return self._change(statement, parameters)
+            yield
+            return
+        # Sent by hand: what SQLAlchemy does around a savepoint costs more than the savepoint itself.
+        self._send("SAVEPOINT refusable")
         try:
-            with self._connection.begin_nested():
-                return self._connection.execute(statement, parameters).rowcount
+            yield
+        except BaseException:
+            self._send("ROLLBACK TO SAVEPOINT refusable")
+            raise
+        self._send("RELEASE SAVEPOINT refusable")
+
+    def _send(self, words: str) -> None:
+        """Give words without parameters to the driver."""
+        try:
+            _with_driver(self._connection, lambda driver: driver.execute(words))
         except FAILURES as error:
             raise translated(error) from error
 

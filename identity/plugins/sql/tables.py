@@ -25,6 +25,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     text,
+    true,
 )
 
 metadata = MetaData(
@@ -85,6 +86,8 @@ organizations = Table(
     _string("primary_domain"),
     _moment("created_at"),
     _moment("changed_at"),
+    # Filled in by the database for versions that do not know it.
+    Column("registration", Boolean, nullable=False, server_default=true()),
     _flag("active"),
     _number("version"),
     UniqueConstraint("primary_domain", info={"field": "primary_domain"}),
@@ -265,6 +268,15 @@ applications = Table(
     Index(None, "project_id", "name_key", "id"),
 )
 
+# What is_origin answers from: the web origins of an application's redirect URIs.
+application_origins = Table(
+    "application_origins",
+    metadata,
+    _parent("application_id", "applications", primary_key=True),
+    _id("origin"),
+    Index(None, "origin"),
+)
+
 client_secrets = Table(
     "client_secrets",
     metadata,
@@ -296,6 +308,76 @@ managers = Table(
     Index(None, "of_organization", **_where("of_organization IS NOT NULL")),
     Index(None, "of_project", **_where("of_project IS NOT NULL")),
     Index(None, "of_project_grant", **_where("of_project_grant IS NOT NULL")),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    _id(),
+    Column("digest", LargeBinary, nullable=False),
+    _parent("user_id", "users"),
+    _moment("started_at"),
+    _moment("authenticated_at"),
+    _moment("selected_at"),
+    _moment("last_seen_at"),
+    _moment("ends_at"),
+    _string("methods"),
+    _string("user_agent"),
+    _string("client_address"),
+    _moment("ended_at", nullable=True),
+    UniqueConstraint("digest", info={"field": "digest"}),
+    Index(None, "user_id"),
+    Index(None, "ends_at"),
+)
+
+# What a request names may be gone when it is continued: it refers to nothing.
+authorization_requests = Table(
+    "authorization_requests",
+    metadata,
+    _id(),
+    Column("digest", LargeBinary, nullable=False),
+    _moment("created_at"),
+    _moment("expires_at"),
+    # All parameters in one JSON object.
+    _string("parameters"),
+    _string("target", nullable=True),
+    _string("login_name"),
+    _string("ui_locales"),
+    _string("user_id", nullable=True),
+    _moment("authenticated_at", nullable=True),
+    _string("methods"),
+    _string("session_id", nullable=True),
+    _string("done"),
+    _moment("finished_at", nullable=True),
+    _number("version"),
+    Index(None, "expires_at"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    _id("key"),
+    _number("number"),
+    _moment("next_at"),
+    _moment("counted_at"),
+    _parent("user_id", "users", nullable=True),
+    Index(None, "user_id", **_where("user_id IS NOT NULL")),
+    # Rows of a user go with it and are never looked for by their age.
+    Index(None, "counted_at", **_where("user_id IS NULL")),
+)
+
+one_time_codes = Table(
+    "one_time_codes",
+    metadata,
+    _digest(),
+    _string("kind"),
+    _moment("created_at"),
+    _moment("expires_at"),
+    _parent("user_id", "users", nullable=True),
+    Column("sealed", LargeBinary, nullable=False),
+    _moment("used_at", nullable=True),
+    Index(None, "user_id", **_where("user_id IS NOT NULL")),
+    Index(None, "expires_at"),
 )
 
 token_families = Table(
@@ -351,6 +433,7 @@ access_tokens = Table(
     _parent("application_id", "applications", nullable=True),
     _parent("key_id", "service_user_keys", nullable=True),
     _parent("family_id", "token_families", nullable=True),
+    # No reference: a token outlives the row of its session.
     _string("session_id", nullable=True),
     _moment("revoked_at", nullable=True),
     Index(None, "expires_at"),
@@ -358,7 +441,6 @@ access_tokens = Table(
     Index(None, "application_id", **_where("application_id IS NOT NULL")),
     Index(None, "key_id", **_where("key_id IS NOT NULL")),
     Index(None, "family_id", **_where("family_id IS NOT NULL")),
-    Index(None, "session_id", **_where("session_id IS NOT NULL")),
 )
 
 refresh_tokens = Table(
@@ -379,7 +461,8 @@ refresh_tokens = Table(
     _string("predecessor_id", nullable=True),
     _moment("rotated_at", nullable=True),
     _moment("revoked_at", nullable=True),
-    Index(None, "family_id"),
+    # The moment tells when a family was last used.
+    Index(None, "family_id", "issued_at"),
 )
 
 signing_keys = Table(
@@ -393,6 +476,19 @@ signing_keys = Table(
     _moment("created_at"),
     _moment("active_at"),
     UniqueConstraint("generation", info={"field": "generation"}),
+)
+
+outgoing_messages = Table(
+    "outgoing_messages",
+    metadata,
+    _id(),
+    _string("kind"),
+    Column("sealed", LargeBinary, nullable=False),
+    _moment("created_at"),
+    _moment("next_at"),
+    _moment("expires_at"),
+    _number("attempts"),
+    Index(None, "next_at", "id"),
 )
 
 leases = Table("leases", metadata, _id("name"), _moment("until"))

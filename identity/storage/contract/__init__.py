@@ -29,19 +29,24 @@ _PARTS = (
     "applications",
     "assertions",
     "atomicity",
+    "attempts",
     "audit",
     "authorization_codes",
+    "authorization_requests",
     "base",
     "instance",
     "leases",
     "managers",
+    "one_time_codes",
     "organizations",
+    "outbox",
     "paging",
     "passwords",
     "project_grants",
     "projects",
     "racing",
     "service_user_keys",
+    "sessions",
     "signing_keys",
     "tokens",
     "user_grants",
@@ -53,16 +58,21 @@ pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
 from identity.storage.contract.applications import ApplicationContract  # noqa: E402
 from identity.storage.contract.assertions import AssertionContract  # noqa: E402
 from identity.storage.contract.atomicity import AtomicityContract  # noqa: E402
+from identity.storage.contract.attempts import AttemptContract  # noqa: E402
 from identity.storage.contract.audit import AuditContract  # noqa: E402
 from identity.storage.contract.authorization_codes import AuthorizationCodeContract  # noqa: E402
+from identity.storage.contract.authorization_requests import AuthorizationRequestContract  # noqa: E402
 from identity.storage.contract.instance import InstanceContract  # noqa: E402
 from identity.storage.contract.leases import LeaseContract  # noqa: E402
 from identity.storage.contract.managers import ManagerContract  # noqa: E402
+from identity.storage.contract.one_time_codes import OneTimeCodeContract  # noqa: E402
 from identity.storage.contract.organizations import OrganizationContract  # noqa: E402
+from identity.storage.contract.outbox import OutboxContract  # noqa: E402
 from identity.storage.contract.passwords import PasswordContract  # noqa: E402
 from identity.storage.contract.project_grants import ProjectGrantContract  # noqa: E402
 from identity.storage.contract.projects import ProjectContract  # noqa: E402
 from identity.storage.contract.service_user_keys import ServiceUserKeyContract  # noqa: E402
+from identity.storage.contract.sessions import SessionContract  # noqa: E402
 from identity.storage.contract.signing_keys import SigningKeyContract  # noqa: E402
 from identity.storage.contract.tokens import TokenContract  # noqa: E402
 from identity.storage.contract.user_grants import UserGrantContract  # noqa: E402
@@ -83,9 +93,14 @@ class StorageContract(
     AssertionContract,
     ApplicationContract,
     ManagerContract,
+    SessionContract,
+    AuthorizationRequestContract,
+    AttemptContract,
+    OneTimeCodeContract,
     AuthorizationCodeContract,
     TokenContract,
     SigningKeyContract,
+    OutboxContract,
     LeaseContract,
     AuditContract,
     AtomicityContract,

@@ -129,6 +129,77 @@ class ApplicationContract(ContractBase):
         assert client is not None
         assert (client.application, client.project, client.organization) == closed
 
+    def test_applications_origins_are_those_of_redirect_uris(
+        self, save: Save, reading: Reading, project: Project
+    ) -> None:
+        uris = (
+            "https://Shop.Example/callback?x=1",
+            "https://shop.example:443/other",
+            "http://localhost:8080/callback",
+            "http://[::1]/callback",
+            "com.example.app:/callback",
+        )
+        bye = ("https://bye.example/",)
+        save(an_application(project, redirect_uris=uris, post_logout_redirect_uris=bye))
+        with reading() as storage:
+            for origin in ("https://shop.example", "http://localhost:8080", "http://[::1]"):
+                assert storage.applications.is_origin(origin), origin
+            for stranger in (
+                "http://shop.example",
+                "https://shop.example:8443",
+                "https://shop.example/",
+                "https://shop.exampl",
+                "https://bye.example",
+                "http://localhost",
+                "com.example.app",
+                "null",
+                "",
+            ):
+                assert not storage.applications.is_origin(stranger), stranger
+
+    def test_applications_origins_follow_the_redirect_uris(
+        self, save: Save, in_transaction: InTransaction, reading: Reading, project: Project
+    ) -> None:
+        moving, other = (
+            an_application(project, redirect_uris=uris)
+            for uris in (("https://old.example/a", "https://both.example/a"), ("https://both.example/b",))
+        )
+        save(moving, other)
+        with in_transaction() as storage:
+            storage.applications.update(replace(moving, redirect_uris=("https://new.example/a",), version=2))
+        with reading() as storage:
+            assert storage.applications.is_origin("https://new.example")
+            assert storage.applications.is_origin("https://both.example"), "another application has it"
+            assert not storage.applications.is_origin("https://old.example")
+        with in_transaction() as storage:
+            storage.applications.remove(other.id)
+        with reading() as storage:
+            assert not storage.applications.is_origin("https://both.example")
+
+    def test_applications_a_deactivated_application_has_no_origin(
+        self, in_transaction: InTransaction, reading: Reading, application: Application
+    ) -> None:
+        with reading() as storage:
+            assert storage.applications.is_origin("https://shop.example")
+        closed = replace(application, active=False, version=2)
+        with in_transaction() as storage:
+            storage.applications.update(closed)
+        with reading() as storage:
+            assert not storage.applications.is_origin("https://shop.example")
+        with in_transaction() as storage:
+            storage.applications.update(replace(closed, active=True, version=3))
+        with reading() as storage:
+            assert storage.applications.is_origin("https://shop.example")
+
+    def test_applications_a_stale_update_moves_no_origin(
+        self, in_transaction: InTransaction, reading: Reading, application: Application
+    ) -> None:
+        with in_transaction() as storage, pytest.raises(Stale):
+            storage.applications.update(replace(application, redirect_uris=("https://thief.example/",), version=1))
+        with reading() as storage:
+            assert storage.applications.is_origin("https://shop.example")
+            assert not storage.applications.is_origin("https://thief.example")
+
     def test_applications_update_replaces_the_value_and_keeps_the_secrets(
         self, in_transaction: InTransaction, reading: Reading, application: Application
     ) -> None:

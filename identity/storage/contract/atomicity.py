@@ -21,13 +21,17 @@ from identity.storage.contract.factories import (
     a_family,
     a_human_user,
     a_manager,
+    a_one_time_code,
+    a_pending,
     a_project,
     a_refresh_token,
+    a_session,
     a_signing_key,
     an_access_token,
     an_audit_event,
     an_instance,
     an_organization,
+    an_outgoing_message,
 )
 from identity.storage.contract.racing import Race
 from identity.storage.contract.transactions import Transactions
@@ -119,7 +123,8 @@ class TransactionContract(ContractBase):
     ) -> None:
         code, refresh = a_code(family), a_refresh_token(family)
         access, key = an_access_token(human_user, application, family), a_signing_key(1)
-        save(code, refresh, access, key)
+        session, pending, once = a_session(human_user), a_pending(), a_one_time_code(human_user)
+        save(code, refresh, access, key, session, pending, once)
         successor, added, event = a_refresh_token(family), an_organization(), an_audit_event()
         with in_aborted() as storage:
             storage.organizations.add(added)
@@ -132,6 +137,11 @@ class TransactionContract(ContractBase):
             storage.leases.acquire("purge", at=now, until=now + SECOND)
             storage.audit.append(event)
             storage.signing_keys.remove(key.id)
+            storage.sessions.end(session.id, now)
+            storage.authorization_requests.finish(pending.id, now)
+            storage.one_time_codes.consume(once.digest, once.kind, now)
+            storage.attempts.reserve("ada", at=now)
+            storage.outbox.add(an_outgoing_message())
             storage.applications.remove(application.id)
             storage.organizations.remove(organization.id)
         with reading() as storage:
@@ -145,7 +155,12 @@ class TransactionContract(ContractBase):
             assert storage.tokens.find_family(family.id) == family
             assert storage.audit.find(event.id) is None
             assert storage.signing_keys.all() == (key,)
+            assert storage.sessions.find(session.id) == session
+            assert storage.authorization_requests.find(pending.id) == pending
+            assert storage.one_time_codes.find(once.digest) == once
+            assert storage.outbox.next_at() is None
         with in_transaction() as storage:
+            assert storage.attempts.reserve("ada", at=now).failures == 1
             storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
             storage.assertions.use(human_user.id, "jti", now)
             assert storage.leases.acquire("purge", at=now, until=now + SECOND)

@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from identity.domain.applications import Application
-from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.organizations import Organization
+from identity.domain.sessions import Session
 from identity.domain.tokens import TokenFamily
-from identity.domain.users import HumanUser
+from identity.domain.users import HumanUser, Subject
 from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
-from identity.storage.contract.factories import a_code, a_digest, a_family
+from identity.storage.contract.factories import a_code, a_digest, a_family, an_id
 from identity.storage.errors import AlreadyUsed, Duplicate, Missing
 
 SECOND = timedelta(seconds=1)
@@ -42,6 +44,80 @@ class AuthorizationCodeContract(ContractBase):
         with in_transaction() as storage:
             redeemed = storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
         assert replace(redeemed, redeemed_at=None) == code
+
+    def test_codes_find_returns_everything_around_the_code(
+        self,
+        save: Save,
+        reading: Reading,
+        family: TokenFamily,
+        human_user: HumanUser,
+        organization: Organization,
+        session: Session,
+        now: datetime,
+    ) -> None:
+        code = a_code(family, scope=("openid", "b", "a"), session_id=session.id, nonce="nönce", code_challenge="E9")
+        used, expired = a_code(family, redeemed_at=now), a_code(family, expires_at=now - SECOND)
+        save(code, used, expired)
+        subject = Subject(human_user, organization)
+        with reading() as storage:
+            for stored in (code, used, expired):
+                assert storage.authorization_codes.find(stored.digest) == PresentedCode(stored, subject)
+            assert storage.authorization_codes.find(a_digest()) is None
+
+    def test_codes_looking_redeems_nothing(
+        self, in_transaction: InTransaction, code: AuthorizationCode, now: datetime
+    ) -> None:
+        with in_transaction() as storage:
+            storage.authorization_codes.find(code.digest)
+            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
+            found = storage.authorization_codes.find(code.digest)
+        assert found is not None
+        assert found.code == replace(code, redeemed_at=now)
+
+    def test_codes_find_tells_that_the_family_is_revoked(
+        self, in_transaction: InTransaction, reading: Reading, code: AuthorizationCode, now: datetime
+    ) -> None:
+        with in_transaction() as storage:
+            storage.tokens.revoke_family(code.family_id, now)
+        with reading() as storage:
+            found = storage.authorization_codes.find(code.digest)
+        assert found is not None
+        assert (found.family_revoked, found.session_ended) == (True, False)
+
+    def test_codes_find_tells_that_the_session_has_ended_while_it_is_known(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        family: TokenFamily,
+        session: Session,
+        now: datetime,
+    ) -> None:
+        codes = [a_code(family, session_id=session_id) for session_id in (session.id, None, an_id())]
+        save(*codes)
+        with in_transaction() as storage:
+            storage.sessions.end(session.id, now)
+        with reading() as storage:
+            found = [storage.authorization_codes.find(code.digest) for code in codes]
+        assert [each is not None and each.session_ended for each in found] == [True, False, False]
+        assert not any(each is not None and each.family_revoked for each in found)
+        with in_transaction() as storage:
+            assert storage.sessions.purge(session.ends_at + SECOND, 10) == 1
+        with reading() as storage:
+            found = [storage.authorization_codes.find(code.digest) for code in codes]
+        assert [each is not None and each.session_ended for each in found] == [False, False, False]
+        assert [each and each.code for each in found] == codes
+
+    def test_codes_find_shows_who_is_deactivated(
+        self, in_transaction: InTransaction, reading: Reading, code: AuthorizationCode, organization: Organization
+    ) -> None:
+        with in_transaction() as storage:
+            storage.organizations.update(replace(organization, active=False, version=2))
+        with reading() as storage:
+            found = storage.authorization_codes.find(code.digest)
+        assert found is not None
+        assert found.subject is not None
+        assert not found.subject.active
 
     def test_codes_a_taken_digest_is_refused(
         self, in_transaction: InTransaction, code: AuthorizationCode, family: TokenFamily

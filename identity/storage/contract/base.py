@@ -12,9 +12,12 @@ from identity.domain.applications import Application
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
+from identity.domain.one_time_codes import OneTimeCode
 from identity.domain.organizations import Organization
+from identity.domain.outbox import OutgoingMessage
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
@@ -25,6 +28,7 @@ from identity.storage.contract.factories import (
     a_human_user,
     a_project,
     a_service_user,
+    a_session,
     an_application,
     an_organization,
 )
@@ -154,6 +158,13 @@ class ContractBase:
         return user
 
     @pytest.fixture
+    def session(self, save: Save, human_user: HumanUser) -> Session:
+        """A stored session of ``human_user``."""
+        session = a_session(human_user)
+        save(session)
+        return session
+
+    @pytest.fixture
     def family(self, save: Save, human_user: HumanUser, application: Application) -> TokenFamily:
         """A stored family of ``human_user`` and ``application``."""
         family = a_family(human_user, application)
@@ -186,6 +197,12 @@ def add(storage: Storage, value: Any) -> None:
             storage.applications.add(value)
         case Manager():
             storage.managers.add(value)
+        case Session():
+            storage.sessions.add(value)
+        case PendingAuthorization():
+            storage.authorization_requests.add(value)
+        case OneTimeCode():
+            storage.one_time_codes.add(value)
         case TokenFamily():
             storage.tokens.start_family(value)
         case AuthorizationCode():
@@ -196,5 +213,7 @@ def add(storage: Storage, value: Any) -> None:
             storage.tokens.add_refresh(value)
         case SigningKey():
             storage.signing_keys.add(value)
+        case OutgoingMessage():
+            storage.outbox.add(value)
         case _:
             raise TypeError(f"no store is known for {type(value).__name__}")

@@ -13,10 +13,13 @@ from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
+from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.organizations import Organization
+from identity.domain.outbox import OutgoingMessage
 from identity.domain.permissions import INSTANCE_KEY, ResourceKey
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import HumanUser, PasswordHash, Profile, ServiceUser, TokenFormat, User
@@ -194,6 +197,61 @@ def a_manager(user: User | None = None, resource: ResourceKey = INSTANCE_KEY, **
         "changed_at": NOW,
     }
     return Manager(**(fields | overrides))
+
+
+def a_session(user: User | None = None, **overrides: Any) -> Session:
+    """The user signed in just now on a browser, for 30 days at most."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "digest": a_digest(),
+        "user_id": user.id if user else an_id(),
+        "started_at": NOW,
+        "authenticated_at": NOW,
+        "selected_at": NOW,
+        "last_seen_at": NOW,
+        "ends_at": NOW + timedelta(days=30),
+        "user_agent": "Browser/1.0",
+        "client_address": "192.0.2.1",
+    }
+    return Session(**(fields | overrides))
+
+
+def a_pending(application: Application | None = None, **overrides: Any) -> PendingAuthorization:
+    """An authorization request of the application that waits for its user, half an hour at most."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "digest": a_digest(),
+        "created_at": NOW,
+        "expires_at": NOW + timedelta(minutes=30),
+        "parameters": {"client_id": application.id if application else uuid.uuid4().hex, "response_type": "code"},
+    }
+    return PendingAuthorization(**(fields | overrides))
+
+
+def a_one_time_code(user: User | None = None, **overrides: Any) -> OneTimeCode:
+    """An unused code by which the user can set a new password within an hour."""
+    fields: dict[str, Any] = {
+        "digest": a_digest(),
+        "kind": CodeKind.PASSWORD_RESET,
+        "created_at": NOW,
+        "expires_at": NOW + timedelta(hours=1),
+        "user_id": user.id if user else an_id(),
+        "sealed": b"sealed \x00\xff",
+    }
+    return OneTimeCode(**(fields | overrides))
+
+
+def an_outgoing_message(**overrides: Any) -> OutgoingMessage:
+    """A mail that is due at once."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "kind": "mail",
+        "sealed": b"sealed \x00\xff",
+        "created_at": NOW,
+        "next_at": NOW,
+        "expires_at": NOW + timedelta(days=1),
+    }
+    return OutgoingMessage(**(fields | overrides))
 
 
 def a_family(user: User | None = None, application: Application | None = None, **overrides: Any) -> TokenFamily:

@@ -49,7 +49,7 @@ class OrganizationContract(ContractBase):
         return fetching(reading, lambda storage, request: storage.organizations.page(request))
 
     def test_organizations_find_returns_what_was_added(self, save: Save, reading: Reading) -> None:
-        organization = an_organization(name="Æther & Söhne 株式会社", active=False, version=7)
+        organization = an_organization(name="Æther & Söhne 株式会社", registration=False, active=False, version=7)
         save(organization)
         with reading() as storage:
             assert storage.organizations.find(organization.id) == organization
@@ -95,6 +95,7 @@ class OrganizationContract(ContractBase):
             organization,
             name="Acme Ltd",
             primary_domain="acme.example",
+            registration=False,
             active=False,
             changed_at=organization.changed_at + timedelta(seconds=1),
             version=2,

@@ -1,7 +1,7 @@
 """What is demanded of the user store."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -36,7 +36,7 @@ from identity.storage.contract.paging import (
     fetching,
 )
 from identity.storage.errors import Duplicate, Missing, Stale
-from identity.storage.stores.users import UserKind
+from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, UserKind
 
 #: Pairs of spellings that name_key makes one.
 SPELLINGS = [("ada", "ADA"), ("straße", "STRASSE"), ("ﬁona", "Fiona"), ("Ａda", "ada"), ("zoe\u0308", "Zoë")]
@@ -199,6 +199,58 @@ class UserContract(ContractBase):
         with reading() as storage:
             assert storage.users.find_by_login_name("ADA") == Subject(only, organization)
             assert storage.users.find_by_login_name("bob") is None, "two users have this name"
+
+    @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
+    def test_users_find_by_email_takes_every_spelling(
+        self, save: Save, reading: Reading, organization: Organization, stored: str, asked: str
+    ) -> None:
+        user = a_human_user(organization, profile=Profile(email=f"{stored}@acme.example"))
+        save(user, a_human_user(organization, profile=Profile(email=f"x{stored}@acme.example")))
+        with reading() as storage:
+            found = storage.users.find_by_email(organization.id, f"{asked}@ACME.example")
+        assert found == (Subject(user, organization),)
+
+    def test_users_find_by_email_stays_in_the_organization(
+        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
+    ) -> None:
+        profile = Profile(email="ada@acme.example")
+        here, there = a_human_user(organization, profile=profile), a_human_user(other_organization, profile=profile)
+        save(here, there)
+        with reading() as storage:
+            assert storage.users.find_by_email(organization.id, profile.email) == (Subject(here, organization),)
+            assert storage.users.find_by_email(an_id(), profile.email) == ()
+            assert storage.users.find_by_email(organization.id, "nobody@acme.example") == ()
+            assert storage.users.find_by_email(organization.id, "ada") == ()
+
+    def test_users_find_by_email_finds_the_oldest_and_so_many_at_most(
+        self, save: Save, reading: Reading, organization: Organization, now: datetime
+    ) -> None:
+        users = [
+            a_human_user(organization, created_at=now + timedelta(seconds=index), active=index > 0)
+            for index in range(MOST_WITH_ONE_EMAIL + 1)
+        ]
+        save(*reversed(users))
+        with reading() as storage:
+            found = storage.users.find_by_email(organization.id, "ada@acme.example")
+        assert [subject.user for subject in found] == users[:MOST_WITH_ONE_EMAIL]
+
+    def test_users_nobody_is_found_by_an_empty_email(
+        self, save: Save, reading: Reading, organization: Organization, service_user: ServiceUser
+    ) -> None:
+        save(a_human_user(organization, profile=Profile()))
+        with reading() as storage:
+            assert storage.users.find_by_email(organization.id, "") == ()
+            assert storage.users.find_by_email(organization.id, " ") == ()
+
+    def test_users_find_by_email_follows_an_update(
+        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, organization: Organization
+    ) -> None:
+        changed = replace(human_user, profile=Profile(email="new@acme.example"), version=2)
+        with in_transaction() as storage:
+            storage.users.update(changed)
+        with reading() as storage:
+            assert storage.users.find_by_email(organization.id, "NEW@acme.example") == (Subject(changed, organization),)
+            assert storage.users.find_by_email(organization.id, "ada@acme.example") == ()
 
     def test_users_update_replaces_a_person(
         self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser

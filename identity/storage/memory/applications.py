@@ -29,6 +29,9 @@ class MemoryApplicationStore(ApplicationStore):
         organization = self._tables.organizations.get(project.organization_id)
         return Client(application, self.secrets(client_id), project, organization)
 
+    def is_origin(self, origin: str) -> bool:
+        return any(each.active and origin in each.origins for each in self._tables.applications)
+
     def update(self, application: Application) -> None:
         update(self._tables.applications, application)
 

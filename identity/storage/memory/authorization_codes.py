@@ -3,9 +3,11 @@
 from dataclasses import replace
 from datetime import datetime
 
-from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.memory.sessions import has_ended
 from identity.storage.memory.tables import Tables, purge
+from identity.storage.memory.users import MemoryUserStore
 from identity.storage.stores.authorization_codes import AuthorizationCodeStore
 
 
@@ -18,6 +20,17 @@ class MemoryAuthorizationCodeStore(AuthorizationCodeStore):
     def add(self, code: AuthorizationCode) -> None:
         self._tables.families.get(code.family_id)
         self._tables.authorization_codes.insert(code.digest, code, named="digest")
+
+    def find(self, digest: bytes) -> PresentedCode | None:
+        code = self._tables.authorization_codes.find(digest)
+        if code is None:
+            return None
+        return PresentedCode(
+            code,
+            MemoryUserStore(self._tables).find_subject(code.user_id),
+            family_revoked=self._tables.families.get(code.family_id).revoked_at is not None,
+            session_ended=has_ended(self._tables, code.session_id),
+        )
 
     def redeem(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
         code = self._tables.authorization_codes.get(digest)

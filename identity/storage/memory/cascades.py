@@ -54,12 +54,15 @@ def remove_application(tables: Tables, application_id: str) -> None:
 
 
 def remove_user(tables: Tables, user_id: str) -> None:
-    """Delete the user with its keys, password, grants, manager roles, codes and tokens."""
+    """Delete the user with its keys, password, grants, manager roles, sessions, attempts, codes and tokens."""
     tables.users.delete(user_id)
     tables.service_user_keys.delete_where(lambda key: key.user_id == user_id)
     tables.passwords.delete_where(lambda password: password.user_id == user_id)
     tables.user_grants.delete_where(lambda grant: grant.user_id == user_id)
     tables.managers.delete_where(lambda manager: manager.user_id == user_id)
+    tables.sessions.delete_where(lambda session: session.user_id == user_id)
+    tables.attempts.delete_where(lambda count: count.user_id == user_id)
+    tables.one_time_codes.delete_where(lambda code: code.user_id == user_id)
     for family in tables.families:
         if family.user_id == user_id:
             remove_family(tables, family.id)

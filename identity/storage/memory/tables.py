@@ -10,9 +10,12 @@ from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
+from identity.domain.one_time_codes import OneTimeCode
 from identity.domain.organizations import Organization
+from identity.domain.outbox import OutgoingMessage
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import PasswordHash, User
@@ -91,6 +94,16 @@ class Table(Generic[Key, Row]):
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """How often a key was counted, the last time when, and the next moment at which something changes."""
+
+    number: int
+    next_at: datetime
+    counted_at: datetime
+    user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tables:
     """All tables as one transaction sees them."""
 
@@ -107,11 +120,16 @@ class Tables:
     applications: Table[str, Application]
     client_secrets: Table[tuple[str, str], ClientSecret]
     managers: Table[str, Manager]
+    sessions: Table[str, Session]
+    authorization_requests: Table[str, PendingAuthorization]
+    attempts: Table[str, Count]
+    one_time_codes: Table[bytes, OneTimeCode]
     authorization_codes: Table[bytes, AuthorizationCode]
     families: Table[str, TokenFamily]
     access_tokens: Table[bytes, AccessToken]
     refresh_tokens: Table[bytes, RefreshToken]
     signing_keys: Table[str, SigningKey]
+    outgoing_messages: Table[str, OutgoingMessage]
     leases: Table[str, datetime]
     audit_events: Table[str, AuditEvent]
 

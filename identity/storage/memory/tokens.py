@@ -5,10 +5,20 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from identity.domain.tokens import AccessToken, IssuedToken, RefreshToken, TokenFamily
+from identity.domain.applications import Client
+from identity.domain.tokens import (
+    AccessToken,
+    Connection,
+    IssuedToken,
+    PresentedRefreshToken,
+    RefreshToken,
+    TokenFamily,
+    connections,
+)
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.memory.applications import MemoryApplicationStore
 from identity.storage.memory.cascades import remove_family
+from identity.storage.memory.sessions import has_ended
 from identity.storage.memory.tables import Table, Tables, purge
 from identity.storage.memory.users import MemoryUserStore
 from identity.storage.stores.tokens import TokenStore
@@ -59,15 +69,13 @@ class MemoryTokenStore(TokenStore):
             None if token.user_id is None else users.find_subject(token.user_id),
             None if token.application_id is None else applications.find_client(token.application_id),
             family_revoked=token.family_id is not None and self._is_revoked(token.family_id),
+            session_ended=has_ended(self._tables, token.session_id),
         )
 
     def revoke_access(self, digest: bytes, at: datetime) -> None:
         token = self._tables.access_tokens.find(digest)
         if token is not None and token.revoked_at is None:
             self._tables.access_tokens.put(digest, replace(token, revoked_at=at))
-
-    def revoke_access_of_session(self, session_id: str, at: datetime) -> int:
-        return self._revoke_live(at, lambda token: token.session_id == session_id)
 
     def revoke_of_user(self, user_id: str, at: datetime) -> int:
         for family in self._tables.families:
@@ -82,21 +90,68 @@ class MemoryTokenStore(TokenStore):
     def find_refresh(self, digest: bytes) -> RefreshToken | None:
         return self._tables.refresh_tokens.find(digest)
 
+    def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
+        token = self._tables.refresh_tokens.find(digest)
+        if token is None:
+            return None
+        return PresentedRefreshToken(
+            token,
+            self._tables.families.get(token.family_id),
+            MemoryUserStore(self._tables).find_subject(token.user_id),
+            session_ended=has_ended(self._tables, token.session_id),
+        )
+
     def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
         token = self._tables.refresh_tokens.get(digest)
         # A replay is told from an expired token for ever: it is a sign of theft.
         if token.rotated_at is not None:
             raise AlreadyUsed(token)
-        if token.revoked_at is not None or token.expires_at <= at or self._is_revoked(token.family_id):
+        expired = min(token.expires_at, token.ends_at) <= at
+        if expired or token.revoked_at is not None or self._is_revoked(token.family_id):
             raise Missing("refresh token")
         self.add_refresh(successor)
         self._tables.refresh_tokens.put(digest, replace(token, rotated_at=at))
         return token
 
+    def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
+        present = [
+            token
+            for token in self._tables.refresh_tokens
+            if token.family_id == predecessor.family_id
+            and token.predecessor_id == predecessor.id
+            and token.rotated_at is None
+            and token.revoked_at is None
+        ]
+        if not present or self._is_revoked(predecessor.family_id):
+            return False
+        self.add_refresh(successor)
+        for token in present:
+            self.revoke_refresh(token.digest, at)
+        return True
+
     def revoke_refresh(self, digest: bytes, at: datetime) -> None:
         token = self._tables.refresh_tokens.find(digest)
         if token is not None and token.revoked_at is None:
             self._tables.refresh_tokens.put(digest, replace(token, revoked_at=at))
+
+    def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
+        live = [
+            family
+            for family in self._tables.families
+            if family.user_id == user_id and family.revoked_at is None and at < family.ends_at
+        ]
+        live.sort(key=lambda family: (family.started_at, family.id))
+        return connections((family, self._client(family.client_id), self._last_used_at(family)) for family in live)
+
+    def revoke_of_client(self, user_id: str, client_id: str, at: datetime) -> int:
+        standing = [
+            family
+            for family in self._tables.families
+            if family.user_id == user_id and family.client_id == client_id and family.revoked_at is None
+        ]
+        for family in standing:
+            self.revoke_family(family.id, at)
+        return len(standing)
 
     def purge_access(self, before: datetime, limit: int) -> int:
         table = self._tables.access_tokens
@@ -109,6 +164,17 @@ class MemoryTokenStore(TokenStore):
             lambda family: family.ends_at < before,
             lambda family_id: remove_family(self._tables, family_id),
         )
+
+    def _client(self, client_id: str) -> Client:
+        """The client without its secrets."""
+        client = MemoryApplicationStore(self._tables).find_client(client_id)
+        if client is None:
+            raise Missing(client_id)
+        return replace(client, secrets=())
+
+    def _last_used_at(self, family: TokenFamily) -> datetime:
+        issued = (token.issued_at for token in self._tables.refresh_tokens if token.family_id == family.id)
+        return max(issued, default=family.started_at)
 
     def _is_revoked(self, family_id: str) -> bool:
         family = self._tables.families.find(family_id)

@@ -6,7 +6,7 @@ from identity.storage.memory.cascades import remove_user
 from identity.storage.memory.paging import page_by_name, starts_with
 from identity.storage.memory.tables import Tables, require_free, update
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.users import UserKind, UserStore
+from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, UserKind, UserStore
 
 
 class MemoryUserStore(UserStore):
@@ -38,6 +38,21 @@ class MemoryUserStore(UserStore):
             key = name_key(domain)
             subjects = [subject for subject in subjects if name_key(subject.organization.primary_domain) == key]
         return subjects[0] if len(subjects) == 1 else None
+
+    def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
+        key = name_key(email)
+        if not key:
+            return ()
+        people = [
+            user
+            for user in self._tables.users
+            if isinstance(user, HumanUser)
+            and user.organization_id == organization_id
+            and name_key(user.profile.email) == key
+        ]
+        people.sort(key=lambda user: (user.created_at, user.id))
+        organization = self._tables.organizations.find(organization_id)
+        return tuple(Subject(user, organization) for user in people[:MOST_WITH_ONE_EMAIL] if organization is not None)
 
     def update(self, user: User) -> None:
         self._require_free_name(user)

@@ -22,6 +22,10 @@ class ApplicationStore(ABC):
         """The application with secrets, project and organization, in one query."""
 
     @abstractmethod
+    def is_origin(self, origin: str) -> bool:
+        """True if an active application has a redirect URI of this web origin (RFC 6454), answered by an index."""
+
+    @abstractmethod
     def update(self, application: Application) -> None:
         """Replace the stored value."""
 

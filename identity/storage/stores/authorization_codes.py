@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 
-from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 
 
 class AuthorizationCodeStore(ABC):
@@ -12,6 +12,10 @@ class AuthorizationCodeStore(ABC):
     @abstractmethod
     def add(self, code: AuthorizationCode) -> None:
         """Store a new code. Its family must exist (TokenStore.start_family)."""
+
+    @abstractmethod
+    def find(self, digest: bytes) -> PresentedCode | None:
+        """The code, redeemed and expired ones included, with all that decides over it, in one query."""
 
     @abstractmethod
     def redeem(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:

@@ -3,7 +3,14 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 
-from identity.domain.tokens import AccessToken, IssuedToken, RefreshToken, TokenFamily
+from identity.domain.tokens import (
+    AccessToken,
+    Connection,
+    IssuedToken,
+    PresentedRefreshToken,
+    RefreshToken,
+    TokenFamily,
+)
 
 
 class TokenStore(ABC):
@@ -35,15 +42,12 @@ class TokenStore(ABC):
 
     @abstractmethod
     def find_issued(self, digest: bytes) -> IssuedToken | None:
-        """The access token with subject, organization, client (without its secrets) and family, in one query."""
+        """The access token with subject, organization, client (without its secrets), family and session, in
+        one query. A token names a session that has ended: ``session_ended``; one that was purged has not."""
 
     @abstractmethod
     def revoke_access(self, digest: bytes, at: datetime) -> None:
         """Revoke one access token; a revoked one keeps its moment, an unknown one is ignored."""
-
-    @abstractmethod
-    def revoke_access_of_session(self, session_id: str, at: datetime) -> int:
-        """Revoke the live access tokens of a session; returns how many."""
 
     @abstractmethod
     def revoke_of_user(self, user_id: str, at: datetime) -> int:
@@ -58,6 +62,10 @@ class TokenStore(ABC):
         """The refresh token, live or not."""
 
     @abstractmethod
+    def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
+        """The refresh token, live or not, with family, user, organization and session, in one query."""
+
+    @abstractmethod
     def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
         """Exchange a live refresh token for its successor by one conditional write; returns the old one as it was.
 
@@ -67,8 +75,27 @@ class TokenStore(ABC):
         """
 
     @abstractmethod
+    def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
+        """Put ``successor`` in the place of the one that ``predecessor`` was rotated to, which is revoked.
+
+        False, and nothing changes, unless that one is neither used nor revoked and the family is not revoked. Racing
+        callers take turns: each puts its own in the place of the one before, so one stays live.
+        """
+
+    @abstractmethod
     def revoke_refresh(self, digest: bytes, at: datetime) -> None:
         """Revoke one refresh token; a revoked one keeps its moment, an unknown one is ignored."""
+
+    @abstractmethod
+    def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
+        """What applications hold of the user, by families that are neither revoked nor ended, last used first.
+
+        Last used is the latest moment at which a refresh token or, without any, the family was begun.
+        """
+
+    @abstractmethod
+    def revoke_of_client(self, user_id: str, client_id: str, at: datetime) -> int:
+        """Revoke all families that the client has of the user; returns how many were not revoked before."""
 
     @abstractmethod
     def purge_access(self, before: datetime, limit: int) -> int:

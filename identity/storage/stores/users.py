@@ -6,6 +6,9 @@ from enum import StrEnum
 from identity.domain.users import Subject, User
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
+#: How many people with one email address are found.
+MOST_WITH_ONE_EMAIL = 10
+
 
 class UserKind(StrEnum):
     """Which of the two kinds a list asks for."""
@@ -37,6 +40,12 @@ class UserStore(ABC):
     def find_by_login_name(self, login_name: str) -> Subject | None:
         """The user named ``user_name@primary-domain``, or by a bare user name where just one user has it; compared by
         name_key."""
+
+    @abstractmethod
+    def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
+        """The organization's people with this email address, compared by name_key; oldest first, 10 at most.
+
+        Nobody has the empty address."""
 
     @abstractmethod
     def update(self, user: User) -> None:

@@ -16,7 +16,14 @@ from sqlalchemy import event
 from identity.plugins.sql import Plugin, Settings, SqlBackend
 from identity.plugins.sql.rows import prefix_end
 from identity.settings import BadSetting
-from identity.storage.contract.factories import a_human_user, a_project, a_signing_key, an_access_token, an_organization
+from identity.storage.contract.factories import (
+    NOW,
+    a_human_user,
+    a_project,
+    a_signing_key,
+    an_access_token,
+    an_organization,
+)
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Duplicate, Missing, StorageError, Unavailable
 
@@ -107,6 +114,19 @@ def test_any_text_can_be_looked_up(backend: SqlBackend, text: str) -> None:
         assert storage.users.find_by_login_name(f"{text}@{text}") is None
         assert storage.service_user_keys.find_signer(text, text) is None
         assert storage.projects.audience(frozenset({text}), text) == frozenset()
+        assert storage.users.find_by_email(text, text) == ()
+        assert storage.sessions.find(text) is None
+        assert storage.authorization_requests.find(text) is None
+        assert not storage.applications.is_origin(text)
+
+
+def test_a_key_that_no_row_can_hold_is_refused(backend: SqlBackend, transactions: Transactions) -> None:
+    with committing(backend, transactions) as storage:
+        with pytest.raises(Missing):
+            storage.attempts.reserve("\ud800", at=NOW)
+        with pytest.raises(Missing):
+            storage.attempts.count("\ud800", at=NOW, span=timedelta(minutes=1), most=1)
+        assert storage.attempts.reserve("ada", at=NOW).allowed
 
 
 def test_all_connections_busy_is_told(url: str) -> None:

@@ -13,10 +13,10 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
 
 from identity.plugins.sql import Settings, SqlBackend
-from identity.plugins.sql.migrations import HEAD, REVISIONS
+from identity.plugins.sql.migrations import HEAD, REVISIONS, runner
 from identity.plugins.sql.migrations.runner import script_directory
 from identity.plugins.sql.tables import metadata
-from identity.storage.contract.factories import an_audit_event, an_organization
+from identity.storage.contract.factories import a_session, an_audit_event, an_organization
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
@@ -66,7 +66,7 @@ def test_the_revisions_are_those_of_alembic() -> None:
 def test_a_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> None:
     backend = opened()
     planned = list(backend.migrate(dry_run=True))
-    assert planned == ["0001: Create everything."]
+    assert planned == ["0001: Create everything.", "0002: People log in."]
     with pytest.raises(Unavailable, match="identity migrate"):
         backend.check()
     assert list(backend.migrate()) == planned
@@ -79,6 +79,57 @@ def test_the_migrated_schema_is_that_of_the_tables(opened: Callable[[], SqlBacke
     opened().migrate()
     context = MigrationContext.configure(connection, opts={"compare_type": True})
     assert compare_metadata(context, metadata) == []
+
+
+def test_a_database_of_the_first_version_is_migrated_in_place(
+    opened: Callable[[], SqlBackend], connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = opened()
+    monkeypatch.setattr(runner, "HEAD", "0001")
+    assert list(backend.migrate()) == ["0001: Create everything."]
+    monkeypatch.undo()
+    with pytest.raises(Unavailable, match="older than this version"):
+        backend.check()
+    _write_as_the_first_version_did(connection, "old")
+    assert list(backend.migrate()) == ["0002: People log in."]
+    backend.check()
+    with backend.reading() as storage:
+        organization = storage.organizations.find("old")
+        assert organization is not None
+        assert organization.registration
+        assert storage.applications.is_origin("https://shop.example")
+        assert storage.applications.is_origin("http://localhost:8080")
+        assert not storage.applications.is_origin("https://bye.example")
+        issued = storage.tokens.find_issued(b"old")
+        assert issued is not None
+        assert not issued.session_ended
+        assert issued.token.session_id == "session"
+        presented = storage.tokens.find_presented(b"old")
+        assert presented is not None
+        assert presented.family.id == "old"
+    with committing(backend, Transactions()) as storage:
+        storage.sessions.add(a_session(user_id="old"))
+        storage.applications.remove("old")
+    with backend.reading() as storage:
+        assert not storage.applications.is_origin("https://shop.example"), (
+            "what was filled in goes with its application"
+        )
+
+
+def test_the_version_before_can_go_on_with_the_new_schema(
+    opened: Callable[[], SqlBackend], connection: Connection
+) -> None:
+    backend = opened()
+    backend.migrate()
+    _write_as_the_first_version_did(connection, "late")
+    with backend.reading() as storage:
+        organization = storage.organizations.find("late")
+    assert organization is not None
+    assert organization.registration
+    revoked = connection.execute(text("UPDATE access_tokens SET revoked_at = 2 WHERE session_id = 'session'")).rowcount
+    removed = connection.execute(text("DELETE FROM organizations WHERE id = 'late'")).rowcount
+    connection.commit()
+    assert (revoked, removed) == (1, 1)
 
 
 def test_of_two_processes_one_migrates(empty_url: str, opened: Callable[[], SqlBackend]) -> None:
@@ -139,7 +190,7 @@ def test_only_a_migration_makes_a_file(tmp_path: Path) -> None:
         backend.check()
     with pytest.raises(Unavailable, match="no database file"):
         backend.writing(_begun())
-    assert backend.migrate(dry_run=True) == ["0001: Create everything."]
+    assert backend.migrate(dry_run=True) == ["0001: Create everything.", "0002: People log in."]
     assert not path.parent.exists()
     backend.migrate()
     backend.check()
@@ -163,4 +214,45 @@ def _begun() -> Transactions:
 
 def _pretend(connection: Connection, revision: str) -> None:
     connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+    connection.commit()
+
+
+def _write_as_the_first_version_did(connection: Connection, name: str) -> None:
+    """Store one of each thing that the next version changes, by the columns that the first one knew."""
+    moments = {"created_at": 1, "changed_at": 1}
+    active = {"id": name, "active": True, "version": 1, **moments}
+    uris = '["https://shop.example/a", "https://SHOP.example:443/b", "http://localhost:8080", "com.shop:/"]'
+    life = {"issued_at": 1, "expires_at": 9}
+    held = {"digest": name.encode(), "id": name, "client_id": name, "scope": "", "session_id": "session"}
+    rows: dict[str, dict[str, object]] = {
+        "organizations": {**active, "name": "Acme", "name_key": "acme", "primary_domain": f"{name}.example"},
+        "projects": {
+            **active, "organization_id": name, "name": "Rocket", "name_key": "rocket", "assert_roles": False,
+            "check_roles": False,
+        },
+        "users": {
+            **active, "organization_id": name, "kind": "human", "user_name": "ada", "name_key": "ada",
+            "display_name": "Ada", "display_key": "ada", "email_key": "", "description": "",
+            "access_token_type": "opaque", "profile": "{}",
+        },
+        "applications": {
+            **active, "project_id": name, "name": "Shop", "name_key": "shop", "type": "web",
+            "authentication_method": "none", "response_types": '["code"]', "grant_types": "[]", "redirect_uris": uris,
+            "post_logout_redirect_uris": '["https://bye.example"]', "access_token_type": "opaque",
+            "id_token_userinfo_assertion": False, "assert_roles_in_access_token": False,
+            "assert_roles_in_id_token": False, "development": False,
+        },
+        "token_families": {
+            "id": name, "user_id": name, "client_id": name, "scope": "openid", "started_at": 1, "ends_at": 9,
+            "session_id": "session", "offline": True,
+        },
+        "access_tokens": {
+            **held, **life, "format": "opaque", "subject": name, "audience": "", "user_id": name,
+            "application_id": name, "family_id": name,
+        },
+        "refresh_tokens": {**held, **life, "family_id": name, "user_id": name, "ends_at": 9, "authenticated_at": 1},
+    }  # fmt: skip
+    for table, row in rows.items():
+        values = ", ".join(f":{column}" for column in row)
+        connection.execute(text(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})"), row)  # noqa: S608
     connection.commit()

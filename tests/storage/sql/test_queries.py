@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -21,14 +22,18 @@ from identity.storage.contract.factories import (
     a_human_user,
     a_key,
     a_manager,
+    a_one_time_code,
+    a_pending,
     a_project,
     a_refresh_token,
     a_service_user,
+    a_session,
     a_user_grant,
     an_access_token,
     an_application,
     an_audit_event,
     an_organization,
+    an_outgoing_message,
 )
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.paging import Cursor, PageRequest
@@ -40,16 +45,24 @@ APPLICATION = an_application(PROJECT)
 PERSON = a_human_user(ORGANIZATION)
 ROBOT = a_service_user(ORGANIZATION)
 KEY = a_key(ROBOT)
+SESSION = a_session(PERSON)
 FAMILY = a_family(PERSON, APPLICATION)
-TOKEN = an_access_token(PERSON, APPLICATION, FAMILY)
-REFRESH = a_refresh_token(FAMILY)
-CODE = a_code(FAMILY)
+TOKEN = an_access_token(PERSON, APPLICATION, FAMILY, session_id=SESSION.id)
+REFRESH = a_refresh_token(FAMILY, session_id=SESSION.id)
+ROTATED = a_refresh_token(FAMILY, rotated_at=NOW)
+SUCCESSOR = a_refresh_token(FAMILY, predecessor_id=ROTATED.id)
+CODE = a_code(FAMILY, session_id=SESSION.id)
+PENDING = a_pending(APPLICATION)
+ONE_TIME_CODE = a_one_time_code(PERSON)
+MESSAGE = an_outgoing_message()
 MANAGER = a_manager(PERSON)
 GRANT = a_user_grant(PERSON, PROJECT)
 EVENT = an_audit_event()
 VALUES = (
-    ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, FAMILY, TOKEN, REFRESH, CODE, MANAGER, GRANT,
+    ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR, CODE,
+    PENDING, ONE_TIME_CODE, MESSAGE, MANAGER, GRANT,
 )  # fmt: skip
+DIGESTS = [SESSION.digest, *(bytes([number]) * 32 for number in range(4))]
 LATER = NOW + timedelta(days=100)
 AFTER = PageRequest(limit=10, cursor=Cursor("b", "0"))
 NEWER = PageRequest(limit=10, cursor=Cursor(str(int(NOW.timestamp())), "0"))
@@ -59,6 +72,19 @@ Call = Callable[[Storage], object]
 READS: dict[str, Call] = {
     "find_issued": lambda storage: storage.tokens.find_issued(TOKEN.digest),
     "find_access": lambda storage: storage.tokens.find_access(TOKEN.digest),
+    "find_presented": lambda storage: storage.tokens.find_presented(REFRESH.digest),
+    "connections": lambda storage: storage.tokens.connections_of_user(PERSON.id, NOW),
+    "find code": lambda storage: storage.authorization_codes.find(CODE.digest),
+    "find session": lambda storage: storage.sessions.find(SESSION.id),
+    "sessions of_browser": lambda storage: storage.sessions.of_browser(DIGESTS[:1]),
+    "sessions of_browser, many": lambda storage: storage.sessions.of_browser(DIGESTS),
+    "sessions of_user": lambda storage: storage.sessions.of_user(PERSON.id, NOW),
+    "find pending": lambda storage: storage.authorization_requests.find(PENDING.id),
+    "find one-time code": lambda storage: storage.one_time_codes.find(ONE_TIME_CODE.digest),
+    "messages due": lambda storage: storage.outbox.due(NOW, 10),
+    "messages next_at": lambda storage: storage.outbox.next_at(),
+    "is_origin": lambda storage: storage.applications.is_origin("https://shop.example"),
+    "find_by_email": lambda storage: storage.users.find_by_email(ORGANIZATION.id, "ada@acme.example"),
     "find_refresh": lambda storage: storage.tokens.find_refresh(REFRESH.digest),
     "find_client": lambda storage: storage.applications.find_client(APPLICATION.id),
     "find_signer": lambda storage: storage.service_user_keys.find_signer(KEY.id, ROBOT.id),
@@ -87,20 +113,48 @@ READS: dict[str, Call] = {
 WRITES: dict[str, Call] = {
     "add_access": lambda storage: storage.tokens.add_access(an_access_token(ROBOT, key_id=KEY.id)),
     "redeem": lambda storage: storage.authorization_codes.redeem(CODE.digest, client_id=APPLICATION.id, at=NOW),
+    "add session": lambda storage: storage.sessions.add(a_session(PERSON)),
+    "reauthenticate": lambda storage: storage.sessions.reauthenticate(
+        SESSION.id, digest=DIGESTS[1], methods=("pwd",), at=NOW, ends_at=LATER
+    ),
+    "touch session": lambda storage: storage.sessions.touch(SESSION.id, LATER),
+    "select session": lambda storage: storage.sessions.select(SESSION.id, LATER),
+    "end session": lambda storage: storage.sessions.end(SESSION.id, NOW),
+    "end_of_user": lambda storage: storage.sessions.end_of_user(PERSON.id, NOW),
+    "end_of_user but one": lambda storage: storage.sessions.end_of_user(PERSON.id, NOW, but=SESSION.id),
+    "finish": lambda storage: storage.authorization_requests.finish(PENDING.id, NOW),
+    "update pending": lambda storage: storage.authorization_requests.update(replace(PENDING, version=2)),
+    "reserve": lambda storage: storage.attempts.reserve("ada", at=NOW, user_id=PERSON.id),
+    "clear": lambda storage: storage.attempts.clear("ada"),
+    "count": lambda storage: storage.attempts.count("address", at=NOW, span=LATER - NOW, most=1),
+    "consume": lambda storage: storage.one_time_codes.consume(ONE_TIME_CODE.digest, ONE_TIME_CODE.kind, NOW),
+    "drop": lambda storage: storage.one_time_codes.drop(PERSON.id, ONE_TIME_CODE.kind),
+    "postpone": lambda storage: storage.outbox.postpone(MESSAGE.id, LATER),
+    "remove message": lambda storage: storage.outbox.remove(MESSAGE.id),
+    "add code": lambda storage: storage.authorization_codes.add(a_code(FAMILY)),
+    "start_family": lambda storage: storage.tokens.start_family(a_family(PERSON, APPLICATION)),
+    "add_refresh": lambda storage: storage.tokens.add_refresh(a_refresh_token(FAMILY)),
+    "revoke_of_client": lambda storage: storage.tokens.revoke_of_client(PERSON.id, APPLICATION.id, NOW),
+    "purge sessions": lambda storage: storage.sessions.purge(NOW, 1000),
+    "purge requests": lambda storage: storage.authorization_requests.purge(NOW, 1000),
+    "purge attempts": lambda storage: storage.attempts.purge(NOW, 1000),
+    "purge one-time codes": lambda storage: storage.one_time_codes.purge(NOW, 1000),
     "touch": lambda storage: storage.service_user_keys.touch(KEY.id, NOW),
     "use assertion": lambda storage: storage.assertions.use(ROBOT.id, "jti", NOW),
     "append": lambda storage: storage.audit.append(EVENT),
     "acquire": lambda storage: storage.leases.acquire("purge", at=NOW, until=LATER),
     "revoke_family": lambda storage: storage.tokens.revoke_family(FAMILY.id, NOW),
     "revoke_access": lambda storage: storage.tokens.revoke_access(TOKEN.digest, NOW),
-    "revoke_access_of_session": lambda storage: storage.tokens.revoke_access_of_session("session", NOW),
     "purge_access": lambda storage: storage.tokens.purge_access(NOW, 1000),
     "purge_families": lambda storage: storage.tokens.purge_families(NOW, 1000),
     "purge assertions": lambda storage: storage.assertions.purge(NOW, 1000),
 }
-#: These take two statements.
+#: These take several statements.
 INDEXED_WRITES: dict[str, Call] = {
     "rotate": lambda storage: storage.tokens.rotate(REFRESH.digest, a_refresh_token(FAMILY), NOW),
+    "replace_successor": lambda storage: storage.tokens.replace_successor(ROTATED, a_refresh_token(FAMILY), NOW),
+    "refused reserve": lambda storage: [storage.attempts.reserve("ada", at=NOW) for _ in range(6)],
+    "update application": lambda storage: storage.applications.update(replace(APPLICATION, version=2)),
     "revoke_of_user": lambda storage: storage.tokens.revoke_of_user(PERSON.id, NOW),
     "purge codes": lambda storage: storage.authorization_codes.purge(NOW, 1000),
     "remove user": lambda storage: storage.users.remove(PERSON.id),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, insert, literal, select
 
 from identity.domain.applications import Application, ApplicationType, Client, ClientSecret
 from identity.domain.names import name_key
@@ -25,6 +25,7 @@ from identity.plugins.sql.rows import (
     versioned,
 )
 from identity.plugins.sql.stores import organizations, projects
+from identity.plugins.sql.tables import application_origins as origins
 from identity.plugins.sql.tables import applications as table
 from identity.plugins.sql.tables import client_secrets
 from identity.plugins.sql.tables import organizations as organizations_table
@@ -72,6 +73,15 @@ _FIND_CLIENT = Prepared(
     .where(table.c.id == bindparam("key"))
     .order_by(*_OLDEST_SECRET_FIRST)
 )
+_IS_ORIGIN = (
+    select(literal(1))
+    .select_from(origins)
+    .join(table, table.c.id == origins.c.application_id)
+    .where(origins.c.origin == bindparam("origin"), table.c.active)
+    .limit(1)
+)
+_ADD_ORIGINS = insert(origins)
+_REMOVE_ORIGINS = delete(origins).where(origins.c.application_id == bindparam("key"))
 _UPDATE = versioned(table)
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
 _PAGE = select(*COLUMNS).where(table.c.project_id == bindparam("project"))
@@ -87,11 +97,13 @@ _SECRETS = (
 
 
 class SqlApplicationStore(SqlStore, ApplicationStore):
-    """One row each; secrets, families, codes and tokens go by foreign keys."""
+    """One row each, and one per origin; these, secrets, families, codes and tokens go by foreign keys."""
 
     def add(self, application: Application) -> None:
         """Store a new application."""
-        self._try(_ADD, _values(application))
+        with self._guarded():
+            self._change(_ADD, _values(application))
+            self._add_origins(application)
 
     def find(self, application_id: str) -> Application | None:
         """The application with this client id."""
@@ -103,9 +115,15 @@ class SqlApplicationStore(SqlStore, ApplicationStore):
         rows = self._all(_FIND_CLIENT, {"key": client_id})
         return client_of(rows[0], _secrets_of(rows)) if rows else None
 
+    def is_origin(self, origin: str) -> bool:
+        """True if an active application has a redirect URI of this web origin."""
+        return self._one(_IS_ORIGIN, {"origin": origin}) is not None
+
     def update(self, application: Application) -> None:
         """Replace the stored value."""
         self._replace(_UPDATE, _values(application))
+        self._change(_REMOVE_ORIGINS, {"key": application.id})
+        self._add_origins(application)
 
     def remove(self, application_id: str) -> None:
         """Delete it with its secrets, codes and tokens."""
@@ -132,6 +150,10 @@ class SqlApplicationStore(SqlStore, ApplicationStore):
     def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
         """The application's secrets, oldest first."""
         return _secrets_of(self._all(_SECRETS, {"application": application_id}))
+
+    def _add_origins(self, application: Application) -> None:
+        for origin in sorted(application.origins):
+            self._change(_ADD_ORIGINS, {"application_id": application.id, "origin": origin})
 
 
 def client_of(row: Sequence[Any], secrets: tuple[ClientSecret, ...]) -> Client:

@@ -4,8 +4,9 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.plugins.sql.rows import (
+    Prepared,
     SqlStore,
     moment,
     moment_or_none,
@@ -14,8 +15,11 @@ from identity.plugins.sql.rows import (
     words,
     words_of,
 )
+from identity.plugins.sql.stores import organizations, users
 from identity.plugins.sql.tables import authorization_codes as table
-from identity.plugins.sql.tables import token_families
+from identity.plugins.sql.tables import organizations as organizations_table
+from identity.plugins.sql.tables import sessions, token_families
+from identity.plugins.sql.tables import users as users_table
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.stores.authorization_codes import AuthorizationCodeStore
 
@@ -36,14 +40,25 @@ _COLUMNS = (
 )
 _THIS = (table.c.digest == bindparam("code"), table.c.client_id == bindparam("client"))
 
-_ADD = insert(table)
-_REDEEM = (
+_END = len(_COLUMNS)
+
+_ADD = Prepared(insert(table))
+_FIND = Prepared(
+    select(*_COLUMNS, token_families.c.revoked_at, sessions.c.ended_at, *users.COLUMNS, *organizations.COLUMNS)
+    .select_from(table)
+    .join(token_families, token_families.c.id == table.c.family_id)
+    .outerjoin(sessions, sessions.c.id == table.c.session_id)
+    .outerjoin(users_table, users_table.c.id == table.c.user_id)
+    .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id)
+    .where(table.c.digest == bindparam("code"))
+)
+_REDEEM = Prepared(
     update(table)
     .where(*_THIS, table.c.redeemed_at.is_(None), table.c.expires_at > bindparam("at"))
     .values(redeemed_at=bindparam("at"))
     .returning(*_COLUMNS)
 )
-_FIND = select(*_COLUMNS).where(*_THIS)
+_FIND_OF_CLIENT = select(*_COLUMNS).where(*_THIS)
 _UNUSED = (
     select(table.c.digest)
     .where(table.c.redeemed_at.is_(None), table.c.expires_at < bindparam("before"))
@@ -81,13 +96,26 @@ class SqlAuthorizationCodeStore(SqlStore, AuthorizationCodeStore):
         }
         self._try(_ADD, values)
 
+    def find(self, digest: bytes) -> PresentedCode | None:
+        """The code with all that decides over it, in one query."""
+        row = self._one(_FIND, {"code": digest})
+        if row is None:
+            return None
+        family_revoked_at, session_ended_at, *user = row[_END:]
+        return PresentedCode(
+            _code_of(*row[:_END]),
+            None if user[0] is None else users.subject_of(user),
+            family_revoked=family_revoked_at is not None,
+            session_ended=session_ended_at is not None,
+        )
+
     def redeem(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
         """Consume the code by one conditional write: of racing callers exactly one gets it."""
         this = {"code": digest, "client": client_id}
         row = self._one(_REDEEM, {**this, "at": seconds(at)})
         if row is not None:
             return _code_of(*row)
-        row = self._one(_FIND, this)
+        row = self._one(_FIND_OF_CLIENT, this)
         if row is None or row[-1] is None:
             raise Missing
         raise AlreadyUsed(_code_of(*row))

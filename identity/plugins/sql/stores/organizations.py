@@ -15,6 +15,7 @@ COLUMNS = (
     table.c.primary_domain,
     table.c.created_at,
     table.c.changed_at,
+    table.c.registration,
     table.c.active,
     table.c.version,
 )
@@ -58,7 +59,14 @@ class SqlOrganizationStore(SqlStore, OrganizationStore):
 
 
 def organization_of(
-    id_: str, name: str, primary_domain: str, created_at: int, changed_at: int, active: bool, version: int
+    id_: str,
+    name: str,
+    primary_domain: str,
+    created_at: int,
+    changed_at: int,
+    registration: bool,
+    active: bool,
+    version: int,
 ) -> Organization:
     """The organization in a row of ``COLUMNS``."""
     return Organization(
@@ -67,6 +75,7 @@ def organization_of(
         primary_domain=primary_domain,
         created_at=moment(created_at),
         changed_at=moment(changed_at),
+        registration=registration,
         active=active,
         version=version,
     )
@@ -80,6 +89,7 @@ def _values(organization: Organization) -> Values:
         "primary_domain": organization.primary_domain,
         "created_at": seconds(organization.created_at),
         "changed_at": seconds(organization.changed_at),
+        "registration": organization.registration,
         "active": organization.active,
         "version": organization.version,
     }

@@ -3,9 +3,17 @@
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
-from identity.domain.tokens import AccessToken, IssuedToken, RefreshToken, TokenFamily
+from identity.domain.tokens import (
+    AccessToken,
+    Connection,
+    IssuedToken,
+    PresentedRefreshToken,
+    RefreshToken,
+    TokenFamily,
+    connections,
+)
 from identity.domain.users import TokenFormat
 from identity.plugins.sql.rows import (
     Prepared,
@@ -26,6 +34,7 @@ from identity.plugins.sql.tables import applications as applications_table
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import projects as projects_table
 from identity.plugins.sql.tables import refresh_tokens as refresh
+from identity.plugins.sql.tables import sessions
 from identity.plugins.sql.tables import token_families as families
 from identity.plugins.sql.tables import users as users_table
 from identity.storage.errors import AlreadyUsed, Missing
@@ -77,7 +86,7 @@ _REFRESH = (
     refresh.c.revoked_at,
 )
 
-_START_FAMILY = insert(families)
+_START_FAMILY = Prepared(insert(families))
 _FIND_FAMILY = find_by_id(families, _FAMILY)
 _REVOKE_FAMILY = (
     update(families)
@@ -89,13 +98,39 @@ _REVOKE_FAMILIES_OF_USER = (
     .where(families.c.user_id == bindparam("user"), families.c.revoked_at.is_(None))
     .values(revoked_at=bindparam("at"))
 )
+_REVOKE_OF_CLIENT = _REVOKE_FAMILIES_OF_USER.where(families.c.client_id == bindparam("client"))
+_LAST_REFRESH = (
+    select(func.max(refresh.c.issued_at))
+    .where(refresh.c.family_id == families.c.id)
+    .correlate(families)
+    .scalar_subquery()
+)
+_CONNECTIONS = (
+    select(
+        *_FAMILY,
+        func.coalesce(_LAST_REFRESH, families.c.started_at),
+        *applications.COLUMNS,
+        *projects.COLUMNS,
+        *organizations.COLUMNS,
+    )
+    .select_from(families)
+    .join(applications_table, applications_table.c.id == families.c.client_id)
+    .join(projects_table, projects_table.c.id == applications_table.c.project_id)
+    .join(organizations_table, organizations_table.c.id == projects_table.c.organization_id)
+    .where(
+        families.c.user_id == bindparam("user"),
+        families.c.revoked_at.is_(None),
+        families.c.ends_at > bindparam("at"),
+    )
+    .order_by(families.c.started_at, families.c.id)
+)
 
 # A token is looked at together with all that decides over it. The user and the project may belong to different
 # organizations, so that table is joined twice.
 _owner = organizations_table.alias("owner")
 _ACCESS_END = len(_ACCESS)
-_FAMILY_END = _ACCESS_END + 1
-_USER_END = _FAMILY_END + len(users.COLUMNS)
+_STANDING_END = _ACCESS_END + 2
+_USER_END = _STANDING_END + len(users.COLUMNS)
 _SUBJECT_END = _USER_END + len(organizations.COLUMNS)
 _ADD_ACCESS = Prepared(insert(access))
 _FIND_ACCESS = select(*_ACCESS).where(access.c.digest == bindparam("token"))
@@ -103,6 +138,7 @@ _FIND_ISSUED = Prepared(
     select(
         *_ACCESS,
         families.c.revoked_at,
+        sessions.c.ended_at,
         *users.COLUMNS,
         *organizations.COLUMNS,
         *applications.COLUMNS,
@@ -111,6 +147,7 @@ _FIND_ISSUED = Prepared(
     )
     .select_from(access)
     .outerjoin(families, families.c.id == access.c.family_id)
+    .outerjoin(sessions, sessions.c.id == access.c.session_id)
     .outerjoin(users_table, users_table.c.id == access.c.user_id)
     .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id)
     .outerjoin(applications_table, applications_table.c.id == access.c.application_id)
@@ -121,15 +158,25 @@ _FIND_ISSUED = Prepared(
 _REVOKE_ACCESS = update(access).where(access.c.revoked_at.is_(None)).values(revoked_at=bindparam("at"))
 _REVOKE_ONE = _REVOKE_ACCESS.where(access.c.digest == bindparam("token"))
 _REVOKE_LIVE = _REVOKE_ACCESS.where(access.c.expires_at > bindparam("at"))
-_REVOKE_OF_SESSION = _REVOKE_LIVE.where(access.c.session_id == bindparam("session"))
 _REVOKE_OF_USER = _REVOKE_LIVE.where(access.c.user_id == bindparam("user"))
 
-_ADD_REFRESH = insert(refresh)
+_REFRESH_END = len(_REFRESH)
+_FAMILY_END = _REFRESH_END + len(_FAMILY)
+_ADD_REFRESH = Prepared(insert(refresh))
 _FIND_REFRESH = select(*_REFRESH).where(refresh.c.digest == bindparam("token"))
+_FIND_PRESENTED = Prepared(
+    select(*_REFRESH, *_FAMILY, sessions.c.ended_at, *users.COLUMNS, *organizations.COLUMNS)
+    .select_from(refresh)
+    .join(families, families.c.id == refresh.c.family_id)
+    .outerjoin(sessions, sessions.c.id == refresh.c.session_id)
+    .outerjoin(users_table, users_table.c.id == refresh.c.user_id)
+    .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id)
+    .where(refresh.c.digest == bindparam("token"))
+)
 _LIVE_FAMILY = (
     select(families.c.id).where(families.c.id == refresh.c.family_id, families.c.revoked_at.is_(None)).exists()
 )
-_ROTATE = (
+_ROTATE = Prepared(
     update(refresh)
     .where(
         refresh.c.digest == bindparam("token"),
@@ -141,6 +188,21 @@ _ROTATE = (
     )
     .values(rotated_at=bindparam("at"))
     .returning(*_REFRESH)
+)
+# Whoever replaces a successor holds the predecessor's row first. Only then does the statement after it see the
+# successor that the one before put in the place of its own: on PostgreSQL each statement sees what was committed when
+# it began.
+_HOLD = select(refresh.c.id).where(refresh.c.digest == bindparam("token")).with_for_update()
+_REVOKE_SUCCESSOR = (
+    update(refresh)
+    .where(
+        refresh.c.family_id == bindparam("family"),
+        refresh.c.predecessor_id == bindparam("predecessor"),
+        refresh.c.rotated_at.is_(None),
+        refresh.c.revoked_at.is_(None),
+        _LIVE_FAMILY,
+    )
+    .values(revoked_at=bindparam("at"))
 )
 _REVOKE_REFRESH = (
     update(refresh)
@@ -213,7 +275,7 @@ class SqlTokenStore(SqlStore, TokenStore):
             "session_id": token.session_id,
             "revoked_at": seconds_or_none(token.revoked_at),
         }
-        self._run(_ADD_ACCESS, values)
+        self._change(_ADD_ACCESS, values)
 
     def find_access(self, digest: bytes) -> AccessToken | None:
         """The access token alone."""
@@ -221,25 +283,23 @@ class SqlTokenStore(SqlStore, TokenStore):
         return None if row is None else _access_of(*row)
 
     def find_issued(self, digest: bytes) -> IssuedToken | None:
-        """The access token with subject, organization, client and family, in one query."""
+        """The access token with subject, organization, client, family and session, in one query."""
         row = self._one(_FIND_ISSUED, {"token": digest})
         if row is None:
             return None
-        user, client = row[_FAMILY_END:_SUBJECT_END], row[_SUBJECT_END:]
+        family_revoked_at, session_ended_at = row[_ACCESS_END:_STANDING_END]
+        user, client = row[_STANDING_END:_SUBJECT_END], row[_SUBJECT_END:]
         return IssuedToken(
             _access_of(*row[:_ACCESS_END]),
             None if user[0] is None else users.subject_of(user),
             None if client[0] is None else applications.client_of(client, ()),
-            row[_ACCESS_END] is not None,
+            family_revoked=family_revoked_at is not None,
+            session_ended=session_ended_at is not None,
         )
 
     def revoke_access(self, digest: bytes, at: datetime) -> None:
         """Revoke one access token."""
         self._change(_REVOKE_ONE, {"token": digest, "at": seconds(at)})
-
-    def revoke_access_of_session(self, session_id: str, at: datetime) -> int:
-        """Revoke the live access tokens of a session."""
-        return self._change(_REVOKE_OF_SESSION, {"session": session_id, "at": seconds(at)})
 
     def revoke_of_user(self, user_id: str, at: datetime) -> int:
         """Revoke all live access tokens and families of a user."""
@@ -256,6 +316,19 @@ class SqlTokenStore(SqlStore, TokenStore):
         row = self._one(_FIND_REFRESH, {"token": digest})
         return None if row is None else _refresh_of(*row)
 
+    def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
+        """The refresh token with family, user, organization and session, in one query."""
+        row = self._one(_FIND_PRESENTED, {"token": digest})
+        if row is None:
+            return None
+        session_ended_at, *user = row[_FAMILY_END:]
+        return PresentedRefreshToken(
+            _refresh_of(*row[:_REFRESH_END]),
+            _family_of(*row[_REFRESH_END:_FAMILY_END]),
+            None if user[0] is None else users.subject_of(user),
+            session_ended=session_ended_at is not None,
+        )
+
     def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
         """Exchange a live refresh token for its successor by one conditional write; returns the old one as it was."""
         row: Record | None = self._one(_ROTATE, {"token": digest, "at": seconds(at)})
@@ -267,9 +340,30 @@ class SqlTokenStore(SqlStore, TokenStore):
         self._try(_ADD_REFRESH, _refresh_values(successor))
         return replace(_refresh_of(*row), rotated_at=None)
 
+    def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
+        """Put ``successor`` in the place of the one that ``predecessor`` was rotated to."""
+        self._one(_HOLD, {"token": predecessor.digest})
+        of_predecessor = {"family": predecessor.family_id, "predecessor": predecessor.id, "at": seconds(at)}
+        if not self._change(_REVOKE_SUCCESSOR, of_predecessor):
+            return False
+        self._try(_ADD_REFRESH, _refresh_values(successor))
+        return True
+
     def revoke_refresh(self, digest: bytes, at: datetime) -> None:
         """Revoke one refresh token."""
         self._change(_REVOKE_REFRESH, {"token": digest, "at": seconds(at)})
+
+    def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
+        """What applications hold of the user, last used first, in one query."""
+        end = len(_FAMILY)
+        rows = self._all(_CONNECTIONS, {"user": user_id, "at": seconds(at)})
+        return connections(
+            (_family_of(*row[:end]), applications.client_of(row[end + 1 :], ()), moment(row[end])) for row in rows
+        )
+
+    def revoke_of_client(self, user_id: str, client_id: str, at: datetime) -> int:
+        """Revoke all families that the client has of the user."""
+        return self._change(_REVOKE_OF_CLIENT, {"user": user_id, "client": client_id, "at": seconds(at)})
 
     def purge_access(self, before: datetime, limit: int) -> int:
         """Delete access tokens that expired before."""

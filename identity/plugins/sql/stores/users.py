@@ -8,12 +8,22 @@ from sqlalchemy import CompoundSelect, bindparam, delete, insert, select, union
 
 from identity.domain.names import name_key
 from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
-from identity.plugins.sql.rows import Record, SqlStore, Values, find_by_id, moment, seconds, starts_with, versioned
+from identity.plugins.sql.rows import (
+    Prepared,
+    Record,
+    SqlStore,
+    Values,
+    find_by_id,
+    moment,
+    seconds,
+    starts_with,
+    versioned,
+)
 from identity.plugins.sql.stores import organizations
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import users as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.users import UserKind, UserStore
+from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, UserKind, UserStore
 
 COLUMNS = (
     table.c.id,
@@ -36,7 +46,7 @@ _SUBJECT = select(*COLUMNS, *organizations.COLUMNS).join(
 
 _ADD = insert(table)
 _FIND = find_by_id(table, COLUMNS)
-_FIND_SUBJECT = _SUBJECT.where(table.c.id == bindparam("key"))
+_FIND_SUBJECT = Prepared(_SUBJECT.where(table.c.id == bindparam("key")))
 _FIND_BY_NAME = select(*COLUMNS).where(
     table.c.organization_id == bindparam("organization"), table.c.name_key == bindparam("name")
 )
@@ -45,6 +55,11 @@ _FIND_BY_LOGIN_NAME = _SUBJECT.where(
 )
 # Two are enough to see that a bare name is not unique.
 _FIND_BY_BARE_NAME = _SUBJECT.where(table.c.name_key == bindparam("name")).limit(2)
+_FIND_BY_EMAIL = (
+    _SUBJECT.where(table.c.organization_id == bindparam("organization"), table.c.email_key == bindparam("email"))
+    .order_by(table.c.created_at, table.c.id)
+    .limit(MOST_WITH_ONE_EMAIL)
+)
 # The kind is fixed: a value of the other kind finds no row.
 _UPDATE = versioned(table).where(table.c.kind == bindparam("same_kind"))
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
@@ -82,6 +97,13 @@ class SqlUserStore(SqlStore, UserStore):
             return None if row is None else subject_of(row)
         rows = self._all(_FIND_BY_BARE_NAME, {"name": name_key(login_name)})
         return subject_of(rows[0]) if len(rows) == 1 else None
+
+    def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
+        """The organization's people with this email address, oldest first."""
+        key = name_key(email)
+        # Whoever has no address, service users included, is stored with an empty one.
+        rows = self._all(_FIND_BY_EMAIL, {"organization": organization_id, "email": key}) if key else ()
+        return tuple(subject_of(row) for row in rows)
 
     def update(self, user: User) -> None:
         """Replace the stored value."""

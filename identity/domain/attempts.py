@@ -1,0 +1,43 @@
+"""How often a password may be tried (NIST SP 800-63B §3.2.2)."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+#: Failures in a row before the next attempt has to wait.
+FREE_ATTEMPTS = 5
+LONGEST_DELAY = timedelta(seconds=900)
+#: After so many failures in a row the password has to be reset.
+MOST_ATTEMPTS = 100
+
+#: Attempts from one address, over all accounts.
+ATTEMPTS_OF_ADDRESS = 100
+ADDRESS_SPAN = timedelta(minutes=10)
+
+#: Mails to one person or address that anybody can ask for.
+MAILS_TO_ONE = 5
+MAIL_SPAN = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The answer to "may I try": counted as a failure in advance if ``allowed``, until a success clears the count.
+
+    ``next_at`` is the earliest moment for another one, ``failures`` the count that now stands.
+    """
+
+    allowed: bool
+    failures: int
+    next_at: datetime
+
+    @property
+    def exhausted(self) -> bool:
+        """True once only a reset helps."""
+        return self.failures >= MOST_ATTEMPTS
+
+
+def delay_after(failures: int) -> timedelta:
+    """How long the next attempt has to wait after so many failures in a row: 0 below 5, then 1, 2, 4 … 900 s."""
+    if failures < FREE_ATTEMPTS:
+        return timedelta()
+    # Beyond 2^10 the longest delay holds, and nobody wants to see 2^95.
+    return min(timedelta(seconds=2 ** min(failures - FREE_ATTEMPTS, 10)), LONGEST_DELAY)

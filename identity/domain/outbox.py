@@ -1,0 +1,20 @@
+"""What is to leave the service after a commit: mails now, and whatever else is sent to others."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingMessage:
+    """A message that waits to be sent. ``sealed`` is its content, encrypted: it may hold a link that works once.
+
+    ``kind`` says who sends it. It is tried at ``next_at``, and dropped at ``expires_at`` if nobody took it until then.
+    """
+
+    id: str
+    kind: str
+    sealed: bytes
+    created_at: datetime
+    next_at: datetime
+    expires_at: datetime
+    attempts: int = 0

@@ -1,0 +1,85 @@
+"""Session: one person signed in on one browser; PendingAuthorization: what waits for somebody to sign in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from identity.domain.users import Subject
+
+#: How a password counts among authentication methods (RFC 8176).
+BY_PASSWORD = "pwd"  # noqa: S105 - the name of a method
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One person signed in on one browser. ``id`` is the sid of ID tokens; it authorises nothing.
+
+    The browser shows a secret, of which the SHA-256 is kept; the secret changes at each sign-in, the id does not.
+    ``authenticated_at`` is when the password was last given, ``selected_at`` when the account was last chosen for the
+    service's own pages, ``ends_at`` the end that no activity moves. ``ended_at`` is set by signing out.
+    """
+
+    id: str
+    digest: bytes
+    user_id: str
+    started_at: datetime
+    authenticated_at: datetime
+    selected_at: datetime
+    last_seen_at: datetime
+    ends_at: datetime
+    methods: tuple[str, ...] = (BY_PASSWORD,)
+    user_agent: str = ""
+    client_address: str = ""
+    ended_at: datetime | None = None
+
+    def live(self, now: datetime, idle_age: timedelta) -> bool:
+        """True until it is ended, has been idle for ``idle_age``, or reaches its absolute end."""
+        return self.ended_at is None and now < self.ends_at and now < self.last_seen_at + idle_age
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A session together with whose it is."""
+
+    session: Session
+    subject: Subject
+
+    def live(self, now: datetime, idle_age: timedelta) -> bool:
+        """True while the session lives and neither its user nor the user's organization is deactivated."""
+        return self.subject.active and self.session.live(now, idle_age)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingAuthorization:
+    """An authorization request that waits for its user; bound to one browser by a secret, kept as SHA-256.
+
+    ``parameters`` are the client's, as it sent them. A request of the service's own pages has none: it has ``target``,
+    the path on the login host where the browser goes at the end. ``user_id`` and ``authenticated_at`` name who proved
+    the password here and is not yet signed in, because something else is still asked; ``session_id`` the session that
+    was chosen or started. ``done`` names the interactions that are finished.
+    """
+
+    id: str
+    digest: bytes
+    created_at: datetime
+    expires_at: datetime
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    target: str | None = None
+    login_name: str = ""
+    ui_locales: str = ""
+    user_id: str | None = None
+    authenticated_at: datetime | None = None
+    methods: tuple[str, ...] = ()
+    session_id: str | None = None
+    done: frozenset[str] = frozenset()
+    finished_at: datetime | None = None
+    version: int = 1
+
+    @property
+    def client_id(self) -> str | None:
+        """The client that asked; None for the service's own pages."""
+        return self.parameters.get("client_id")
+
+    def expired(self, now: datetime) -> bool:
+        """True from the second on at which it can no longer be continued."""
+        return now >= self.expires_at

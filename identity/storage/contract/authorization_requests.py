@@ -1,0 +1,213 @@
+"""What is demanded of the store of authorization requests."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+import pytest
+
+from identity.domain.sessions import PendingAuthorization
+from identity.storage.backend import Storage
+from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.storage.contract.factories import a_digest, a_pending, an_id
+from identity.storage.contract.racing import Race
+from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale
+
+SECOND = timedelta(seconds=1)
+
+
+class AuthorizationRequestContract(ContractBase):
+    """A request is continued version by version, and finished once."""
+
+    @pytest.fixture
+    def pending(self, save: Save) -> PendingAuthorization:
+        """A stored request that waits."""
+        pending = a_pending()
+        save(pending)
+        return pending
+
+    def test_requests_find_returns_what_was_added(self, save: Save, reading: Reading, now: datetime) -> None:
+        pending = a_pending(
+            digest=bytes(range(32)),
+            parameters={"client_id": "shop", "state": "ü 株\u2028\U0001f511\x00", "scope": "openid profile", "": ""},
+            target="/account?x=ü",
+            login_name="ada@acme.example",
+            ui_locales="de-CH fr",
+            user_id="gone",
+            authenticated_at=now + SECOND,
+            methods=("pwd", "otp"),
+            session_id="gone",
+            done=frozenset({"password_change", "consent"}),
+            finished_at=now + 2 * SECOND,
+            version=7,
+        )
+        bare = a_pending(parameters={})
+        save(pending, bare)
+        with reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == pending
+            assert storage.authorization_requests.find(bare.id) == bare
+            assert storage.authorization_requests.find(an_id()) is None
+
+    def test_requests_keep_their_parameters_whatever_becomes_of_the_caller_s(
+        self, save: Save, reading: Reading
+    ) -> None:
+        parameters = {"state": "before"}
+        pending = a_pending(parameters=parameters)
+        save(pending)
+        parameters["state"] = "after"
+        with reading() as storage:
+            found = storage.authorization_requests.find(pending.id)
+        assert found is not None
+        assert found.parameters == {"state": "before"}
+
+    def test_requests_a_taken_id_is_refused(
+        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization
+    ) -> None:
+        with in_transaction() as storage:
+            with pytest.raises(Duplicate) as refusal:
+                storage.authorization_requests.add(a_pending(id=pending.id))
+            assert refusal.value.field == "id"
+            storage.authorization_requests.add(a_pending(digest=pending.digest))
+        with reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == pending
+
+    def test_requests_update_replaces_the_value(
+        self, save: Save, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
+    ) -> None:
+        other = a_pending()
+        save(other)
+        changed = replace(
+            pending,
+            digest=a_digest(),
+            expires_at=pending.expires_at + SECOND,
+            parameters={"prompt": "login"},
+            login_name="grace",
+            user_id=an_id(),
+            authenticated_at=now,
+            methods=("pwd",),
+            session_id=an_id(),
+            done=frozenset({"login"}),
+            version=2,
+        )
+        with in_transaction() as storage:
+            storage.authorization_requests.update(changed)
+        with reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == changed
+            assert storage.authorization_requests.find(other.id) == other
+
+    @pytest.mark.parametrize("version", [0, 1, 3])
+    def test_requests_update_of_another_version_is_stale(
+        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, version: int
+    ) -> None:
+        with in_transaction() as storage, pytest.raises(Stale):
+            storage.authorization_requests.update(replace(pending, login_name="lost", version=version))
+        with reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == pending
+
+    def test_requests_update_of_a_finished_one_is_stale(
+        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
+    ) -> None:
+        with in_transaction() as storage:
+            storage.authorization_requests.finish(pending.id, now)
+        with in_transaction() as storage, pytest.raises(Stale):
+            storage.authorization_requests.update(replace(pending, login_name="late", version=2))
+        with reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == replace(pending, finished_at=now)
+
+    def test_requests_update_of_an_unknown_one(self, in_transaction: InTransaction) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.authorization_requests.update(a_pending(version=2))
+
+    def test_requests_finish_returns_the_request_as_it_was(
+        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
+    ) -> None:
+        with in_transaction() as storage:
+            assert storage.authorization_requests.finish(pending.id, now) == pending
+        with reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == replace(pending, finished_at=now)
+
+    def test_requests_a_second_finish_is_told_with_the_request_and_the_transaction_can_go_on(
+        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
+    ) -> None:
+        with in_transaction() as storage:
+            storage.authorization_requests.finish(pending.id, now)
+        other = a_pending()
+        with in_transaction() as storage:
+            with pytest.raises(AlreadyUsed) as refusal:
+                storage.authorization_requests.finish(pending.id, now + SECOND)
+            storage.authorization_requests.add(other)
+        finished = replace(pending, finished_at=now)
+        assert refusal.value.value == finished, "the first one is the one that counts"
+        with reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == finished
+            assert storage.authorization_requests.find(other.id) == other
+
+    def test_requests_an_unknown_one_cannot_be_finished(self, in_transaction: InTransaction, now: datetime) -> None:
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.authorization_requests.finish(an_id(), now)
+
+    def test_requests_purge_deletes_what_expired_before(
+        self, save: Save, in_transaction: InTransaction, reading: Reading, now: datetime
+    ) -> None:
+        expired, expiring, finished = (
+            a_pending(expires_at=now - SECOND),
+            a_pending(expires_at=now),
+            a_pending(finished_at=now - SECOND),
+        )
+        save(expired, expiring, finished)
+        with in_transaction() as storage:
+            assert storage.authorization_requests.purge(now, 10) == 1
+        with reading() as storage:
+            assert storage.authorization_requests.find(expired.id) is None
+            assert storage.authorization_requests.find(expiring.id) == expiring
+            assert storage.authorization_requests.find(finished.id) == finished
+
+    def test_requests_purge_deletes_no_more_than_the_limit(
+        self, save: Save, in_transaction: InTransaction, now: datetime
+    ) -> None:
+        save(*(a_pending(expires_at=now) for _ in range(5)))
+        counts = []
+        for _ in range(4):
+            with in_transaction() as storage:
+                counts.append(storage.authorization_requests.purge(now + SECOND, 2))
+        assert counts == [2, 2, 1, 0]
+
+    def test_requests_races_a_request_is_finished_once(
+        self, race: Race, reading: Reading, pending: PendingAuthorization, now: datetime
+    ) -> None:
+        winner = race(partial(finish, request_id=pending.id, at=now), 100).only_winner(losers="AlreadyUsed")
+        assert winner.value == pending
+        with reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == replace(
+                pending, finished_at=now + winner.number * SECOND
+            )
+
+    def test_requests_races_nothing_changes_what_is_finished(
+        self, save: Save, race: Race, reading: Reading, now: datetime
+    ) -> None:
+        for _ in range(4):
+            pending = a_pending()
+            save(pending)
+            outcomes = race(partial(finish_or_update, pending=pending, at=now), 24)
+            assert set(outcomes.errors) <= {"AlreadyUsed", "Stale"}, outcomes.errors
+            (as_it_was,) = (value for value in outcomes.values if value is not None)
+            with reading() as storage:
+                assert storage.authorization_requests.find(pending.id) == replace(as_it_was, finished_at=now)
+
+
+# The attempts, which also run in other processes, so that they must be functions of the module.
+
+
+def finish(storage: Storage, number: int, *, request_id: str, at: datetime) -> PendingAuthorization:
+    """Finish the request at a moment of one's own."""
+    return storage.authorization_requests.finish(request_id, at + number * SECOND)
+
+
+def finish_or_update(
+    storage: Storage, number: int, *, pending: PendingAuthorization, at: datetime
+) -> PendingAuthorization | None:
+    """Finish the request or, every other time, make its next version."""
+    if number % 2:
+        return storage.authorization_requests.finish(pending.id, at)
+    storage.authorization_requests.update(replace(pending, login_name=str(number), version=2))
+    return None

@@ -1,0 +1,45 @@
+"""Attempts at passwords, in memory."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from identity.domain.attempts import MOST_ATTEMPTS, Attempt, delay_after
+from identity.storage.memory.tables import Count, Tables, purge
+from identity.storage.stores.attempts import AttemptStore
+
+
+class MemoryAttemptStore(AttemptStore):
+    """Counts by key."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def reserve(self, key: str, *, at: datetime, user_id: str | None = None) -> Attempt:
+        stored = self._tables.attempts.find(key)
+        if stored is None:
+            if user_id is not None:
+                self._tables.users.get(user_id)
+            stored = Count(0, at, at, user_id)
+        allowed = stored.next_at <= at and stored.number < MOST_ATTEMPTS
+        if allowed:
+            number = stored.number + 1
+            stored = replace(stored, number=number, next_at=at + delay_after(number), counted_at=at)
+            self._tables.attempts.put(key, stored)
+        return Attempt(allowed, stored.number, stored.next_at)
+
+    def clear(self, key: str) -> None:
+        if key in self._tables.attempts:
+            self._tables.attempts.delete(key)
+
+    def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
+        stored = self._tables.attempts.find(key)
+        if stored is None or stored.next_at <= at:
+            stored = Count(0, at + span, at)
+        if stored.number >= most:
+            return stored.next_at
+        self._tables.attempts.put(key, replace(stored, number=stored.number + 1, counted_at=at))
+        return None
+
+    def purge(self, before: datetime, limit: int) -> int:
+        table = self._tables.attempts
+        return purge(table, limit, lambda count: count.user_id is None and count.counted_at < before, table.delete)

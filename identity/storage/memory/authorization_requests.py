@@ -1,0 +1,43 @@
+"""Authorization requests that wait for their user, in memory."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from identity.domain.sessions import PendingAuthorization
+from identity.storage.errors import AlreadyUsed, Stale
+from identity.storage.memory.tables import Tables, purge, update
+from identity.storage.stores.authorization_requests import AuthorizationRequestStore
+
+
+class MemoryAuthorizationRequestStore(AuthorizationRequestStore):
+    """Rows by id."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, pending: PendingAuthorization) -> None:
+        self._tables.authorization_requests.insert(pending.id, _own(pending))
+
+    def find(self, request_id: str) -> PendingAuthorization | None:
+        return self._tables.authorization_requests.find(request_id)
+
+    def update(self, pending: PendingAuthorization) -> None:
+        if self._tables.authorization_requests.get(pending.id).finished_at is not None:
+            raise Stale(pending.id)
+        update(self._tables.authorization_requests, _own(pending))
+
+    def finish(self, request_id: str, at: datetime) -> PendingAuthorization:
+        pending = self._tables.authorization_requests.get(request_id)
+        if pending.finished_at is not None:
+            raise AlreadyUsed(pending)
+        self._tables.authorization_requests.put(request_id, replace(pending, finished_at=at))
+        return pending
+
+    def purge(self, before: datetime, limit: int) -> int:
+        table = self._tables.authorization_requests
+        return purge(table, limit, lambda pending: pending.expires_at < before, table.delete)
+
+
+def _own(pending: PendingAuthorization) -> PendingAuthorization:
+    """The same with parameters of its own: the caller may go on changing what it gave."""
+    return replace(pending, parameters=dict(pending.parameters))

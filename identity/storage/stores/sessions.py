@@ -1,0 +1,59 @@
+"""Sessions of people at their browsers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from datetime import datetime
+
+from identity.domain.sessions import Session, SignedIn
+
+#: How many sessions of one user are listed.
+MOST_OF_USER = 100
+
+
+class SessionStore(ABC):
+    """Known to browsers by digest (unique: Duplicate("digest")). No method ever makes an ended session live again."""
+
+    @abstractmethod
+    def add(self, session: Session) -> None:
+        """Store a new session. Raises Missing if there is no such user."""
+
+    @abstractmethod
+    def find(self, session_id: str) -> Session | None:
+        """The session with this id, ended or not."""
+
+    @abstractmethod
+    def of_browser(self, digests: Collection[bytes]) -> tuple[SignedIn, ...]:
+        """Those sessions that have one of these digests and are not ended, with user and organization, in one query;
+        last selected first. Expired ones are among them."""
+
+    @abstractmethod
+    def of_user(self, user_id: str, at: datetime) -> tuple[Session, ...]:
+        """The user's sessions that are not ended and whose absolute end lies after ``at``, last seen first; 100 at
+        most."""
+
+    @abstractmethod
+    def reauthenticate(
+        self, session_id: str, *, digest: bytes, methods: tuple[str, ...], at: datetime, ends_at: datetime
+    ) -> None:
+        """Give the session a new digest and move authenticated_at, selected_at, last_seen_at and ends_at, by one
+        conditional write. Raises Missing if there is none or it is ended."""
+
+    @abstractmethod
+    def touch(self, session_id: str, at: datetime) -> None:
+        """Move "last seen" forward; never back. An unknown session is ignored."""
+
+    @abstractmethod
+    def select(self, session_id: str, at: datetime) -> None:
+        """Move "selected" forward; never back. An unknown session is ignored."""
+
+    @abstractmethod
+    def end(self, session_id: str, at: datetime) -> bool:
+        """End the session; False if there is none or it has ended already, which keeps its moment."""
+
+    @abstractmethod
+    def end_of_user(self, user_id: str, at: datetime, *, but: str | None = None) -> int:
+        """End all sessions of the user, but one; returns how many were not ended before."""
+
+    @abstractmethod
+    def purge(self, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` sessions whose absolute end lies before; returns how many went."""

@@ -1,0 +1,22 @@
+"""How often a password may be tried."""
+
+from datetime import timedelta
+
+import pytest
+
+from identity.domain.attempts import MOST_ATTEMPTS, Attempt, delay_after
+from identity.storage.contract.factories import NOW
+
+
+@pytest.mark.parametrize(
+    ("failures", "seconds"),
+    [(0, 0), (1, 0), (4, 0), (5, 1), (6, 2), (7, 4), (14, 512), (15, 900), (16, 900), (100, 900), (10**9, 900)],
+)
+def test_the_delay_doubles_up_to_a_quarter_of_an_hour(failures: int, seconds: int) -> None:
+    assert delay_after(failures) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(("failures", "exhausted"), [(99, False), (100, True), (101, True)])
+def test_after_a_hundred_failures_only_a_reset_helps(failures: int, exhausted: bool) -> None:
+    assert MOST_ATTEMPTS == 100
+    assert Attempt(False, failures, NOW).exhausted is exhausted
