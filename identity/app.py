@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -16,21 +16,27 @@ from transaction import ThreadTransactionManager
 
 from identity import clock as real_clock
 from identity.clock import Clock
+from identity.crypto.passwords import Cost
 from identity.crypto.sealing import Sealer, create_master_key_file, read_master_keys
 from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
 from identity.domain.errors import Invalid
 from identity.domain.managers import Role
 from identity.domain.permissions import PERMISSIONS, Resource
+from identity.domain.users import User
+from identity.hashing import Hasher
 from identity.ini_file import with_variables
+from identity.mailer import Mailer
 from identity.operations import Check
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.provider.client_authentication import authenticate_client
 from identity.provider.discovery import capabilities
 from identity.provider.endpoint import Host
 from identity.provider.endpoints import ENDPOINTS, metadata
+from identity.provider.interaction import Interaction
 from identity.provider.oidc import IdentityProvider
 from identity.provider.protocol import Protocol
+from identity.provider.response_type import ResponseType
 from identity.provider.scope import Scopes
 from identity.services.access import Deny, Principal
 from identity.services.bundle import ProcessState, Services
@@ -48,6 +54,13 @@ log = logging.getLogger(__name__)
 _REMEMBERED_REFUSALS = 10_000
 _EXPIRY_INTERVAL = timedelta(hours=6)
 _BREATH = 0.02
+_MAIL = "mail"
+_MAIL_INTERVAL = timedelta(minutes=1)
+#: Longer than one mail takes at worst; renewed before each.
+_MAIL_LEASE = timedelta(minutes=1)
+
+#: Plugins' word on a password: user, password, lookup → whether it is theirs, or None for no opinion.
+CheckPassword = Callable[[User, str, Lookup], bool | None]
 
 
 class Transactions(ThreadTransactionManager):  # type: ignore[misc]
@@ -84,6 +97,7 @@ class Identity:
     process: ProcessState
     clock: Clock
     checks: tuple[Check, ...]
+    check_password: CheckPassword | None = None
     transactions: Transactions = field(default_factory=Transactions)
     worker: Worker = field(init=False)
     _refusals: dict[str, None] = field(default_factory=dict)
@@ -94,15 +108,23 @@ class Identity:
                 Job("purge", self.settings.purge_interval, self.purge_if_free),
                 Job("key rotation", self.settings.purge_interval, self.rotate_if_due),
                 Job("expiring keys", _EXPIRY_INTERVAL, self.note_expiring_keys),
+                *([Job(_MAIL, _MAIL_INTERVAL, self.empty_outbox)] if self.settings.smtp.host else []),
             ]
         )
-        self.writing_paths: Mapping[str, bool] = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
+        self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
         self.host_of_path: Mapping[str, Host] = {endpoint.path: endpoint.host for endpoint in ENDPOINTS}
+        self.mailer = Mailer(self.settings.smtp)
         self.strict_transport = self.settings.base_url.startswith("https://")
 
     def services(self, open_storage: Callable[[], Storage], actor: Actor, *, look: Look | None = None) -> Services:
         """The use cases over a storage that is opened when first needed."""
         return Services(self.process, open_storage, self.clock(), actor, look=look)
+
+    def committed(self, services: Services) -> None:
+        """Tell whom it concerns what these services did, now that it is committed."""
+        self.host.notify(services.recorded)
+        if services.mailed:
+            self.worker.call(_MAIL)
 
     @contextmanager
     def transaction(self, actor: Actor = OPERATOR) -> Iterator[Services]:
@@ -113,8 +135,7 @@ class Identity:
         with self.transactions:
             services = self.services(lambda: self.backend.writing(self.transactions), actor, look=self.backend.reading)
             yield services
-        if "audit" in vars(services):
-            self.host.notify(services.audit.recorded)
+        self.committed(services)
 
     @contextmanager
     def reading(self, actor: Actor = OPERATOR) -> Iterator[Services]:
@@ -208,6 +229,49 @@ class Identity:
             with self.transaction(SYSTEM) as services:
                 services.service_users.note_expiring()
 
+    def empty_outbox(self) -> timedelta | None:
+        """Send what is due; returns after what span to look again, None once nothing waits."""
+        sent = self.send_mails()
+        with self.reading(SYSTEM) as services:
+            next_at = services.mails.next_at()
+        if next_at is None:
+            return None
+        now = self.clock()
+        if next_at > now:
+            return next_at - now
+        # What is due, and was left after all, lies with another node, which may not live to send it.
+        return timedelta() if sent else _MAIL_LEASE
+
+    def send_mails(self) -> int:
+        """Send what is due in the outbox, unless another node is at it; returns how many mails went."""
+        with self.reading(SYSTEM) as services:
+            if not services.mails.due():
+                return 0
+        held_until = self._hold(self.clock())
+        if held_until is None:
+            return 0
+        with self.reading(SYSTEM) as services:
+            waiting = services.mails.due()
+        sent = 0
+        for message in waiting:
+            # From the end of the span that is held: nobody else can have taken it before.
+            renewed = None if self.worker.stopping else self._hold(held_until)
+            if renewed is None:
+                break
+            held_until = renewed
+            # Each by itself: what was sent is forgotten, whatever comes after it.
+            with self.transaction(SYSTEM) as services:
+                sent += services.mails.deliver(message, self.mailer.send)
+        with self.transaction(SYSTEM) as services:
+            services.storage.leases.acquire(_MAIL, at=held_until, until=self.clock())
+        return sent
+
+    def _hold(self, at: datetime) -> datetime | None:
+        """Take the mails' lease if it is free at this moment; returns until when it is held, None if another has it."""
+        until = self.clock() + _MAIL_LEASE
+        with self.transaction(SYSTEM) as services:
+            return until if services.storage.leases.acquire(_MAIL, at=at, until=until) else None
+
     def _acquire(self, name: str, span: timedelta) -> bool:
         now = self.clock()
         with self.transaction(SYSTEM) as services:
@@ -216,6 +280,7 @@ class Identity:
     def close(self) -> None:
         """Finish background work and give back connections."""
         self.worker.stop()
+        self.process.hasher.close()
         self.backend.close()
 
 
@@ -235,6 +300,8 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
     _check_roles(roles)
     protocol = Protocol(
         grants=host.unique("identity_grant_types", lambda one: str(one.grant_type), "grant type"),
+        response_types=_response_types(host),
+        interactions=_interactions(host),
         scopes=Scopes(_scopes(host)),
         client_authentications=host.unique(
             "identity_client_authentications", lambda one: str(one.name), "client authentication"
@@ -243,20 +310,25 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
         token_claims=tuple(host.implementations("identity_token_claims")),
         discovery=tuple(host.implementations("identity_discovery")),
     )
-    ring = KeyRing(Sealer(_master_keys(core)), published_age=LONGEST_TOKEN_LIFETIME + core.clock_skew)
+    sealer = Sealer(_master_keys(core))
+    ring = KeyRing(sealer, published_age=LONGEST_TOKEN_LIFETIME + core.clock_skew)
+    cost = Cost(memory_kib=core.password_memory, iterations=core.password_iterations)
+    hasher = Hasher(cost, workers=core.password_workers)
     identity = Identity(
         settings=core,
         host=host,
         protocol=protocol,
         provider=_provider(core, protocol),
         backend=backends[core.storage],
-        process=ProcessState(settings=core, ring=ring, roles=roles, deny=_deny(host)),
+        process=ProcessState(settings=core, ring=ring, sealer=sealer, hasher=hasher, roles=roles, deny=_deny(host)),
+        check_password=_check_password(host),
         clock=clock,
         checks=(),
     )
     identity.checks = (
         Check("storage", identity.check_storage),
         Check("signing key", identity.check_signing_key),
+        *([Check("mail", identity.mailer.check)] if core.smtp.host else []),
         *(offer.value for offer in host.offers("identity_checks")),
     )
     return identity
@@ -347,6 +419,39 @@ def _scopes(host: PluginHost) -> list[Any]:
     """All scopes; a name offered twice stops the start."""
     host.unique("identity_scopes", lambda one: " ".join(one.names) or type(one).__qualname__, "scope")
     return [offer.value for offer in host.offers("identity_scopes")]
+
+
+def _response_types(host: PluginHost) -> Mapping[frozenset[str], ResponseType]:
+    """All response types by their words; two with the same words stop the start."""
+    named = host.unique("identity_response_types", lambda one: " ".join(sorted(one.words)), "response type")
+    return {one.words: one for one in named.values()}
+
+
+def _interactions(host: PluginHost) -> Mapping[str, Interaction]:
+    """All interactions by name, in the order in which they are asked: the late ones last."""
+    named: dict[str, Interaction] = host.unique("identity_interactions", lambda one: str(one.name), "interaction")
+    return dict(sorted(named.items(), key=lambda offer: offer[1].late))
+
+
+def _check_password(host: PluginHost) -> CheckPassword | None:
+    """One callable for all plugins that know passwords; a failing one refuses."""
+    hooks = host.implementations("identity_check_password")
+    if not hooks:
+        return None
+
+    def check(user: User, password: str, lookup: Lookup) -> bool | None:
+        for name, hook in hooks:
+            try:
+                verdict: bool | None = hook(user=user, password=password, lookup=lookup)
+            except Exception as problem:
+                # The traceback could show the password.
+                log.error("plugin %s failed to check a password: %s", name, type(problem).__name__)
+                return False
+            if verdict is not None:
+                return verdict
+        return None
+
+    return check
 
 
 def _check_roles(roles: Mapping[str, Role]) -> None:

@@ -135,6 +135,7 @@ def announcement(identity: "Identity", outcome: Outcome) -> str:
         "",
         f"  identity is served at {settings.issuer_url}",
         "",
+        f"  sign in        {settings.login_url}/",
         f"  discovery      {settings.issuer_url}/.well-known/openid-configuration",
         f"  key file       {_relative(outcome.key_file)}   (service user {EXAMPLE_USER})",
         f"  introspection  {_relative(outcome.client_file)}   (client id and secret)",

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from identity.plugin_host import PluginHost
     from identity.provider.client_authentication import ClientAuthentication
     from identity.provider.grant import Authorization, Grant
+    from identity.provider.interaction import Interaction
+    from identity.provider.response_type import ResponseType
     from identity.provider.scope import GrantedScopes, Scope
     from identity.services.access import Principal
     from identity.services.lookup import Lookup
@@ -125,6 +127,37 @@ def identity_grant_types() -> Iterable[Grant]:  # type: ignore[empty-body]
         @hookimpl
         def identity_grant_types(self):
             return [JwtBearer(self.settings)]
+    """
+
+
+@hookspec
+def identity_response_types() -> Iterable[ResponseType]:  # type: ignore[empty-body]
+    """Offer response types for the authorization endpoint.
+
+    Called once at start. Returns ResponseType values; an application uses those that are enabled for it. An exception
+    stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_response_types(self):
+            return [ResponseType("code id_token", frozenset({Artifact.CODE, Artifact.ID_TOKEN}))]
+    """
+
+
+@hookspec
+def identity_interactions() -> Iterable[Interaction]:  # type: ignore[empty-body]
+    """Offer pages that can stand between an authorization request and its answer.
+
+    Called once at start. Returns Interaction objects; they are asked in order, plugins in ini order and late ones last,
+    and the page of the first one required is shown. The plugin adds the page itself, below ``/login/{request}``, and
+    calls ``services.sign_ins.done`` when it is finished. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_interactions(self):
+            return [OneTimePassword(self.settings)]
     """
 
 
@@ -241,6 +274,22 @@ def identity_token_claims(  # type: ignore[empty-body]
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def identity_check_password(user: User, password: str, lookup: Lookup) -> bool | None:
+    """Say whether this password belongs to this user.
+
+    Called for each attempt that is not held back, before the stored hash is looked at. ``user`` is the person,
+    ``password`` what was typed, ``lookup`` reads more. Returns True or False to decide, None to leave it to the next
+    plugin or the stored hash. No other hook sees a password: do not keep it, do not log it. An exception refuses.
+
+    Example::
+
+        @hookimpl
+        def identity_check_password(self, user, password, lookup):
+            return self.directory.bind(user.user_name, password) if user.id in self.directory else None
+    """
 
 
 @hookspec(firstresult=True)

@@ -4,7 +4,8 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -12,6 +13,7 @@ from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, create_server
 
+from identity import hashing
 from identity.ini_file import with_variables
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,9 @@ class _Server:
         self._application: Application | None = None
         self._sockets: dict[int, Any] = {}
         self._server = create_server(self._call, map=self._sockets, **settings)
+        self._threads = self._server.adj.threads
+        self._aside = 0
+        self._counting = threading.Lock()
         self._stopping = False
         self._give_up_at = float("inf")
         if threading.current_thread() is threading.main_thread():
@@ -60,6 +65,7 @@ class _Server:
     def serve(self, application: Application) -> None:
         """Answer until SIGTERM or Ctrl-C, then finish what is being answered and return."""
         self._application = application
+        hashing.stepping_aside = self.stepping_aside
         for one in self._listeners():
             one.print_listen("Serving on http://{}:{}")
         try:
@@ -73,6 +79,25 @@ class _Server:
             if identity is not None:
                 identity.close()
         log.info("stopped")
+
+    @contextmanager
+    def stepping_aside(self) -> Iterator[None]:
+        """While a thread waits for a password's hash, another one answers in its place.
+
+        So the ini's ``threads`` says how many requests are worked on at the same time, and a flood of sign-ins holds up
+        nobody else.
+        """
+        self._make_room(1)
+        try:
+            yield
+        finally:
+            self._make_room(-1)
+
+    def _make_room(self, more: int) -> None:
+        with self._counting:
+            self._aside += more
+            if not self._stopping:
+                self._server.task_dispatcher.set_thread_count(self._threads + self._aside)
 
     def _call(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if self._application is None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -10,7 +10,9 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
+from identity.crypto.passwords import Cost
 from identity.domain.applications import LONGEST_TOKEN_LIFETIME
+from identity.domain.errors import Invalid
 
 PREFIX = "identity."
 PLUGIN_PREFIX = "identity.plugin."
@@ -23,6 +25,16 @@ _NAMESPACE = re.compile(r"urn(:[A-Za-z0-9][A-Za-z0-9-]*){2,}\Z")
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_SMTP = "smtp."
+_LONGEST = {
+    "authorization_code_lifetime": timedelta(minutes=10),
+    "refresh_token_idle_age": timedelta(days=365),
+    "refresh_token_max_age": timedelta(days=3650),
+    "session_idle_age": timedelta(days=90),
+    "session_max_age": timedelta(days=365),
+    "sign_in_lifetime": timedelta(hours=24),
+    "link_lifetime": timedelta(hours=1),
+}
 
 
 class BadSetting(Exception):
@@ -93,7 +105,8 @@ def parse(kind: type[Parsed], values: Mapping[str, str], prefix: str) -> Parsed:
     Raises BadSetting, naming the full key, for unknown keys, bad values and missing keys.
     """
     hints = get_type_hints(kind)
-    known: dict[str, Field[Any]] = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    # A section of its own is filled in by whoever reads the file.
+    known: dict[str, Field[Any]] = {one.name: one for one in fields(kind) if "section" not in one.metadata}  # type: ignore[arg-type]
     for name in values:
         if name not in known:
             raise BadSetting(prefix + name, f"is not known; known are: {', '.join(sorted(known)) or 'none'}")
@@ -116,6 +129,8 @@ def describe(kind: type) -> Iterator[tuple[str, str, str, str]]:
     """Name, type, default and meaning of each field, for the settings reference."""
     hints = get_type_hints(kind)
     for one in fields(kind):
+        if "section" in one.metadata:
+            continue
         default = "required" if one.default is MISSING else _shown(one.default)
         yield one.name, _type_name(hints[one.name]), default, one.metadata.get("doc", "")
 
@@ -146,6 +161,34 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(str(word) for word in value)
     return str(value)
+
+
+class SmtpSecurity(Enum):
+    """How the way to the mail server is protected."""
+
+    STARTTLS = "starttls"
+    TLS = "tls"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmtpSettings:
+    """Everything under ``identity.smtp.``; without a host no mail is sent, and pages offer nothing that needs one."""
+
+    host: str = setting("The mail server; without one no mail is sent.", default="")
+    port: int = setting("Its port.", default=587)
+    security: SmtpSecurity = setting(
+        "starttls (port 587), tls (port 465), or none for a server on this machine.", default=SmtpSecurity.STARTTLS
+    )
+    user: str = setting("The name to log on with; without one nobody logs on.", default="")
+    password_file: Path | None = setting("A file that holds its password.", default=None)
+    sender: str = setting("The From address, such as Identity <no-reply@example.com>.", default="")
+
+    def __post_init__(self) -> None:
+        if self.host and "@" not in self.sender:
+            raise BadSetting("sender", "must be an address such as no-reply@example.com")
+        if not 0 < self.port < 65536:
+            raise BadSetting("port", "must be between 1 and 65535")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +234,46 @@ class Settings:
         default=timedelta(minutes=10),
     )
     id_token_lifetime: timedelta = setting("Lifetime of ID tokens; 12 h at most.", default=timedelta(hours=1))
+    authorization_code_lifetime: timedelta = setting(
+        "How long an authorization code can be redeemed; 10 m at most.", default=timedelta(seconds=60)
+    )
+    refresh_token_idle_age: timedelta = setting(
+        "How long a refresh token that nobody uses stays good.", default=timedelta(days=30)
+    )
+    refresh_token_max_age: timedelta = setting(
+        "How long refreshing can go on after a sign-in, whatever is used meanwhile.", default=timedelta(days=90)
+    )
+    refresh_token_grace: timedelta = setting(
+        "How long a client that lost the answer may repeat its last refresh; 60 s at most. 0 takes every repetition for"
+        " theft.",
+        default=timedelta(),
+    )
+    session_idle_age: timedelta = setting(
+        "After so long without use a person has to give the password again.", default=timedelta(hours=12)
+    )
+    session_max_age: timedelta = setting(
+        "After so long a person has to give the password again, used or not.", default=timedelta(days=7)
+    )
+    sign_in_lifetime: timedelta = setting(
+        "How long a sign-in that was begun waits for its user.", default=timedelta(minutes=30)
+    )
+    password_min_length: int = setting("The fewest characters of a password; at least 8.", default=15)
+    password_change_ends_access: bool = setting(
+        "Whether a new password also revokes what applications got before: access and refresh tokens.", default=True
+    )
+    password_memory: int = setting(
+        "Memory of one password hash (argon2id) in KiB. Stored passwords are hashed anew as people sign in.",
+        default=47104,
+    )
+    password_iterations: int = setting("Passes over that memory.", default=1)
+    password_workers: int = setting(
+        "How many passwords are hashed at the same time; 0 for one per processor.", default=0
+    )
+    link_lifetime: timedelta = setting(
+        "How long links that work once can be used: new passwords, registrations, addresses; 1 h at most.",
+        default=timedelta(hours=1),
+    )
+    smtp: SmtpSettings = field(default_factory=SmtpSettings, metadata={"section": True})
     signing_key_bits: int = setting("Size of new RSA signing keys: 2048, 3072 or 4096.", default=2048)
     signing_key_active_age: timedelta = setting(
         "How long a signing key signs before the next one takes over.", default=timedelta(days=90)
@@ -209,6 +292,12 @@ class Settings:
         "What an exception in a contribution hook does: refuse (the request fails) or ignore (logged).",
         default="refuse",
     )
+    pages_templates: tuple[Path, ...] = setting(
+        "Folders searched for templates before our own, to replace single ones.", default=()
+    )
+    pages_style: Path | None = setting(
+        "A style sheet of the operator, linked after ours, to set other values for its tokens.", default=None
+    )
     purge_interval: timedelta = setting("How often expired rows are looked for.", default=timedelta(minutes=5))
     purge_after: timedelta = setting(
         "How long expired rows are kept before they are purged.", default=timedelta(hours=24)
@@ -222,6 +311,7 @@ class Settings:
             self._check_url(name, getattr(self, name))
         fill(self, "default_domain", self.default_domain or urlsplit(self.issuer_url).hostname)
         self._check_lifetimes()
+        self._check_passwords()
         if self.signing_key_bits not in (2048, 3072, 4096):
             raise BadSetting("signing_key_bits", "must be 2048, 3072 or 4096")
         if self.hook_failure not in ("refuse", "ignore"):
@@ -260,6 +350,22 @@ class Settings:
                 raise BadSetting(name, "must be at least 1 second")
         if self.signing_key_active_age <= self.announcement_age:
             raise BadSetting("signing_key_active_age", "must be longer than jwks_max_age and a minute")
+        for name, longest in _LONGEST.items():
+            if not timedelta(seconds=1) <= getattr(self, name) <= longest:
+                raise BadSetting(name, f"must be between 1 second and {_shown(longest)}")
+        if not timedelta() <= self.refresh_token_grace <= timedelta(seconds=60):
+            raise BadSetting("refresh_token_grace", "must be between 0 and 60 seconds")
+
+    def _check_passwords(self) -> None:
+        if not 8 <= self.password_min_length <= 64:
+            raise BadSetting("password_min_length", "must be between 8 and 64")
+        if self.password_workers < 0:
+            raise BadSetting("password_workers", "must not be negative")
+        try:
+            Cost(memory_kib=self.password_memory, iterations=self.password_iterations)
+        except Invalid as problem:
+            name = "password_iterations" if "iterations" in problem.fields else "password_memory"
+            raise BadSetting(name, " ".join(problem.fields.values())) from None
 
     @property
     def announcement_age(self) -> timedelta:
@@ -281,14 +387,17 @@ def read_settings(settings: Mapping[str, str]) -> SettingsFile:
     Keys without the prefix ``identity.`` belong to other libraries and are left alone. Raises BadSetting.
     """
     core: dict[str, str] = {}
+    smtp: dict[str, str] = {}
     plugins: dict[str, dict[str, str]] = {}
     for key, value in settings.items():
         if key.startswith(PLUGIN_PREFIX):
             name, _, rest = key[len(PLUGIN_PREFIX) :].partition(".")
             plugins.setdefault(name, {})[rest] = value
+        elif key.startswith(PREFIX + _SMTP):
+            smtp[key[len(PREFIX + _SMTP) :]] = value
         elif key.startswith(PREFIX):
             core[key[len(PREFIX) :]] = value
-    parsed = parse(Settings, core, PREFIX)
+    parsed = replace(parse(Settings, core, PREFIX), smtp=parse(SmtpSettings, smtp, PREFIX + _SMTP))
     for name in plugins:
         if name not in parsed.plugins:
             raise BadSetting(f"{PLUGIN_PREFIX}{name}", "is for a plugin that identity.plugins does not list")

@@ -9,19 +9,26 @@ from datetime import timedelta
 
 log = logging.getLogger(__name__)
 
+#: How soon a job that was to run by itself is tried again after it failed.
+_PATIENCE = timedelta(seconds=30)
+
 
 @dataclass
 class Job:
-    """Something to do now and then."""
+    """Something to do now and then, once requests come in and ``interval`` is over.
+
+    ``run`` may return a span: then it runs again after that one, even if nobody asks anything meanwhile.
+    """
 
     name: str
     interval: timedelta
-    run: Callable[[], object]
+    run: Callable[[], timedelta | None]
     due: float = 0.0
+    alarm: float | None = None
 
 
 class Worker:
-    """Woken by requests: while nobody asks anything, nothing runs and the database hears nothing.
+    """Woken by requests: while nobody asks anything and no job waits, nothing runs and the database hears nothing.
 
     The thread is started by the first wake-up, so never before a fork.
     """
@@ -33,13 +40,23 @@ class Worker:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         # The first look comes soon after the first request, not before its answer.
-        self._next_due = time.monotonic() + 1.0
+        soon = time.monotonic() + 1.0
         for job in jobs:
-            job.due = self._next_due
+            job.due = soon
+        self._next_due = soon if jobs else float("inf")
 
     def wake(self) -> None:
         """Let the thread look whether something is due. Costs next to nothing when it is not."""
         if time.monotonic() >= self._next_due and not self._wanted.is_set():
+            self._start()
+            self._wanted.set()
+
+    def call(self, name: str) -> None:
+        """Have the job of this name run at once, in the worker's thread; nothing if there is none of this name."""
+        job = next((one for one in self._jobs if one.name == name), None)
+        if job is not None and not self._stopping.is_set():
+            job.due = self._next_due = 0.0
+            job.alarm = time.monotonic()
             self._start()
             self._wanted.set()
 
@@ -60,11 +77,17 @@ class Worker:
         for job in self._jobs:
             if time.monotonic() < job.due or self._stopping.is_set():
                 continue
+            # Before it runs: whoever calls it meanwhile has seen something that it may have passed already.
+            job.due = time.monotonic() + job.interval.total_seconds()
+            rang, job.alarm = job.alarm is not None, None
             try:
-                job.run()
+                again = job.run()
             except Exception:
                 log.exception("background work failed: %s", job.name)
-            job.due = time.monotonic() + job.interval.total_seconds()
+                again = _PATIENCE if rang else None
+            if again is not None:
+                job.alarm = time.monotonic() + again.total_seconds()
+                job.due = min(job.due, job.alarm)
         self._next_due = min((job.due for job in self._jobs), default=float("inf"))
 
     def _start(self) -> None:
@@ -75,7 +98,13 @@ class Worker:
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
-            self._wanted.wait()
+            self._wanted.wait(self._until_alarm())
+            # Before the work: a call during it must not be lost.
+            self._wanted.clear()
             if not self._stopping.is_set():
                 self.run_due()
-            self._wanted.clear()
+
+    def _until_alarm(self) -> float | None:
+        """Seconds until a job has to run by itself; None if none has to."""
+        alarms = [job.alarm for job in self._jobs if job.alarm is not None]
+        return max(0.0, min(alarms) - time.monotonic()) if alarms else None

@@ -16,6 +16,7 @@ from identity.cli import (
     demo,
     master_key,
     migrate,
+    password_link,
     plugins,
     purge,
     recover_admin,
@@ -33,6 +34,7 @@ _GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Look after": (
         add_manager.COMMAND,
         recover_admin.COMMAND,
+        password_link.COMMAND,
         rotate_keys.COMMAND,
         purge.COMMAND,
         plugins.COMMAND,

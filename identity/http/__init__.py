@@ -10,6 +10,8 @@ def includeme(config: Configurator) -> None:
     config.include("identity.http.routes")
     config.include("identity.http.security")
     config.include("identity.http.headers")
+    config.include("identity.http.people")
+    config.include("identity.http.csrf")
     config.include("identity.http.errors")
     config.include("identity.http.endpoints")
     config.include("identity.http.health")

@@ -8,10 +8,12 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.provider.endpoint import Endpoint
+from identity.http.cookies import headers_for
+from identity.http.cors import is_preflight, origin_headers, preflight
+from identity.provider.endpoint import Endpoint, Host
 from identity.provider.endpoints import ENDPOINTS
 from identity.provider.errors import MethodNotAllowed, RequestTooLarge
-from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.request import NO_BROWSER, Context, ProtocolRequest, ProtocolResponse
 
 if TYPE_CHECKING:
     from identity.app import Identity
@@ -20,10 +22,15 @@ PROTOCOL_ROUTE = "protocol."
 MAX_BODY = 64 * 1024
 
 _NOT_MODIFIED = 304
+_CROSS_ORIGIN = frozenset(PROTOCOL_ROUTE + endpoint.name for endpoint in ENDPOINTS if endpoint.cross_origin)
+_OF_BODY = frozenset({"Content-Length", "Content-Type"})
 
 
-def protocol_request(request: Request) -> ProtocolRequest:
-    """The request as the protocol sees it. Raises RequestTooLarge without reading a body over MAX_BODY."""
+def protocol_request(request: Request, *, with_browser: bool = False) -> ProtocolRequest:
+    """The request as the protocol sees it; cookies are looked at where asked for.
+
+    Raises RequestTooLarge without reading a body over MAX_BODY.
+    """
     environ = request.environ
     length = request.content_length or 0
     if length > MAX_BODY:
@@ -35,6 +42,8 @@ def protocol_request(request: Request) -> ProtocolRequest:
         content_type=environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower(),
         authorization=environ.get("HTTP_AUTHORIZATION"),
         if_none_match=environ.get("HTTP_IF_NONE_MATCH"),
+        browser=request.browser if with_browser else NO_BROWSER,
+        resumed=request.matchdict.get("request") if with_browser else None,
     )
 
 
@@ -61,20 +70,45 @@ def respond(request: Request, answer: ProtocolResponse) -> Response:
     identity: Identity = request.registry.identity
     if identity.strict_transport:
         headers.append(("Strict-Transport-Security", "max-age=31536000"))
+    if "HTTP_ORIGIN" in request.environ and is_cross_origin(request):
+        headers.extend(origin_headers(request))
+    if answer.cookies:
+        headers.extend(headers_for(request, answer.cookies))
+    if answer.form_post is not None:
+        drawn: Response = request.registry.draw_form_post(request, answer.form_post)
+        drawn.headerlist = [*drawn.headerlist, *(one for one in headers if one[0] not in _OF_BODY)]
+        return drawn
     return Response(app_iter=[answer.body], status=answer.status, headerlist=headers)
+
+
+def is_cross_origin(request: Request) -> bool:
+    """True for the endpoints that scripts of registered applications may call."""
+    route = getattr(request, "matched_route", None)
+    return route is not None and route.name in _CROSS_ORIGIN
+
+
+def context_of(request: Request) -> Context:
+    """What endpoints, grants and interactions may use beside the request."""
+    identity: Identity = request.registry.identity
+    services = request.services
+    return Context(services.now, identity.settings, identity.protocol, identity.provider, services)
 
 
 def view_of(endpoint: Endpoint) -> Callable[[Request], Response]:
     """The endpoint's Pyramid view."""
-    methods = frozenset(endpoint.methods) | ({"HEAD"} if "GET" in endpoint.methods else set())
+    # A HEAD must not do what a GET does, where that is more than showing something (RFC 9110 §9.3.2).
+    shows = "GET" in endpoint.methods and not endpoint.writes
+    methods = frozenset(endpoint.methods) | ({"HEAD"} if shows else set())
+    with_browser = endpoint.host is Host.LOGIN
 
     def view(request: Request) -> Response:
+        if endpoint.cross_origin and is_preflight(request):
+            return respond(request, preflight(endpoint))
         if request.method not in methods:
             raise MethodNotAllowed(endpoint.methods)
-        identity: Identity = request.registry.identity
-        services = request.services
-        context = Context(services.now, identity.settings, identity.protocol, identity.provider, services)
-        return respond(request, endpoint.handle(protocol_request(request), context))
+        context = context_of(request)
+        answer = endpoint.handle(protocol_request(request, with_browser=with_browser), context)
+        return respond(request, answer)
 
     return view
 

@@ -1,4 +1,4 @@
-"""Exception views: JSON for the protocol and the API, plain text for people."""
+"""Exception views: JSON for the protocol and the APIs. Pages for people come before them, from ``identity.pages``."""
 
 import json
 import logging
@@ -10,6 +10,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.errors import Conflict, Denied, DomainError, Invalid, NotFound
+from identity.http.csrf import CrossSite, StaleForm
 from identity.http.endpoints import PROTOCOL_ROUTE, respond
 from identity.http.routes import answered_methods, known_hosts
 from identity.provider.answers import refusal
@@ -62,7 +63,9 @@ def unavailable(error: StorageError, request: Request) -> Response:
     """503 while the storage is away; nothing of the cause is told."""
     log.warning("request %s: storage unavailable: %s", request.request_id, error)
     if _is_protocol(request):
-        return respond(request, refusal(TemporarilyUnavailable("try again in a few seconds")))
+        problem = TemporarilyUnavailable("try again in a few seconds")
+        address = getattr(error, "return_address", None)
+        return respond(request, refusal(problem) if address is None else address.error(problem))
     return api_error(request, 503, "temporarily_unavailable", _BUSY, Retry_After="5")
 
 
@@ -96,7 +99,8 @@ def not_found(error: HTTPNotFound, request: Request) -> Response:
         where = getattr(identity.settings, f"{elsewhere}_url")
         return api_error(request, 404, "not_found", f"This address lives at {where} (identity.{elsewhere}_url).")
     methods = answered_methods(request)
-    if methods:
+    # A view of ours may have said that there is nothing here.
+    if methods and request.method not in methods:
         allowed = ", ".join(methods)
         return api_error(request, 405, "method_not_allowed", f"This address answers {allowed}.", Allow=allowed)
     return api_error(request, 404, "not_found", "There is nothing at this address.")
@@ -123,6 +127,16 @@ def http_exception(error: HTTPException, request: Request) -> Response:
     """Pyramid's own refusals, in the APIs' format."""
     word = _STATUS_WORDS.get(error.status_code, "invalid" if error.status_code < 500 else "server_error")
     return api_error(request, error.status_code, word, error.explanation or error.title)
+
+
+def cross_site(error: CrossSite, request: Request) -> Response:
+    """A form that another site sent."""
+    return api_error(request, 403, "forbidden", "Another site sent this form.")
+
+
+def stale_form(error: StaleForm, request: Request) -> Response:
+    """A form whose token does not fit."""
+    return api_error(request, 422, "stale", "This form is too old. Open it again.")
 
 
 def undecodable(error: UnicodeDecodeError, request: Request) -> Response:
@@ -153,6 +167,8 @@ def includeme(config: Configurator) -> None:
         DomainError: domain_error,
         Unavailable: unavailable,
         HTTPException: http_exception,
+        CrossSite: cross_site,
+        StaleForm: stale_form,
         UnicodeDecodeError: undecodable,
         Exception: unexpected,
     }

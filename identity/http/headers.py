@@ -14,6 +14,26 @@ if TYPE_CHECKING:
 
 View = Callable[[object, Request], Response]
 
+#: What a page may load and do (security 11.2). It carries no form-action: browsers hold whatever follows a POST to
+#: it, so that a sign-in could not lead to the application.
+SIGN_IN_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
+PAGE_POLICY = f"{SIGN_IN_POLICY}; form-action 'self'"
+
+_SIGN_IN = "/login/"
+
+
+def page_headers(request: Request) -> dict[str, str]:
+    """The headers of HTML for people; by its address a page is one of a pending sign-in or not."""
+    signing_in = request.environ.get("PATH_INFO", "").startswith(_SIGN_IN)
+    return {
+        "Content-Security-Policy": SIGN_IN_POLICY if signing_in else PAGE_POLICY,
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "same-origin",
+    }
+
 
 def private_view(view: View, info: Any) -> View:
     """View deriver: adds what the view has not set itself. Protocol answers bring all of it along."""
@@ -25,6 +45,9 @@ def private_view(view: View, info: Any) -> View:
         response = view(context, request)
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers.setdefault("X-Content-Type-Options", "nosniff")
+        if response.content_type == "text/html":
+            for name, value in page_headers(request).items():
+                response.headers.setdefault(name, value)
         if identity.strict_transport:
             response.headers.setdefault("Strict-Transport-Security", "max-age=31536000")
         return response

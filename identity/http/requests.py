@@ -1,5 +1,6 @@
 """IdentityRequest: what a request carries besides what Pyramid gives it."""
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,9 @@ from pyramid.request import Request
 
 from identity.crypto.secrets import new_id
 from identity.domain.audit import Actor, ActorKind
+from identity.domain.sessions import SignedIn
+from identity.http.cookies import browser_of
+from identity.provider.request import Browser
 from identity.services.bundle import Services
 from identity.storage.backend import Storage
 
@@ -36,6 +40,39 @@ class IdentityRequest(Request):  # type: ignore[misc]
         return identity.transactions
 
     @cached_property
+    def browser(self) -> Browser:
+        """What the browser shows of itself: secrets of its sessions and of the sign-ins it began."""
+        return browser_of(self)
+
+    @cached_property
+    def account(self) -> SignedIn | None:
+        """Who is signed in here, for the service's own pages: of several the one selected last."""
+        found: SignedIn | None = self.services.sessions.current(self.browser.sessions.values())
+        return found
+
+    @property
+    def form_secret(self) -> str | None:
+        """The secret that forms of this page are bound to: its sign-in's, else the session's; None for neither."""
+        waiting = (self.matchdict or {}).get("request")
+        if waiting is not None:
+            return self.browser.sign_ins.get(waiting)
+        return None if self.account is None else self.browser.sessions.get(self.account.session.id)
+
+    def commit(self) -> None:
+        """Commit what was done so far, and go on in another transaction; who acts and what was refused stays.
+
+        For effects that must stand whatever comes, and before work that takes long.
+        """
+        before = self.services
+        self.tm.commit()
+        self.tm.begin()
+        del self.__dict__["services"]
+        # It may have kept to what stood there before.
+        self.__dict__.pop("_looked_in", None)
+        self.services.audit.actor = before.audit.actor
+        self.services.audit.refused.extend(before.refused)
+
+    @cached_property
     def services(self) -> Services:
         """The use cases, in the request's transaction if it has one, on a read connection otherwise."""
         identity: Identity = self.registry.identity
@@ -43,13 +80,21 @@ class IdentityRequest(Request):  # type: ignore[misc]
         actor = Actor(kind=ActorKind.ANONYMOUS, client_address=address, request_id=self.request_id)
         if "tm.active" not in self.environ:
             return identity.services(self._reading, actor)
-        made = identity.services(self._writing, actor, look=identity.backend.reading)
-        made.on_first_record = lambda: self._tell_after_commit(made)
+        made = identity.services(self._writing, actor, look=self._looking)
+        made.on_first_effect = lambda: self._act_after_commit(made)
         return made
 
     def _writing(self) -> Storage:
         identity: Identity = self.registry.identity
         return identity.backend.writing(identity.transactions)
+
+    def _looking(self) -> AbstractContextManager[Storage]:
+        """The storage in which the request looks things up before it writes: one connection for all of them."""
+        return nullcontext(self._looked_in)
+
+    @cached_property
+    def _looked_in(self) -> Storage:
+        return self._reading()
 
     def _reading(self) -> Storage:
         """A read connection that goes back when the request is finished."""
@@ -58,12 +103,12 @@ class IdentityRequest(Request):  # type: ignore[misc]
         self.add_finished_callback(lambda _: opened.__exit__(None, None, None))
         return storage
 
-    def _tell_after_commit(self, services: Services) -> None:
-        def tell(committed: bool) -> None:
+    def _act_after_commit(self, services: Services) -> None:
+        def act(committed: bool) -> None:
             if committed:
-                self.registry.identity.host.notify(services.audit.recorded)
+                self.registry.identity.committed(services)
 
-        self.tm.get().addAfterCommitHook(tell)
+        self.tm.get().addAfterCommitHook(act)
 
 
 def includeme(config: Configurator) -> None:

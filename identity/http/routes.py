@@ -11,6 +11,9 @@ from pyramid.request import Request
 from identity.provider.endpoint import Host
 from identity.settings import Settings
 
+#: The kinds of credentials that a route can accept: an access token, or a session's cookie.
+CREDENTIALS = ("bearer", "session")
+
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
@@ -56,8 +59,8 @@ class AuthenticatePredicate:
     """Always true: it only stores which kind of credential the route accepts, for the security policy."""
 
     def __init__(self, value: str, config: Configurator) -> None:
-        if value != "bearer":
-            raise ValueError(f"authenticate must be bearer, not {value}")
+        if value not in CREDENTIALS:
+            raise ValueError(f"authenticate must be one of {', '.join(CREDENTIALS)}, not {value}")
         self.value = value
 
     def text(self) -> str:

@@ -7,12 +7,16 @@ from pyramid.request import Request, RequestLocalCache
 from pyramid.security import Allowed, Denied
 
 from identity.domain.audit import Actor, ActorKind
+from identity.domain.users import Subject
 from identity.http.routes import accepted_credential
 from identity.provider.bearer import from_header
 from identity.services.access import Principal
 
 #: The permission of what every manager may: it asks for no more than a live credential and some manager role.
 ANY_MANAGER = "any manager"
+
+#: The permission of what people may for themselves: it asks for a session and no manager role.
+SIGNED_IN = "signed in"
 
 #: The default permission: nobody holds it, so a view that forgets to name one is closed.
 NOBODY = "nobody"
@@ -40,6 +44,8 @@ class SecurityPolicy:
         principal = request.identity
         if principal is None:
             return Denied("Authenticate first.")
+        if permission == SIGNED_IN:
+            return Allowed("whoever is signed in may")
         if not principal.held:
             return Denied("This needs a manager role. Ask an owner of the organization for one.")
         if permission == ANY_MANAGER:
@@ -51,15 +57,18 @@ class SecurityPolicy:
         return Allowed("roles allow it") if reason is None else Denied(reason)
 
     def _find(self, request: Request) -> Principal | None:
-        return _principal_of_bearer(request) if accepted_credential(request) == "bearer" else None
+        accepted = accepted_credential(request)
+        if accepted == "bearer":
+            return _principal_of_bearer(request)
+        return _principal_of_session(request) if accepted == "session" else None
 
     def remember(self, request: Request, userid: str, **kw: object) -> NoReturn:
-        """Refuse: a bearer token is not ours to remember."""
-        raise TypeError("bearer tokens are neither remembered nor forgotten")
+        """Refuse: sessions start and end with a sign-in (provider.endpoints.authorize), bearer tokens elsewhere."""
+        raise TypeError("credentials are neither remembered nor forgotten here")
 
     def forget(self, request: Request, **kw: object) -> NoReturn:
-        """Refuse: a bearer token is not ours to remember."""
-        raise TypeError("bearer tokens are neither remembered nor forgotten")
+        """Refuse: sessions start and end with a sign-in (provider.endpoints.authorize), bearer tokens elsewhere."""
+        raise TypeError("credentials are neither remembered nor forgotten here")
 
 
 def _principal_of_bearer(request: Request) -> Principal | None:
@@ -74,13 +83,29 @@ def _principal_of_bearer(request: Request) -> Principal | None:
         return None
     if instance.project_id not in issued.token.audience:
         return None
+    return _acting(request, issued.subject)
+
+
+def _principal_of_session(request: Request) -> Principal | None:
+    """The person who is signed in at this browser."""
+    account = request.account
+    if account is None:
+        return None
+    if request.method not in ("GET", "HEAD"):
+        request.services.sessions.touch(account)
+    return _acting(request, account.subject)
+
+
+def _acting(request: Request, subject: Subject) -> Principal:
+    """The subject as the one who acts in this request."""
+    services = request.services
     services.audit.actor = Actor(
         kind=ActorKind.USER,
-        id=issued.subject.user.id,
+        id=subject.user.id,
         client_address=request.environ.get("REMOTE_ADDR"),
         request_id=request.request_id,
     )
-    principal: Principal = services.access.principal(issued.subject)
+    principal: Principal = services.access.principal(subject)
     return principal
 
 

@@ -10,17 +10,23 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.tweens import EXCVIEW
 
+from identity.provider.endpoints.authorize import PATH as AUTHORIZE
+
 if TYPE_CHECKING:
     from identity.app import Identity
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ATTEMPTS = 4
+_RESUMED = f"{AUTHORIZE}/"
 
 
 def writes(request: Request) -> bool:
     """True if the request may write and so needs a transaction: a plain read connection costs a quarter."""
     identity: Identity = request.registry.identity
-    declared = identity.writing_paths.get(request.environ.get("PATH_INFO", ""))
+    path = request.environ.get("PATH_INFO", "")
+    declared = identity.writing_paths.get(path)
+    if declared is None and path.startswith(_RESUMED):
+        return True
     return request.method not in _SAFE_METHODS if declared is None else declared
 
 

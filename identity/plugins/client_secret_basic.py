@@ -9,13 +9,11 @@ from urllib.parse import unquote_to_bytes
 
 from identity import hookimpl
 from identity.domain.applications import Client
-from identity.provider.client_authentication import ClientAuthentication
-from identity.provider.errors import InvalidClient
+from identity.provider.client_authentication import ClientAuthentication, client_with_secret, failed
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context, ProtocolRequest
 
 _BASIC = re.compile(r"basic(?: +(?P<credentials>.*))?\Z", re.IGNORECASE | re.DOTALL)
-_REFUSED = "client authentication failed"
 
 
 class ClientSecretBasic(ClientAuthentication):
@@ -30,12 +28,7 @@ class ClientSecretBasic(ClientAuthentication):
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
         """The client whose secret this is. Every failure looks the same from outside."""
         client_id, secret = _credentials(request.authorization or "")
-        client = context.services.applications.authenticate(client_id, secret)
-        if client is None:
-            raise InvalidClient(_REFUSED, reason="unknown client, wrong secret or deactivated")
-        if client.application.authentication_method != self.name:
-            raise InvalidClient(_REFUSED, reason="the application uses another authentication method")
-        return client
+        return client_with_secret(client_id, secret, self.name, context)
 
 
 def _credentials(header: str) -> tuple[str, str]:
@@ -48,7 +41,7 @@ def _credentials(header: str) -> tuple[str, str]:
             raise ValueError("no colon")
         return _text(client_id), _text(secret)
     except (binascii.Error, ValueError):
-        raise InvalidClient(_REFUSED, reason="the Basic header is malformed") from None
+        raise failed("the Basic header is malformed") from None
 
 
 def _text(part: bytes) -> str:

@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from identity import hookimpl
-from identity.provider.scope import OPENID, ClaimsScope, Scope
+from identity.domain.users import HumanUser
+from identity.provider.grant import Authorization
+from identity.provider.request import Context
+from identity.provider.scope import OFFLINE_ACCESS, OPENID, ClaimsScope, GrantedScope, Scope
 
 CLAIMS = {
     OPENID: frozenset[str](),
@@ -32,8 +35,25 @@ CLAIMS = {
 }
 
 
+class OfflineAccess(Scope):
+    """Asks for a refresh token; dropped where none could be used (OpenID Connect Core §11)."""
+
+    names = (OFFLINE_ACCESS,)
+
+    def matches(self, value: str) -> bool:
+        """True for the name itself."""
+        return value == OFFLINE_ACCESS
+
+    def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
+        """Granted to applications that may refresh, for people alone."""
+        subject, client = authorization.subject, authorization.client
+        if client is None or subject is None or not isinstance(subject.user, HumanUser):
+            return None
+        return GrantedScope(value) if "refresh_token" in client.application.grant_types else None
+
+
 class Plugin:
-    """Offers openid, profile, email, phone and address."""
+    """Offers openid, profile, email, phone, address and offline_access."""
 
     hookspecs = 1
 
@@ -47,4 +67,4 @@ class Plugin:
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:
         """The standard claims scopes."""
-        return [ClaimsScope(name, claims) for name, claims in CLAIMS.items()]
+        return [*(ClaimsScope(name, claims) for name, claims in CLAIMS.items()), OfflineAccess()]

@@ -4,7 +4,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from identity.domain.words import LANGUAGES
+from identity.provider.authorization_request import PROMPTS
 from identity.provider.protocol import Protocol
+from identity.provider.response_type import ResponseMode
 from identity.provider.scope import OPENID
 from identity.services.signing_keys import ALGORITHM
 from identity.settings import Settings
@@ -17,16 +20,24 @@ def capabilities(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
     scopes = [name for scope in protocol.scopes.all for name in scope.names]
     claims = {claim for scope in protocol.scopes.all for claim in scope.claims}
     methods = list(protocol.client_authentications)
+    proving = [name for name, one in protocol.client_authentications.items() if one.proves]
+    fronts_tokens = any(one.fronts_tokens for one in protocol.response_types.values())
     members: dict[str, Any] = {
         "scopes_supported": sorted(scopes, key=lambda name: name != OPENID),
-        "grant_types_supported": list(protocol.grants),
+        "response_types_supported": [one.value for one in protocol.response_types.values()],
+        "response_modes_supported": [mode.value for mode in ResponseMode],
+        "grant_types_supported": [*protocol.grants, *(["implicit"] if fronts_tokens else [])],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": [ALGORITHM],
         "token_endpoint_auth_methods_supported": methods,
-        "introspection_endpoint_auth_methods_supported": methods,
+        "introspection_endpoint_auth_methods_supported": proving,
         "revocation_endpoint_auth_methods_supported": methods,
         "claim_types_supported": ["normal"],
         "claims_supported": ["iss", "sub", "aud", "exp", "iat", "auth_time", *sorted(claims)],
+        "code_challenge_methods_supported": ["S256"],
+        "prompt_values_supported": list(PROMPTS),
+        "ui_locales_supported": list(LANGUAGES),
+        "authorization_response_iss_parameter_supported": True,
         "claims_parameter_supported": False,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,

@@ -20,7 +20,8 @@ class Endpoint:
     """One protocol endpoint.
 
     ``advertised_as`` is its name in discovery without the ending "_endpoint", or "jwks_uri", or None. ``writes`` says
-    whether a request may write and so needs a transaction.
+    whether a request may write and so needs a transaction, ``cross_origin`` whether scripts of registered applications
+    may call it.
     """
 
     name: str
@@ -29,4 +30,5 @@ class Endpoint:
     methods: tuple[str, ...]
     advertised_as: str | None
     writes: bool
+    cross_origin: bool = False
     handle: Callable[[ProtocolRequest, Context], ProtocolResponse]

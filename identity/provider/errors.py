@@ -78,6 +78,91 @@ class UnauthorizedClient(OAuthError):
     error = "unauthorized_client"
 
 
+class UnsupportedResponseType(OAuthError):
+    """No plugin offers this response type."""
+
+    error = "unsupported_response_type"
+
+
+class AccessDenied(OAuthError):
+    """The user, or a rule about users, refused."""
+
+    error = "access_denied"
+
+
+class LoginRequired(OAuthError):
+    """Nobody is signed in, and no page may be shown (OpenID Connect Core §3.1.2.6)."""
+
+    error = "login_required"
+
+
+class InteractionRequired(OAuthError):
+    """The user has to act on a page, and none may be shown."""
+
+    error = "interaction_required"
+
+
+class AccountSelectionRequired(OAuthError):
+    """Several accounts are signed in, and no page may be shown to choose one."""
+
+    error = "account_selection_required"
+
+
+class ConsentRequired(OAuthError):
+    """The user has to consent, and no page may be shown."""
+
+    error = "consent_required"
+
+
+class RequestNotSupported(OAuthError):
+    """Request objects are not read (OpenID Connect Core §6)."""
+
+    error = "request_not_supported"
+
+
+class RequestUriNotSupported(OAuthError):
+    """Request objects are not fetched."""
+
+    error = "request_uri_not_supported"
+
+
+class RegistrationNotSupported(OAuthError):
+    """Clients do not register themselves in a request."""
+
+    error = "registration_not_supported"
+
+
+class Unredirectable(OAuthError):
+    """An authorization or end-session request that cannot be answered to the client: people are told instead.
+
+    ``application`` is the name of the application that asked, where it is known.
+    """
+
+    def __init__(self, description: str, *, reason: str | None = None, application: str | None = None) -> None:
+        super().__init__(description, reason=reason)
+        self.application = application
+
+
+class UnknownApplication(Unredirectable):
+    """No such client, or a deactivated one: strangers are not told which."""
+
+    error = "unauthorized_client"
+
+
+class UntrustedRedirect(Unredirectable):
+    """The redirect URI is missing or not registered: nothing is sent there."""
+
+
+class UnreadableRequest(Unredirectable):
+    """What was sent cannot be taken apart, so nobody knows where it came from."""
+
+
+class LargeRequest(UnreadableRequest):
+    """What was sent is larger than the endpoint reads."""
+
+    status = 413
+
+
 class UnsupportedGrantType(OAuthError):
     """No plugin offers this grant type."""
 

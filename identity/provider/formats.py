@@ -8,6 +8,7 @@ from identity.domain.tokens import AccessToken
 from identity.provider.claims import contribute
 from identity.provider.grant import Authorization
 from identity.provider.request import Context
+from identity.provider.roles import role_claims
 from identity.provider.scope import GrantedScopes
 
 JWT_TYPE = "at+jwt"
@@ -30,6 +31,9 @@ def jwt(token: AccessToken, authorization: Authorization, granted: GrantedScopes
         "iat": int(token.issued_at.timestamp()),
         "exp": int(token.expires_at.timestamp()),
     }
+    client = authorization.client
+    if client is not None and client.application.assert_roles_in_access_token:
+        claims |= role_claims(authorization.subject, client, granted, context)
     hooks = context.protocol.token_claims
     if hooks:
         contribute(claims, hooks, context, authorization=authorization, granted=granted)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from identity.domain.applications import Client
 from identity.domain.organizations import Organization
 from identity.domain.users import Subject
+from identity.provider.one_time import OneTime
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context
 
@@ -29,11 +30,24 @@ class TokenRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshing:
+    """That an answer carries a refresh token: good until ``ends_at`` at the latest, for ``scope`` at most.
+
+    ``predecessor_id`` is the refresh token that it takes the place of.
+    """
+
+    ends_at: datetime
+    scope: tuple[str, ...]
+    predecessor_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Authorization:
     """What a grant has established; issuing turns it into tokens.
 
     ``subject`` is the user the tokens are about, None where a client acts for itself. ``client_id`` is what tokens
-    name as their client. ``key_id`` ties the tokens to a service user key, so that they end with it.
+    name as their client. ``key_id`` ties the tokens to a service user key, so that they end with it, ``family_id`` to
+    the sign-in they come from. ``one_time`` is used up when they are recorded.
     """
 
     subject: Subject | None
@@ -46,6 +60,8 @@ class Authorization:
     nonce: str | None = None
     family_id: str | None = None
     id_token: bool = True
+    refreshing: Refreshing | None = None
+    one_time: OneTime | None = None
 
     @property
     def organization(self) -> Organization:

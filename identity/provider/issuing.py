@@ -5,8 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 from identity.crypto.jwt import half_hash
-from identity.crypto.secrets import digest, new_id
-from identity.domain.tokens import AccessToken
+from identity.crypto.secrets import digest, new_id, new_token
+from identity.domain.applications import LONGEST_TOKEN_LIFETIME
+from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.provider import formats
 from identity.provider.claims import claims_about
@@ -14,47 +16,131 @@ from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization
 from identity.provider.oidc import IdTokenContent
 from identity.provider.request import Context
-from identity.provider.scope import OPENID, GrantedScopes
+from identity.provider.roles import role_claims
+from identity.provider.scope import OFFLINE_ACCESS, OPENID, GrantedScopes
 from identity.services.signing_keys import ALGORITHM
 from identity.storage.errors import Missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedTokens:
-    """What a token answer carries; ``expires_in`` in seconds."""
+    """What an answer carries; ``expires_in`` is the access token's, or that of an ID token alone, in seconds."""
 
-    access_token: str
-    expires_in: int
     scope: str
+    expires_in: int
+    access_token: str | None = None
     id_token: str | None = None
+    refresh_token: str | None = None
 
     def members(self) -> dict[str, Any]:
         """The answer's members (service description §2.4); what is absent is left out."""
-        members: dict[str, Any] = {
-            "access_token": self.access_token,
-            "token_type": "Bearer",
-            "expires_in": self.expires_in,
-            "scope": self.scope,
-        }
+        members: dict[str, Any] = {"token_type": "Bearer", "expires_in": self.expires_in, "scope": self.scope}
+        if self.access_token is not None:
+            members["access_token"] = self.access_token
         if self.id_token is not None:
             members["id_token"] = self.id_token
+        if self.refresh_token is not None:
+            members["refresh_token"] = self.refresh_token
         return members
 
 
-def issue(authorization: Authorization, granted: GrantedScopes, context: Context) -> IssuedTokens:
-    """Mint, record and return the tokens of one authorization."""
-    token, text = _access_token(authorization, granted, context)
+def issue(
+    authorization: Authorization, granted: GrantedScopes, context: Context, *, access_token: bool = True
+) -> IssuedTokens:
+    """Mint, record and return the tokens of one authorization; an ID token alone without ``access_token``."""
+    token, text = _access_token(authorization, granted, context) if access_token else (None, None)
     id_token = None
     if authorization.id_token and OPENID in granted:
         id_token = _id_token(authorization, granted, text, context)
+    refresh, refresh_text = _refresh_token(authorization, context)
     # Recorded last: unless the grant had to note something, the write begins here, after the signature. What was looked
     # up before may be gone by now.
     try:
-        context.services.tokens.record(token)
+        if authorization.one_time is not None:
+            authorization.one_time.consume(refresh, context)
+        if token is not None:
+            context.services.tokens.record(token)
     except Missing:
         raise InvalidGrant("the grant is not valid any more") from None
-    expires_in = int((token.expires_at - token.issued_at).total_seconds())
-    return IssuedTokens(access_token=text, expires_in=expires_in, scope=granted.text, id_token=id_token)
+    lifetime = _id_token_lifetime(authorization, context) if token is None else token.expires_at - token.issued_at
+    return IssuedTokens(
+        scope=granted.text,
+        expires_in=int(lifetime.total_seconds()),
+        access_token=text,
+        id_token=id_token,
+        refresh_token=refresh_text,
+    )
+
+
+def issue_code(
+    authorization: Authorization,
+    granted: GrantedScopes,
+    context: Context,
+    *,
+    redirect_uri: str,
+    code_challenge: str | None,
+) -> str:
+    """Begin a family of tokens and return the code that will bring them (RFC 6749 §4.1.2)."""
+    family = new_family(authorization, granted, context)
+    text = new_token()
+    code = AuthorizationCode(
+        digest=digest(text),
+        family_id=family.id,
+        client_id=family.client_id,
+        user_id=family.user_id,
+        redirect_uri=redirect_uri,
+        scope=granted.words,
+        issued_at=context.now,
+        expires_at=context.now + context.settings.authorization_code_lifetime,
+        authenticated_at=authorization.authenticated_at,
+        session_id=authorization.session_id,
+        nonce=authorization.nonce,
+        code_challenge=code_challenge,
+    )
+    context.services.tokens.begin(family, code)
+    return text
+
+
+def new_family(authorization: Authorization, granted: GrantedScopes, context: Context) -> TokenFamily:
+    """The family that ties together all that comes from one sign-in of one person for one client."""
+    if authorization.subject is None or authorization.client is None:
+        raise ValueError("a family is about a person and an application")
+    offline = OFFLINE_ACCESS in granted
+    settings = context.settings
+    longest = settings.refresh_token_max_age if offline else LONGEST_TOKEN_LIFETIME
+    return TokenFamily(
+        id=new_id(),
+        user_id=authorization.subject.user.id,
+        client_id=authorization.client.id,
+        scope=granted.words,
+        started_at=context.now,
+        # A used code is told from an unknown one for as long as its family is kept.
+        ends_at=context.now + settings.authorization_code_lifetime + longest,
+        session_id=authorization.session_id,
+        offline=offline,
+    )
+
+
+def _refresh_token(authorization: Authorization, context: Context) -> tuple[RefreshToken | None, str | None]:
+    refreshing = authorization.refreshing
+    if refreshing is None or authorization.subject is None or authorization.family_id is None:
+        return None, None
+    text = new_token()
+    token = RefreshToken(
+        id=new_id(),
+        digest=digest(text),
+        family_id=authorization.family_id,
+        user_id=authorization.subject.user.id,
+        client_id=authorization.client_id,
+        scope=refreshing.scope,
+        issued_at=context.now,
+        expires_at=min(context.now + context.settings.refresh_token_idle_age, refreshing.ends_at),
+        ends_at=refreshing.ends_at,
+        authenticated_at=authorization.authenticated_at,
+        session_id=authorization.session_id,
+        predecessor_id=refreshing.predecessor_id,
+    )
+    return token, text
 
 
 def _access_token(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[AccessToken, str]:
@@ -83,12 +169,18 @@ def _access_token(authorization: Authorization, granted: GrantedScopes, context:
     return replace(unsigned, digest=digest(text)), text
 
 
-def _id_token(authorization: Authorization, granted: GrantedScopes, access_token: str, context: Context) -> str:
-    assert_userinfo = authorization.client is not None and authorization.client.application.id_token_userinfo_assertion
+def _id_token(authorization: Authorization, granted: GrantedScopes, access_token: str | None, context: Context) -> str:
+    application = None if authorization.client is None else authorization.client.application
     subject = authorization.subject
-    claims: dict[str, Any] = {"at_hash": half_hash(access_token, ALGORITHM)}
+    # With an access token in hand the client can ask for the rest itself (OpenID Connect Core §5.4).
+    assert_userinfo = access_token is None or (application is not None and application.id_token_userinfo_assertion)
+    claims: dict[str, Any] = {}
+    if access_token is not None:
+        claims["at_hash"] = half_hash(access_token, ALGORITHM)
     if assert_userinfo and subject is not None:
         claims |= claims_about(subject.user, granted.words, context)
+    if application is not None and application.assert_roles_in_id_token:
+        claims |= role_claims(authorization.subject, authorization.client, granted, context)
     if authorization.session_id is not None:
         claims["sid"] = authorization.session_id
     content = IdTokenContent(

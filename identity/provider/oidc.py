@@ -1,8 +1,9 @@
 """IdentityProvider: pyoidc's provider, wired to this service.
 
-Kept from pyoidc: the discovery document, the messages, the client authentication seam and the construction of ID
-tokens. Everything else that it inherits would work past our storage and our checks, so it is refused, by name of what
-is kept and not by name of what is refused: a method that a new release of pyoidc adds is refused too.
+Kept from pyoidc: the discovery document, the messages, the client authentication seam, the way to the redirect URI and
+the construction of ID tokens. Everything else that it inherits would work past our storage and our checks, so it is
+refused, by name of what is kept and not by name of what is refused: a method that a new release of pyoidc adds is
+refused too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
+from oic.exception import ParameterError, PyoidcError
 from oic.oauth2.provider import Endpoint as _Endpoint
 from oic.oic import Server
 from oic.oic.provider import Provider
@@ -19,12 +21,21 @@ from oic.utils.settings import OicProviderSettings
 
 from identity.crypto.keys import PrivateKey
 from identity.domain.applications import Client
-from identity.provider.messages import IdToken, IdTokenSignature, MessageFactory, ProviderConfigurationResponse
+from identity.provider.errors import InvalidRequest, UntrustedRedirect
+from identity.provider.messages import (
+    AuthorizationRequestMessage,
+    IdToken,
+    IdTokenSignature,
+    MessageFactory,
+    ProviderConfigurationResponse,
+)
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context, ProtocolRequest
 
 #: Which inherited methods stay reachable.
-KEPT = frozenset({"build_jwx_def", "create_providerinfo", "default_capabilities", "id_token_as_signed_jwt"})
+KEPT = frozenset(
+    {"build_jwx_def", "create_providerinfo", "default_capabilities", "get_redirect_uri", "id_token_as_signed_jwt"}
+)
 
 ClientAuthenticator = Callable[[ProtocolRequest, Parameters, Context], Client]
 
@@ -85,6 +96,14 @@ class IdentityServer(Server):  # type: ignore[misc]
     def make_id_token(self, *args: Any, **kwargs: Any) -> IdToken:
         """pyoidc's ID token as ours."""
         return IdToken.of(super().make_id_token(*args, **kwargs))
+
+
+class _Redirect(dict[str, str]):
+    """The parameters, together with the client whose redirect URI is asked for."""
+
+    def __init__(self, parameters: Parameters, client: Client) -> None:
+        super().__init__(parameters)
+        self.client = client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +168,31 @@ class IdentityProvider(Provider):  # type: ignore[misc]
         # Not a member that OpenID Connect Discovery knows.
         document.pop("version", None)
         return document
+
+    def authorization_request(self, parameters: Parameters) -> AuthorizationRequestMessage:
+        """The parameters as pyoidc's message: lists and words taken apart. Raises InvalidRequest."""
+        try:
+            message: AuthorizationRequestMessage = AuthorizationRequestMessage().from_dict(dict(parameters))
+        except (PyoidcError, ValueError, TypeError, KeyError):
+            raise InvalidRequest("the request holds a value of a wrong form") from None
+        return message
+
+    def redirect_uri(self, parameters: Parameters, client: Client) -> str:
+        """The redirect URI, if it is registered for the client. Raises UntrustedRedirect."""
+        try:
+            uri: str = self.get_redirect_uri(_Redirect(parameters, client))
+        except ParameterError:
+            raise UntrustedRedirect("redirect_uri is missing", application=client.application.name) from None
+        return uri
+
+    def _verify_redirect_uri(self, areq: "_Redirect") -> None:
+        """String equality with a registered value, instead of pyoidc's comparison of decoded parts."""
+        if not areq.client.application.accepts_redirect_uri(areq["redirect_uri"]):
+            raise UntrustedRedirect(
+                "redirect_uri is not registered for this application",
+                reason=f"redirect_uri {areq['redirect_uri'][:500]} is not registered",
+                application=areq.client.application.name,
+            )
 
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
         """The authenticated client, through pyoidc's ``client_authn`` seam. Raises OAuthError."""

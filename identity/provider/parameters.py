@@ -43,6 +43,17 @@ class Parameters(Mapping[str, str]):
         Raises InvalidRequest for repeated parameters, more than MAX_PARAMETERS, values over MAX_LENGTH, broken percent
         or UTF-8 encoding, and NUL.
         """
+        parameters, repeated = cls.parse_leniently(encoded)
+        if repeated:
+            raise given_twice(repeated[0])
+        return parameters
+
+    @classmethod
+    def parse_leniently(cls, encoded: bytes) -> tuple["Parameters", tuple[str, ...]]:
+        """As ``parse``, but repeated parameters are left out and named, each once.
+
+        For requests whose errors have to find their way back to a client by the parameters that are clear.
+        """
         try:
             text = encoded.decode("ascii")
             pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_PARAMETERS, errors="strict")
@@ -52,15 +63,13 @@ class Parameters(Mapping[str, str]):
             raise InvalidRequest(f"the request has more than {MAX_PARAMETERS} parameters") from None
         if b"%" in encoded and _STRAY_PERCENT.search(encoded):
             raise InvalidRequest("the request is not form-encoded UTF-8")
-        values = dict(pairs)
-        if len(values) != len(pairs):
-            raise InvalidRequest(f"parameter {_shown(_repeated(pairs))} was given twice")
         for name, value in pairs:
             if len(value) > MAX_LENGTH:
                 raise InvalidRequest(f"parameter {_shown(name)} is too long")
             if "\0" in value:
                 raise InvalidRequest(f"parameter {_shown(name)} holds a NUL character")
-        return cls({name: value for name, value in pairs if value})
+        repeated = _repeated(pairs) if len(dict(pairs)) != len(pairs) else ()
+        return cls({name: value for name, value in pairs if value and name not in repeated}), repeated
 
     def __getitem__(self, name: str) -> str:
         return self._values[name]
@@ -94,9 +103,14 @@ def refuse_secrets(query: bytes) -> None:
         raise InvalidRequest("send credentials and tokens in the header or the body, never in the address")
 
 
-def _repeated(pairs: list[tuple[str, str]]) -> str:
+def _repeated(pairs: list[tuple[str, str]]) -> tuple[str, ...]:
     seen: set[str] = set()
-    return next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    return tuple(dict.fromkeys(name for name, _ in pairs if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
+
+
+def given_twice(name: str) -> InvalidRequest:
+    """The error for a parameter that was given twice."""
+    return InvalidRequest(f"parameter {_shown(name)} was given twice")
 
 
 def _shown(name: str) -> str:

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from identity.provider.client_authentication import ClientAuthentication
 from identity.provider.grant import Grant
+from identity.provider.response_type import ResponseType
 from identity.provider.scope import Scopes
+
+if TYPE_CHECKING:
+    from identity.provider.interaction import Interaction
 
 #: A plugin's name with its implementation of a contribution hook.
 Contribution = tuple[str, Callable[..., Mapping[str, Any] | None]]
@@ -17,6 +21,8 @@ class Protocol:
     """The registry that endpoints consult; resolved into dicts at start, because a dict is faster than a hook call."""
 
     grants: Mapping[str, Grant]
+    response_types: Mapping[frozenset[str], ResponseType]
+    interactions: Mapping[str, "Interaction"]
     scopes: Scopes
     client_authentications: Mapping[str, ClientAuthentication]
     user_claims: tuple[Contribution, ...] = ()

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from identity.provider.errors import InvalidRequest
@@ -17,9 +18,45 @@ if TYPE_CHECKING:
 NO_STORE: Mapping[str, str] = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
+class CookieKind(Enum):
+    """What a cookie of the login host remembers."""
+
+    SESSION = "session"
+    SIGN_IN = "sign-in"
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """A cookie to set on the login host, or with ``secret`` None to remove.
+
+    ``id`` names the session or the pending sign-in; the browser shows ``secret`` until ``max_age`` is over.
+    """
+
+    kind: CookieKind
+    id: str
+    secret: str | None = None
+    max_age: timedelta = timedelta()
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """What a browser shows of itself: secrets of its sessions and of the sign-ins it began, by id."""
+
+    sessions: Mapping[str, str] = field(default_factory=dict)
+    sign_ins: Mapping[str, str] = field(default_factory=dict)
+    user_agent: str = ""
+
+
+NO_BROWSER = Browser()
+
+
 @dataclass(frozen=True, slots=True)
 class ProtocolRequest:
-    """An HTTP request as the protocol sees it; ``body`` is already limited in size."""
+    """An HTTP request as the protocol sees it; ``body`` is already limited in size.
+
+    ``browser`` is empty at endpoints that are not on the login host; ``resumed`` is the id in the address of an
+    authorization request that is continued.
+    """
 
     method: str
     query: bytes
@@ -27,6 +64,8 @@ class ProtocolRequest:
     content_type: str
     authorization: str | None
     if_none_match: str | None = None
+    browser: Browser = NO_BROWSER
+    resumed: str | None = None
 
     def form(self) -> Parameters:
         """The parameters of a form-encoded body. Raises InvalidRequest, also for another content type."""
@@ -36,13 +75,24 @@ class ProtocolRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class FormPost:
+    """A page that sends these fields on to a client by itself (OAuth 2.0 Form Post Response Mode)."""
+
+    action: str
+    fields: Mapping[str, str]
+    application: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProtocolResponse:
-    """An HTTP answer."""
+    """An HTTP answer. With ``form_post`` its body is that page, which the rim draws."""
 
     status: int
     body: bytes = b""
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=lambda: NO_STORE)
+    cookies: tuple[Cookie, ...] = ()
+    form_post: FormPost | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from identity.domain.organizations import Organization
+from identity.domain.tokens import AccessToken
 from identity.provider.errors import InvalidScope
 from identity.provider.grant import Authorization
 from identity.provider.request import Context
 
 OPENID = "openid"
+OFFLINE_ACCESS = "offline_access"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,11 @@ class GrantedScopes:
         return " ".join(self.words)
 
 
+def granted_by(token: AccessToken) -> GrantedScopes:
+    """What was granted with a token that was issued earlier."""
+    return GrantedScopes(token.scope, token.audience)
+
+
 class Scope(ABC):
     """A fixed scope or a pattern of scopes."""
 
@@ -50,6 +58,13 @@ class Scope(ABC):
     @abstractmethod
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
         """The scope as granted; None drops it silently. Raises InvalidScope, naming it, if it cannot be honoured."""
+
+    def organization(self, value: str, context: Context) -> Organization | None:
+        """The organization whose members alone can sign in with this scope; None for any.
+
+        Raises InvalidScope if the word names none that exists.
+        """
+        return None
 
 
 class ClaimsScope(Scope):
@@ -91,13 +106,32 @@ class Scopes:
         return claims
 
 
-def check_words(asked: tuple[str, ...]) -> None:
-    """Raise InvalidScope unless every word has the form of RFC 6749 §3.3, and openid is among them."""
+def check_form(asked: tuple[str, ...]) -> None:
+    """Raise InvalidScope unless every word has the form of RFC 6749 §3.3."""
     for word in asked:
         if not all(character == "!" or "#" <= character <= "[" or "]" <= character <= "~" for character in word):
             raise InvalidScope("scope holds a character that a scope cannot have")
+
+
+def check_words(asked: tuple[str, ...]) -> None:
+    """Raise InvalidScope unless every word has the form of RFC 6749 §3.3, and openid is among them."""
+    check_form(asked)
     if OPENID not in asked:
         raise InvalidScope("scope must include openid")
+
+
+def required_organization(asked: Iterable[str], context: Context) -> Organization | None:
+    """The organization whose members alone will do, by these scopes. Raises InvalidScope, also for two at once."""
+    found: Organization | None = None
+    for value in asked:
+        scope = context.protocol.scopes.find(value)
+        organization = None if scope is None else scope.organization(value, context)
+        if organization is None:
+            continue
+        if found is not None and found.id != organization.id:
+            raise InvalidScope(f"{value} names another organization than the scope before it")
+        found = organization
+    return found
 
 
 def resolve(authorization: Authorization, context: Context) -> GrantedScopes:

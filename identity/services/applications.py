@@ -1,12 +1,15 @@
 """Applications and their client secrets."""
 
 from dataclasses import replace
+from datetime import datetime
 
 from identity.crypto.secrets import digest, new_client_id, new_id, new_token, same
 from identity.domain.applications import MAX_LIVE_SECRETS, Application, Client, ClientSecret
 from identity.domain.errors import Conflict
-from identity.services.changes import UseCases, told
+from identity.services.audit import Recorder
+from identity.services.changes import Look, UseCases, told
 from identity.services.commands.applications import RegisterApplication
+from identity.storage.backend import Storage
 
 #: Compared when there is no such client, so that an unknown id costs what a wrong secret costs.
 _NO_SECRET = digest("no secret has this digest")
@@ -15,9 +18,25 @@ _NO_SECRET = digest("no secret has this digest")
 class Applications(UseCases):
     """OIDC clients of projects."""
 
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, look: Look) -> None:
+        super().__init__(storage, audit, now)
+        self._look = look
+
+    def find_client(self, client_id: str) -> Client | None:
+        """The application with project and organization, active or not; nothing is proved by its id."""
+        with self._look() as storage:
+            client = storage.applications.find_client(client_id)
+        # Nobody further on needs the digests, hooks least of all.
+        return None if client is None else replace(client, secrets=())
+
     def get(self, application_id: str) -> Application:
         """The application. Raises NotFound."""
         return self._found(self._storage.applications.find(application_id), "application", application_id)
+
+    def is_origin(self, origin: str) -> bool:
+        """True if an active application has a redirect URI of this web origin."""
+        with self._look() as storage:
+            return storage.applications.is_origin(origin)
 
     def register(self, project_id: str, command: RegisterApplication) -> tuple[Application, str | None]:
         """A new application and its client secret, shown this once; None for a public client. Raises NotFound."""
@@ -27,7 +46,7 @@ class Applications(UseCases):
         with told("project", project_id):
             self._storage.applications.add(application)
         self._record_created("application.created", "application", application, self._organization(application))
-        secret = None if command.authentication_method == "none" else self._new_secret(application)
+        secret = None if application.public else self._new_secret(application)
         return application, secret
 
     def add_secret(self, application_id: str) -> str:
@@ -74,13 +93,13 @@ class Applications(UseCases):
 
     def authenticate(self, client_id: str, secret: str) -> Client | None:
         """The active client that this secret belongs to; None otherwise, with equal work."""
-        client = self._storage.applications.find_client(client_id)
+        with self._look() as storage:
+            client = storage.applications.find_client(client_id)
         given = digest(secret)
         stored = [one.digest for one in client.secrets] if client is not None else []
         matches = [same(one, given) for one in (stored or [_NO_SECRET])]
         if client is None or not client.active or not stored or not any(matches):
             return None
-        # Nobody further on needs the digests, hooks least of all.
         return replace(client, secrets=())
 
     def _new_secret(self, application: Application) -> str:

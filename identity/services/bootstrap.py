@@ -70,7 +70,7 @@ def ensure_instance(services: Services) -> tuple[Instance, NewOwner | None]:
         organization.id,
         decode(CreateHumanUser, {"user_name": OWNER_NAME, "given_name": "First", "family_name": "Owner"}),
     )
-    password = services.users.set_one_time_password(owner.id)
+    password = services.passwords.set_one_time(owner.id)
     ensure_roles(services, owner.id, INSTANCE, frozenset({OWNER}))
     return instance, NewOwner(owner, f"{owner.user_name}@{organization.primary_domain}", password)
 

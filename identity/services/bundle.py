@@ -6,19 +6,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from identity.crypto.sealing import Sealer
 from identity.domain.audit import Actor, AuditEvent
 from identity.domain.instance import Instance
 from identity.domain.managers import Role
+from identity.hashing import Hasher
 from identity.services.access import Access, Deny
 from identity.services.applications import Applications
 from identity.services.audit import Recorder
 from identity.services.changes import Look
+from identity.services.links import Links
 from identity.services.lookup import Lookup
+from identity.services.mails import Mails
 from identity.services.managers import Managers
 from identity.services.organizations import Organizations
+from identity.services.passwords import Passwords
 from identity.services.project_grants import ProjectGrants
 from identity.services.projects import Projects
+from identity.services.registration import Registration
 from identity.services.service_users import ServiceUsers
+from identity.services.sessions import Sessions
+from identity.services.sign_ins import SignIns
 from identity.services.signing_keys import KeyRing, SigningKeys
 from identity.services.tokens import Tokens
 from identity.services.users import Users
@@ -32,6 +40,8 @@ class ProcessState:
 
     settings: Settings
     ring: KeyRing
+    sealer: Sealer
+    hasher: Hasher
     roles: Mapping[str, Role]
     deny: Deny | None
     instance: Instance | None = None
@@ -58,8 +68,9 @@ class Services:
         self._look = look
         self.now = now
         self._actor = actor
-        #: Called when the first change is recorded, by whoever wants to tell observers after the commit.
-        self.on_first_record: Callable[[], None] | None = None
+        #: Called at the first change that is recorded or mail that is queued, by whoever has to act after the commit.
+        self.on_first_effect: Callable[[], None] | None = None
+        self._has_effect = False
 
     @contextmanager
     def look(self) -> Iterator[Storage]:
@@ -86,7 +97,17 @@ class Services:
     @cached_property
     def audit(self) -> Recorder:
         """What is recorded and refused in this transaction."""
-        return Recorder(self.storage, self.now, self._actor, on_first_record=self.on_first_record)
+        return Recorder(self.storage, self.now, self._actor, on_first_record=self._note_effect)
+
+    @property
+    def recorded(self) -> list[AuditEvent]:
+        """The events that were written in this transaction."""
+        return self.audit.recorded if "audit" in self.__dict__ else []
+
+    @property
+    def mailed(self) -> bool:
+        """True if a mail was queued in this transaction."""
+        return "mails" in self.__dict__ and self.mails.queued
 
     @property
     def refused(self) -> list[AuditEvent]:
@@ -122,7 +143,71 @@ class Services:
     @cached_property
     def users(self) -> Users:
         """Human users."""
-        return Users(self.storage, self.audit, self.now)
+        return Users(self.storage, self.audit, self.now, passwords=self.passwords, links=self.links)
+
+    @cached_property
+    def passwords(self) -> Passwords:
+        """People's passwords."""
+        return Passwords(
+            self.storage,
+            self.audit,
+            self.now,
+            look=self.look,
+            sessions=self.sessions,
+            links=self.links,
+            hasher=self._process.hasher,
+            settings=self._process.settings,
+        )
+
+    @cached_property
+    def registration(self) -> Registration:
+        """Accounts that people make for themselves."""
+        return Registration(self.storage, self.audit, self.now, links=self.links)
+
+    @cached_property
+    def links(self) -> Links:
+        """Links that work once."""
+        settings = self._process.settings
+        return Links(
+            self.storage,
+            self.audit,
+            self.now,
+            sealer=self._process.sealer,
+            login_url=settings.login_url,
+            lifetime=settings.link_lifetime,
+        )
+
+    @cached_property
+    def mails(self) -> Mails:
+        """Mails to people."""
+        enabled = bool(self._process.settings.smtp.host)
+        return Mails(
+            self.storage,
+            self.audit,
+            self.now,
+            sealer=self._process.sealer,
+            enabled=enabled,
+            on_first_queued=self._note_effect,
+        )
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Sessions of people at their browsers."""
+        settings = self._process.settings
+        return Sessions(
+            self.storage,
+            self.audit,
+            self.now,
+            look=self.look,
+            idle_age=settings.session_idle_age,
+            max_age=settings.session_max_age,
+        )
+
+    @cached_property
+    def sign_ins(self) -> SignIns:
+        """Sign-ins under way."""
+        lifetime = self._process.settings.sign_in_lifetime
+        return SignIns(self.storage, self.audit, self.now, look=self.look, lifetime=lifetime)
 
     @cached_property
     def service_users(self) -> ServiceUsers:
@@ -135,7 +220,7 @@ class Services:
     @cached_property
     def applications(self) -> Applications:
         """Applications and their secrets."""
-        return Applications(self.storage, self.audit, self.now)
+        return Applications(self.storage, self.audit, self.now, look=self.look)
 
     @cached_property
     def managers(self) -> Managers:
@@ -145,7 +230,15 @@ class Services:
     @cached_property
     def tokens(self) -> Tokens:
         """Tokens."""
-        return Tokens(self.storage, self.audit, self.now, instance=self.instance)
+        settings = self._process.settings
+        return Tokens(
+            self.storage,
+            self.audit,
+            self.now,
+            look=self.look,
+            instance=self.instance,
+            grace=settings.refresh_token_grace,
+        )
 
     @cached_property
     def signing_keys(self) -> SigningKeys:
@@ -161,3 +254,8 @@ class Services:
             active_age=settings.signing_key_active_age,
             announcement_age=settings.announcement_age,
         )
+
+    def _note_effect(self) -> None:
+        if not self._has_effect and self.on_first_effect is not None:
+            self.on_first_effect()
+        self._has_effect = True

@@ -1,27 +1,117 @@
-"""Record, find and revoke tokens."""
+"""Record, find, redeem, rotate and revoke codes and tokens."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from identity.crypto.secrets import digest
 from identity.domain.applications import ApplicationType, Client
-from identity.domain.errors import Denied
-from identity.domain.tokens import AccessToken, IssuedToken
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.errors import Denied, DomainError
+from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser
 from identity.services.audit import Recorder
-from identity.services.changes import TellInstance, UseCases
+from identity.services.changes import Look, TellInstance, UseCases
 from identity.storage.backend import Storage
+from identity.storage.errors import AlreadyUsed, Missing
+
+
+class Replayed(DomainError):
+    """A code or refresh token was used before: all that came from the same sign-in is revoked, and stays revoked."""
+
+    keep_changes = True
+
+
+class NotRedeemable(DomainError):
+    """The code or refresh token cannot be used, and nothing changed."""
 
 
 class Tokens(UseCases):
     """Tokens are known by digest: what was altered by one character was never issued."""
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, instance: TellInstance) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        audit: Recorder,
+        now: datetime,
+        *,
+        look: Look,
+        instance: TellInstance,
+        grace: timedelta,
+    ) -> None:
         super().__init__(storage, audit, now)
+        self._look = look
         self._instance = instance
+        self._grace = grace
 
     def record(self, token: AccessToken) -> None:
         """Keep an access token; the row is its record, there is no audit event."""
         self._storage.tokens.add_access(token)
+
+    def begin(self, family: TokenFamily, code: AuthorizationCode | None = None) -> None:
+        """Begin a family of tokens, and keep the code that will bring them. Raises Missing (storage)."""
+        self._storage.tokens.start_family(family)
+        if code is not None:
+            self._storage.authorization_codes.add(code)
+
+    def find_code(self, text: str) -> PresentedCode | None:
+        """The code with all that decides over it; looking uses nothing up."""
+        with self._look() as storage:
+            return storage.authorization_codes.find(digest(text))
+
+    def redeem(self, code: AuthorizationCode, client: Client) -> None:
+        """Use the code up, for its own client. Raises Replayed, NotRedeemable."""
+        try:
+            self._storage.authorization_codes.redeem(code.digest, client_id=client.id, at=self._now)
+        except AlreadyUsed:
+            raise self.replayed(code.family_id, client, "authorization_code") from None
+        except Missing:
+            raise NotRedeemable("The code has expired.") from None
+
+    def find_refresh(self, text: str) -> PresentedRefreshToken | None:
+        """The refresh token with all that decides over it; looking uses nothing up."""
+        with self._look() as storage:
+            return storage.tokens.find_presented(digest(text))
+
+    def within_grace(self, token: RefreshToken) -> bool:
+        """True if the token was rotated so recently that its client may just not have heard the answer."""
+        return token.rotated_at is not None and bool(self._grace) and self._now - token.rotated_at <= self._grace
+
+    def add_refresh(self, token: RefreshToken) -> None:
+        """Keep the first refresh token of a family."""
+        self._storage.tokens.add_refresh(token)
+
+    def rotate(self, token: RefreshToken, successor: RefreshToken, client: Client) -> None:
+        """Exchange a refresh token for its successor: of racing requests one succeeds.
+
+        Within ``identity.refresh_token_grace`` the immediate predecessor of an unused token gets another successor,
+        and that one dies. Raises Replayed, NotRedeemable.
+        """
+        try:
+            self._storage.tokens.rotate(token.digest, successor, self._now)
+        except AlreadyUsed as used:
+            stored = used.value
+            if (
+                isinstance(stored, RefreshToken)
+                and self.within_grace(stored)
+                and self._storage.tokens.replace_successor(stored, successor, self._now)
+            ):
+                return
+            raise self.replayed(token.family_id, client, "refresh_token") from None
+        except Missing:
+            raise NotRedeemable("The refresh token is revoked or has expired.") from None
+
+    def replayed(self, family_id: str, client: Client, kind: str) -> Replayed:
+        """Revoke the family of something that was used twice; returns what to raise."""
+        self._storage.tokens.revoke_family(family_id, self._now)
+        # However often it is repeated: whoever repeats it must not fill the trail.
+        self._audit.record_once(
+            f"token.replayed|{kind}|{family_id}",
+            "token.replayed",
+            kind=kind,
+            id=family_id,
+            organization_id=client.organization.id,
+            detail={"client_id": client.id},
+        )
+        return Replayed("This was used before.")
 
     def find_live(self, text: str) -> IssuedToken | None:
         """The access token with its owner and client, if nothing stands against it right now."""
@@ -31,15 +121,16 @@ class Tokens(UseCases):
     def in_audience(self, issued: IssuedToken, client: Client) -> bool:
         """True if the token is meant for the client.
 
-        An audience that came from a project grant ends with the grant: a client is not told of tokens whose user's
-        organization lost the project meanwhile.
+        An audience that came from a project grant ends with the grant: a client is not told of tokens whose
+        organization, the user's or that of the application that acts for itself, lost the project meanwhile.
         """
         token = issued.token
         if not client.in_audience(token.audience):
             return False
-        if client.id in token.audience or issued.subject is None:
+        holder = issued.subject or issued.client
+        if client.id in token.audience or holder is None:
             return True
-        organization_id = issued.subject.organization.id
+        organization_id = holder.organization.id
         if client.organization.id == organization_id or self._is_own_project(client.project.id):
             return True
         return bool(self._storage.projects.audience(frozenset({client.project.id}), organization_id))

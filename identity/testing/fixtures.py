@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
-pytest.register_assert_rewrite("identity.testing.responses", "identity.testing.world")
+pytest.register_assert_rewrite(
+    *(f"identity.testing.{name}" for name in ("browser", "relying_party", "responses", "world"))
+)
 
 from identity.crypto.sealing import create_master_key_file  # noqa: E402
 from identity.testing.clock import MovableClock  # noqa: E402

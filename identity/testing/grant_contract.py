@@ -68,12 +68,20 @@ class GrantContract:
     required: ClassVar[frozenset[str] | None] = None
     #: True if a scope parameter without openid is refused (service description §4.3); False if it is granted as it is.
     openid_required: ClassVar[bool] = True
-    #: True if a request without a scope parameter gets openid; False if it gets no scope.
-    openid_by_default: ClassVar[bool] = True
+    #: The scope that a request without a scope parameter gets.
+    default_scope: ClassVar[str] = "openid"
+    #: False if the scopes were settled before, and a scope parameter is not read.
+    reads_scope: ClassVar[bool] = True
+    #: False if a scope parameter can only narrow what was granted before: then an unknown scope is refused.
+    drops_unknown_scopes: ClassVar[bool] = True
+    #: True if credentials are good for one token answer.
+    single_use: ClassVar[bool] = False
+    #: Parameters whose wrong value uses up the right credentials beside it.
+    unforgiving: ClassVar[frozenset[str]] = frozenset()
 
     @pytest.fixture
     def right(self, world: World) -> MakeCall:
-        """A callable that makes a new right request."""
+        """A callable that makes a new right request; if scopes were settled before, with ``openid`` alone."""
         raise NotImplementedError("override the fixture 'right': it returns a callable that makes a TokenCall")
 
     @pytest.fixture
@@ -151,24 +159,28 @@ class GrantContract:
         check_granted(ask(right(), unheard_of="1"))
 
     def test_an_unknown_scope_is_dropped(self, right: MakeCall, ask: Callable[..., Any]) -> None:
-        assert check_granted(ask(right(), "openid unheard_of:scope"))["scope"] == "openid"
+        answer = ask(right(), "openid unheard_of:scope")
+        if self.drops_unknown_scopes:
+            assert check_granted(answer)["scope"] == "openid"
+        else:
+            check_refused(answer, "invalid_scope")
 
     def test_a_scope_asked_twice_is_granted_once(self, right: MakeCall, ask: Callable[..., Any]) -> None:
         assert check_granted(ask(right(), "openid openid"))["scope"] == "openid"
 
     def test_a_malformed_scope_is_refused(self, right: MakeCall, ask: Callable[..., Any]) -> None:
-        check_refused(ask(right(), 'openid "quoted"'), "invalid_scope")
+        self._check_bad_scope(ask(right(), 'openid "quoted"'))
 
     def test_a_project_that_does_not_exist_is_refused(
         self, world: World, right: MakeCall, ask: Callable[..., Any]
     ) -> None:
         scope = world.audience_scope("no-such-project")
-        check_refused(ask(right(), f"openid {scope}"), "invalid_scope")
+        self._check_bad_scope(ask(right(), f"openid {scope}"))
 
     def test_a_scope_without_openid(self, right: MakeCall, ask: Callable[..., Any]) -> None:
         answer = ask(right(), "profile")
         if self.openid_required:
-            check_refused(answer, "invalid_scope")
+            self._check_bad_scope(answer)
         else:
             members = check_granted(answer)
             assert members["scope"] == "profile"
@@ -176,7 +188,7 @@ class GrantContract:
 
     def test_no_scope(self, right: MakeCall, ask: Callable[..., Any]) -> None:
         members = check_granted(ask(right(), None))
-        assert members.get("scope", "") == ("openid" if self.openid_by_default else "")
+        assert members.get("scope", "") == self.default_scope
 
     def test_the_client_rule_holds(self, world: World, grant: Grant, right: MakeCall, ask: Callable[..., Any]) -> None:
         call = right()
@@ -184,18 +196,40 @@ class GrantContract:
             # Common clients send one beside other credentials.
             check_granted(ask(call, client_id="somebody"))
             return
-        check_refused(ask(TokenCall(call.form)), "invalid_client", status=401)
+        # Public clients name themselves in the form.
+        nameless = {name: value for name, value in call.form.items() if name != "client_id"}
+        check_refused(ask(TokenCall(nameless)), "invalid_client", status=401)
         stranger = world.an_application()
-        refused = ask(TokenCall(call.form, {**call.headers, "Authorization": stranger.header}))
+        refused = ask(TokenCall(nameless, {**call.headers, "Authorization": stranger.header}))
         check_refused(refused, "unauthorized_client")
 
     def test_a_refusal_is_no_obstacle_to_the_next_request(
         self, grant: Grant, right: MakeCall, ask: Callable[..., Any]
     ) -> None:
         call = right()
-        for name in sorted(self._required(grant)):
+        for name in sorted(self._required(grant) - self.unforgiving):
             ask(call, **{name: "wrong"})
         check_granted(ask(call))
+
+    def test_what_uses_credentials_up(self, right: MakeCall, ask: Callable[..., Any]) -> None:
+        """A token answer, if they are good for one alone, and what is declared to be unforgiving; nothing else."""
+        call = right()
+        check_granted(ask(call))
+        if self.single_use:
+            check_refused(ask(call), "invalid_grant")
+        else:
+            check_granted(ask(call))
+        for name in sorted(self.unforgiving):
+            call = right()
+            check_refused(ask(call, **{name: "wrong"}), "invalid_grant")
+            check_refused(ask(call), "invalid_grant")
+
+    def _check_bad_scope(self, answer: Any) -> None:
+        """Refused, or overlooked where no scope parameter is read."""
+        if self.reads_scope:
+            check_refused(answer, "invalid_scope")
+        else:
+            assert check_granted(answer)["scope"] == self.default_scope
 
     def _required(self, grant: Grant) -> frozenset[str]:
         return grant.parameters if self.required is None else self.required

@@ -3,10 +3,11 @@
 What they do is a function of an importable module: processes of their own know nothing of a test's module.
 """
 
+import itertools
 import multiprocessing
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
@@ -51,6 +52,30 @@ def present(settings: Mapping[str, str], assertion: str, times: int) -> list[tup
     def ask(client: ServiceClient) -> tuple[int, str]:
         answer = client.assertion(assertion)
         return answer.status_int, answer.json.get("error") or answer.json["scope"]
+
+    return _asked(settings, ask, times)
+
+
+def exchange(
+    settings: Mapping[str, str], form: Mapping[str, str], credentials: Credentials, times: int
+) -> list[tuple[int, str]]:
+    """Show one code or refresh token so many times from several threads; status and error (or what it brought).
+
+    That is the new refresh token, or the access token where there is none.
+    """
+    return exchange_either(settings, (form,), credentials, times)
+
+
+def exchange_either(
+    settings: Mapping[str, str], forms: Sequence[Mapping[str, str]], credentials: Credentials, times: int
+) -> list[tuple[int, str]]:
+    """The same with several forms, each thread beginning with another one."""
+    turn = itertools.count()
+
+    def ask(client: ServiceClient) -> tuple[int, str]:
+        answer = client.token(forms[next(turn) % len(forms)], {"Authorization": credentials.header})
+        members = answer.json
+        return answer.status_int, members.get("error") or members.get("refresh_token") or members["access_token"]
 
     return _asked(settings, ask, times)
 

@@ -1,13 +1,15 @@
 """World: one assembled service under test, and short ways to what tests need in it."""
 
+import hashlib
 import itertools
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from webtest import TestApp
@@ -22,25 +24,30 @@ from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, organization_resource
-from identity.domain.projects import Project, ProjectGrant
-from identity.domain.users import HumanUser, ServiceUser, TokenFormat
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.sessions import BY_PASSWORD
+from identity.domain.users import HumanUser, ServiceUser, TokenFormat, User
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization
-from identity.services.commands.projects import AddProjectGrant, CreateProject
+from identity.services.commands.projects import AddProjectGrant, AddProjectRole, CreateProject
 from identity.services.commands.service_users import CreateServiceUser, UploadServiceUserKey
 from identity.services.commands.users import CreateHumanUser
 from identity.storage.paging import MAX_PAGE, PageRequest
-from identity.testing.assertions import claims, signed
+from identity.testing.assertions import base64url, claims, signed
 from identity.testing.clock import MovableClock
-from identity.testing.factories import a_family, a_refresh_token, an_access_token
+from identity.testing.factories import a_family, a_refresh_token, a_user_grant, an_access_token
 from identity.testing.relying_party import Credentials, ServiceClient
 from identity.testing.responses import check_granted
+from identity.worker import Worker
 
 #: All capabilities that come with the service; the plugin of the storage is put before them.
-PLUGINS = "client_secret_basic jwt_bearer oidc_scopes project_audience manager_roles management"
+PLUGINS = (
+    "client_secret_basic client_secret_post public_client authorization_code implicit refresh_token client_credentials"
+    " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles login account management"
+)
 
 HOST = {"identity.issuer_url": "https://id.example.com"}
 THREE_HOSTS = {
@@ -48,6 +55,18 @@ THREE_HOSTS = {
     "identity.base_url": "https://api.example.com",
     "identity.login_url": "https://login.example.com",
 }
+
+#: Where browsers are sent back to by web applications under test, and their PKCE verifier (RFC 7636 §4.1).
+CALLBACK = "https://app.example/callback"
+VERIFIER = "a-verifier-that-is-long-enough-for-RFC-7636"
+CHALLENGE = base64url(hashlib.sha256(VERIFIER.encode()).digest())
+
+#: A client as tests name it: with its secret, or by the client id alone if it is public.
+AnyClient = Credentials | str
+
+
+class FormCredentials(Credentials):
+    """A client id with its secret, sent in the form."""
 
 
 class KeyPool:
@@ -108,6 +127,50 @@ class Authorized:
     refresh_token: str
 
 
+@dataclass(frozen=True)
+class BrowserSession:
+    """A person who is signed in at a browser, without the pages that lead there."""
+
+    world: "World"
+    person: HumanUser
+    id: str
+    secret: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The cookie that the browser shows."""
+        start = "__Host-" if self.world.identity.settings.login_url.startswith("https://") else ""
+        return {"Cookie": f"{start}session-{self.id}={self.secret}"}
+
+    def authorize(self, client: AnyClient, **parameters: str | None) -> Any:
+        """The authorization endpoint's answer to this browser; a parameter that is None is left out."""
+        asked = {
+            "client_id": client if isinstance(client, str) else client.client_id,
+            "redirect_uri": CALLBACK,
+            "response_type": "code",
+            "scope": "openid",
+            "code_challenge": CHALLENGE,
+            "code_challenge_method": "S256",
+            **parameters,
+        }
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return self.world.client.get(f"{self.world.client.discovery['authorization_endpoint']}?{query}", self.headers)
+
+
+@dataclass(frozen=True)
+class Code:
+    """An authorization code, with what has to be shown beside it."""
+
+    text: str = field(repr=False)
+    redirect_uri: str = CALLBACK
+    verifier: str | None = VERIFIER
+
+    def form(self, **changed: str | None) -> dict[str, str]:
+        """The code grant's own parameters; a changed one that is None is left out."""
+        form = {"code": self.text, "redirect_uri": self.redirect_uri, "code_verifier": self.verifier, **changed}
+        return {name: value for name, value in form.items() if value is not None}
+
+
 class World:
     """An assembled, bootstrapped service behind WebTest, whose clock moves only when told.
 
@@ -120,7 +183,7 @@ class World:
         self.key_pool = key_pool
         self.identity: Identity = assemble(self.settings, clock=clock)
         # Background work would meet tests at moments of its own choosing; they call it where they want it.
-        self.identity.worker.stop()
+        self.identity.worker = Worker([])
         self.app = configure(self.identity, self.settings)
         self.client = ServiceClient(TestApp(self.app), self.issuer)
 
@@ -212,16 +275,29 @@ class World:
             command = CreateHumanUser(user_name=_unique("ada"), given_name="Ada", family_name="Lovelace")
             return services.users.create(organization.id, command)
 
-    def a_project(self, organization: Organization | None = None) -> Project:
-        """A new project."""
+    def a_project(
+        self, organization: Organization | None = None, *, roles: Iterable[str] = (), **members: Any
+    ) -> Project:
+        """A new project with these roles."""
         with self.transaction() as services:
             organization = organization or self._organization(services)
-            return services.projects.create(organization.id, CreateProject(name=_unique("Project")))
+            project = services.projects.create(organization.id, CreateProject(name=_unique("Project"), **members))
+            for key in roles:
+                services.projects.add_role(project.id, AddProjectRole(key=key, display_name=key))
+            return project
 
-    def a_grant(self, project: Project, organization: Organization) -> ProjectGrant:
-        """The project granted to the organization."""
+    def a_grant(self, project: Project, organization: Organization, *, roles: Iterable[str] = ()) -> ProjectGrant:
+        """The project, with these of its roles, granted to the organization."""
+        command = AddProjectGrant(organization_id=organization.id, roles=frozenset(roles))
         with self.transaction() as services:
-            return services.project_grants.add(project.id, AddProjectGrant(organization_id=organization.id))
+            return services.project_grants.add(project.id, command)
+
+    def a_user_grant(self, user: User, project: Project, *roles: str, grant: ProjectGrant | None = None) -> UserGrant:
+        """These roles of the project given to the user, where asked by way of a project grant."""
+        given = a_user_grant(user, project, grant, roles=frozenset(roles))
+        with self.transaction() as services:
+            services.storage.user_grants.add(given)
+        return given
 
     def an_application(
         self,
@@ -236,7 +312,72 @@ class World:
             command = RegisterApplication(name=_unique("Application"), type=type, **members)
             application, secret = services.applications.register(project_id, command)
         assert secret is not None, "the application is public"
-        return Credentials(application.id, secret)
+        in_form = application.authentication_method == "client_secret_post"
+        return (FormCredentials if in_form else Credentials)(application.id, secret)
+
+    def a_web_application(self, project_id: str | None = None, **members: Any) -> Credentials:
+        """A new application that people sign in to: it may use codes and refresh."""
+        return self.an_application(project_id, **(_WEB | members))
+
+    def a_public_application(self, project_id: str | None = None, **members: Any) -> str:
+        """The client id of a new native application, which has no secret."""
+        project_id = project_id or self.a_project().id
+        with self.transaction() as services:
+            public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
+            command = RegisterApplication(name=_unique("Application"), **(_WEB | public | members))
+            application, _ = services.applications.register(project_id, command)
+        return application.id
+
+    def a_session(self, person: HumanUser | None = None) -> BrowserSession:
+        """A new session of the person, by default of a new one, who has just given a password."""
+        person = person or self.a_person()
+        with self.transaction() as services:
+            subject = services.storage.users.find_subject(person.id)
+            assert subject is not None, "there is no such person"
+            account, secret = services.sessions.sign_in(subject, (), methods=(BY_PASSWORD,), user_agent="Browser/1.0")
+        self.client.secrets.add(secret)
+        return BrowserSession(self, person, account.session.id, secret)
+
+    def a_code(self, client: AnyClient, session: BrowserSession | None = None, **parameters: str | None) -> Code:
+        """A new code of the authorization endpoint, by default for a person who has just signed in."""
+        session = session or self.a_session()
+        answer = session.authorize(client, **parameters)
+        assert answer.status_int == 303, answer
+        members = parse_qs(urlsplit(answer.headers["Location"]).query)
+        assert "code" in members, answer
+        [text] = members["code"]
+        self.client.secrets |= {text, VERIFIER}
+        challenged = parameters.get("code_challenge", CHALLENGE) is not None
+        return Code(text, parameters.get("redirect_uri") or CALLBACK, VERIFIER if challenged else None)
+
+    def redeem(self, code: Code, client: AnyClient, /, **changed: str | None) -> Any:
+        """The token endpoint's answer to a code; a changed parameter that is None is left out."""
+        return self.as_client(client, {"grant_type": "authorization_code", **code.form(**changed)})
+
+    def refresh(self, refresh_token: str, client: AnyClient, /, **parameters: str) -> Any:
+        """The token endpoint's answer to a refresh token."""
+        return self.as_client(client, {"grant_type": "refresh_token", "refresh_token": refresh_token, **parameters})
+
+    def as_client(self, client: AnyClient, form: Mapping[str, str]) -> Any:
+        """The token endpoint's answer to this form of this client."""
+        credentials, headers = self.credentials_of(client)
+        return self.client.token({**credentials, **form}, headers)
+
+    def credentials_of(self, client: AnyClient) -> tuple[dict[str, str], dict[str, str]]:
+        """What the client sends to be known, by the method that it is registered with: form parameters and headers."""
+        if isinstance(client, str):
+            return {"client_id": client}, {}
+        self.client.secrets.add(client.secret)
+        if isinstance(client, FormCredentials):
+            return {"client_id": client.client_id, "client_secret": client.secret}, {}
+        return {}, {"Authorization": client.header}
+
+    def tokens(
+        self, client: AnyClient, session: BrowserSession | None = None, **parameters: str | None
+    ) -> dict[str, Any]:
+        """The members of the answer to a new code; by default a refresh token is among them."""
+        asked = {"scope": "openid offline_access", **parameters}
+        return check_granted(self.redeem(self.a_code(client, session, **asked), client))
 
     def an_authorization(
         self, person: HumanUser, client: Credentials, *, scope: tuple[str, ...] = ("openid", "offline_access")
@@ -300,6 +441,14 @@ class World:
     def _organization(self, services: Services, **overrides: Any) -> Organization:
         name = _unique("Organization")
         return services.organizations.create(CreateOrganization(**({"name": name} | overrides)))
+
+
+_WEB: dict[str, Any] = {
+    "type": ApplicationType.WEB,
+    "redirect_uris": (CALLBACK,),
+    "response_types": frozenset({"code"}),
+    "grant_types": frozenset({"authorization_code", "refresh_token"}),
+}
 
 
 def _unique(word: str) -> str:

@@ -5,11 +5,13 @@ from typing import Any
 from identity.domain.tokens import IssuedToken
 from identity.provider.answers import json_answer
 from identity.provider.claims import claims_about
+from identity.provider.client_authentication import refuse_public
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.messages import TokenIntrospectionResponse
 from identity.provider.parameters import refuse_secrets
 from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
-from identity.provider.scope import OPENID
+from identity.provider.roles import told_roles
+from identity.provider.scope import OPENID, granted_by
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -17,6 +19,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     refuse_secrets(request.query)
     parameters = request.form()
     client = context.provider.authenticate(request, parameters, context)
+    refuse_public(client)
     issued = context.services.tokens.find_live(parameters.required("token"))
     if issued is None or not context.services.tokens.in_audience(issued, client):
         return json_answer('{"active": false}')
@@ -41,6 +44,7 @@ def _members(issued: IssuedToken, context: Context) -> dict[str, Any]:
         members["username"] = issued.subject.login_name
         if OPENID in token.scope:
             members |= claims_about(issued.subject.user, token.scope, context)
+        members |= told_roles(issued.subject, issued.client, granted_by(token), context)
     return members
 
 

@@ -30,5 +30,6 @@ ENDPOINT = Endpoint(
     methods=("GET",),
     advertised_as="jwks_uri",
     writes=False,
+    cross_origin=True,
     handle=handle,
 )

@@ -33,5 +33,6 @@ ENDPOINT = Endpoint(
     methods=("GET",),
     advertised_as=None,
     writes=False,
+    cross_origin=True,
     handle=handle,
 )

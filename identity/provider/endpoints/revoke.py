@@ -29,5 +29,6 @@ ENDPOINT = Endpoint(
     methods=("POST",),
     advertised_as="revocation",
     writes=True,
+    cross_origin=True,
     handle=handle,
 )

@@ -45,5 +45,6 @@ ENDPOINT = Endpoint(
     methods=("POST",),
     advertised_as="token",
     writes=True,
+    cross_origin=True,
     handle=handle,
 )

@@ -7,7 +7,8 @@ from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import InsufficientScope, InvalidToken
 from identity.provider.messages import OpenIDSchema
 from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
-from identity.provider.scope import OPENID
+from identity.provider.roles import told_roles
+from identity.provider.scope import OPENID, granted_by
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -21,6 +22,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     if OPENID not in issued.token.scope or issued.subject is None:
         raise InsufficientScope("the access token lacks the scope openid")
     claims = claims_about(issued.subject.user, issued.token.scope, context)
+    claims |= told_roles(issued.subject, issued.client, granted_by(issued.token), context)
     return json_answer(OpenIDSchema(sub=issued.token.subject, **claims).to_json())
 
 
@@ -31,5 +33,6 @@ ENDPOINT = Endpoint(
     methods=("GET", "POST"),
     advertised_as="userinfo",
     writes=False,
+    cross_origin=True,
     handle=handle,
 )

@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from identity.domain.errors import Invalid
+from identity.domain.words import say
 
 Decoded = TypeVar("Decoded", bound="Command")
 
@@ -20,16 +21,16 @@ class Command(BaseModel):
 
 
 _WORDS = {
-    "missing": "This is required.",
-    "extra_forbidden": "This is not known here.",
-    "string_type": "This must be a text.",
-    "bool_type": "This must be true or false.",
-    "bool_parsing": "This must be true or false.",
-    "enum": "Choose one of the values offered.",
-    "literal_error": "Choose one of the values offered.",
-    "datetime_from_date_parsing": "Enter a moment such as 2027-01-31T23:59:59Z.",
-    "datetime_parsing": "Enter a moment such as 2027-01-31T23:59:59Z.",
-    "timezone_aware": "Say which time zone is meant, for example Z for UTC.",
+    "missing": say("This is required."),
+    "extra_forbidden": say("This is not known here."),
+    "string_type": say("This must be a text."),
+    "bool_type": say("This must be true or false."),
+    "bool_parsing": say("This must be true or false."),
+    "enum": say("Choose one of the values offered."),
+    "literal_error": say("Choose one of the values offered."),
+    "datetime_from_date_parsing": say("Enter a moment such as 2027-01-31T23:59:59Z."),
+    "datetime_parsing": say("Enter a moment such as 2027-01-31T23:59:59Z."),
+    "timezone_aware": say("Say which time zone is meant, for example Z for UTC."),
 }
 
 
@@ -45,5 +46,13 @@ def decode(command: type[Decoded], values: Mapping[str, object]) -> Decoded:
         for error in problem.errors(include_url=False, include_input=False):
             name = str(error["loc"][0]) if error["loc"] else "request"
             cause = error.get("ctx", {}).get("error")
-            fields.setdefault(name, str(cause) if cause is not None else _WORDS.get(error["type"], error["msg"] + "."))
+            fields.setdefault(name, _sentence(cause) or _WORDS.get(error["type"], error["msg"] + "."))
         raise Invalid(fields) from None
+
+
+def _sentence(cause: Exception | None) -> str:
+    """The rule's own words: a Message stays one, so that pages can translate it."""
+    if cause is None:
+        return ""
+    said = cause.args[0] if cause.args else None
+    return said if isinstance(said, str) else str(cause)

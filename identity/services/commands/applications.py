@@ -24,6 +24,8 @@ class RegisterApplication(Command):
     access_token_lifetime: TokenLifetime | None = None
     id_token_lifetime: TokenLifetime | None = None
     id_token_userinfo_assertion: bool = False
+    assert_roles_in_access_token: bool = False
+    assert_roles_in_id_token: bool = False
     development: bool = False
 
     @model_validator(mode="after")

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
+from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
 from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.names import domain_problem, is_printable, name_problem, user_name_problem
+from identity.domain.words import say
 
 DESCRIPTION_LENGTH = 2000
 
@@ -28,14 +30,14 @@ def _rule(problem: Callable[[str], str | None]) -> AfterValidator:
 
 def _description_problem(text: str) -> str | None:
     if len(text) > DESCRIPTION_LENGTH:
-        return f"Use at most {DESCRIPTION_LENGTH} characters."
-    return None if is_printable(text.replace("\n", " ")) else "Use printable characters only."
+        return say("Use at most {length} characters.", length=DESCRIPTION_LENGTH)
+    return None if is_printable(text.replace("\n", " ")) else say("Use printable characters only.")
 
 
 def _rfc_3339(value: object) -> object:
     """The library would also read numbers, as seconds or milliseconds since 1970."""
     if not isinstance(value, datetime) and not (isinstance(value, str) and _RFC_3339.match(value)):
-        raise ValueError("Enter a moment such as 2027-01-31T23:59:59Z.")
+        raise ValueError(say("Enter a moment such as 2027-01-31T23:59:59Z."))
     return value
 
 
@@ -45,10 +47,77 @@ def _whole_seconds(moment: datetime) -> datetime:
 
 def _lifetime(span: timedelta) -> timedelta:
     if not timedelta(seconds=1) <= span <= LONGEST_TOKEN_LIFETIME:
-        raise ValueError("Choose between 1 second and 12 hours.")
+        raise ValueError(say("Choose between 1 second and 12 hours."))
     return span
 
 
+#: Good enough to catch slips; whether mail arrives is proved by sending one (RFC 5321 §4.5.3.1.3 for the length).
+_EMAIL = re.compile(r"[^\s@<>()\[\],;:\\\"]{1,64}@[^\s@<>()\[\],;:\\\"]+\.[^\s@<>()\[\],;:\\\".]{2,}\Z")
+_PHONE = re.compile(r"\+?[0-9 ()/.-]{3,40}\Z")
+_LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*\Z")
+_BIRTH_DATE = re.compile(r"([0-9]{4}|0000-[0-9]{2}-[0-9]{2})\Z")
+_TEXT_LENGTH = 200
+_ADDRESS_LENGTH = 254
+
+
+def _email_problem(text: str) -> str | None:
+    # "=?" begins an encoded word (RFC 2047 §2), which the header of a mail could turn into another address.
+    if _EMAIL.match(text) and len(text) <= _ADDRESS_LENGTH and is_printable(text) and "=?" not in text:
+        return None
+    return say("Enter an email address such as anna@example.com.")
+
+
+def _text_problem(text: str) -> str | None:
+    if len(text) > _TEXT_LENGTH:
+        return say("Use at most {length} characters.", length=_TEXT_LENGTH)
+    return None if is_printable(text) else say("Use printable characters only.")
+
+
+def _lines_problem(text: str) -> str | None:
+    return _text_problem(text.replace("\r\n", " ").replace("\n", " "))
+
+
+def _phone_problem(text: str) -> str | None:
+    return None if _PHONE.match(text) else say("Enter a phone number such as +49 30 1234567.")
+
+
+def _web_address_problem(text: str) -> str | None:
+    if text.startswith(("https://", "http://")) and len(text) <= 2000 and is_printable(text) and " " not in text:
+        return None
+    return say("Enter an address that starts with https://.")
+
+
+def _locale_problem(text: str) -> str | None:
+    return None if _LOCALE.match(text) else say("Enter a language such as en or de-CH.")
+
+
+def _zone_problem(text: str) -> str | None:
+    return None if text in available_timezones() else say("Enter a time zone such as Europe/Berlin.")
+
+
+def _birth_date_problem(text: str) -> str | None:
+    if _BIRTH_DATE.match(text):
+        return None
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return say("Enter a date such as 1990-12-31.")
+    return None
+
+
+def _unless_empty(problem: Callable[[str], str | None]) -> AfterValidator:
+    return _rule(lambda text: problem(text) if text else None)
+
+
+Email = Annotated[str, _rule(_email_problem)]
+OptionalEmail = Annotated[str, _unless_empty(_email_problem)]
+OptionalText = Annotated[str, _rule(_text_problem)]
+OptionalLines = Annotated[str, _rule(_lines_problem)]
+Phone = Annotated[str, _unless_empty(_phone_problem)]
+WebAddress = Annotated[str, _unless_empty(_web_address_problem)]
+Locale = Annotated[str, _unless_empty(_locale_problem)]
+ZoneInfo = Annotated[str, _unless_empty(_zone_problem)]
+BirthDate = Annotated[str, _unless_empty(_birth_date_problem)]
 Name = Annotated[str, _rule(name_problem)]
 UserName = Annotated[str, _rule(user_name_problem)]
 Domain = Annotated[str, _rule(domain_problem)]

@@ -1,13 +1,80 @@
 """Changes to human users."""
 
+from dataclasses import fields, replace
+
+from identity.domain.users import Address, Profile
 from identity.services.commands import Command
-from identity.services.commands.fields import Name, UserName
+from identity.services.commands.fields import (
+    BirthDate,
+    Email,
+    Locale,
+    Name,
+    OptionalEmail,
+    OptionalLines,
+    OptionalText,
+    Phone,
+    UserName,
+    WebAddress,
+    ZoneInfo,
+)
 
 
 class CreateHumanUser(Command):
-    """Create a person's account; it gets a one-time password."""
+    """Create a person's account; it gets a one-time password or a link."""
 
     user_name: UserName
     given_name: Name
     family_name: Name
-    email: str = ""
+    email: OptionalEmail = ""
+
+
+class RegisterUser(Command):
+    """Make an account for oneself."""
+
+    user_name: UserName
+    given_name: Name
+    family_name: Name
+    email: Email
+
+
+class ChangeAddress(Command):
+    """A postal address, as one says it of oneself."""
+
+    formatted: OptionalLines = ""
+    street_address: OptionalLines = ""
+    locality: OptionalText = ""
+    region: OptionalText = ""
+    postal_code: OptionalText = ""
+    country: OptionalText = ""
+
+
+class ChangeProfile(Command):
+    """Change what is given of what people say of themselves; nothing here is verified by saying it."""
+
+    given_name: Name | None = None
+    family_name: Name | None = None
+    middle_name: OptionalText | None = None
+    nickname: OptionalText | None = None
+    display_name: OptionalText | None = None
+    profile: WebAddress | None = None
+    picture: WebAddress | None = None
+    website: WebAddress | None = None
+    gender: OptionalText | None = None
+    birthdate: BirthDate | None = None
+    zoneinfo: ZoneInfo | None = None
+    locale: Locale | None = None
+    email: OptionalEmail | None = None
+    phone: Phone | None = None
+    address: ChangeAddress | None = None
+
+    def apply_to(self, profile: Profile) -> Profile:
+        """The profile with these changes; an email address or phone number that changed is unverified."""
+        given = {one.name: getattr(self, one.name, None) for one in fields(profile)}
+        changes = {name: value for name, value in given.items() if value is not None}
+        if self.address is not None:
+            changes["address"] = Address(**self.address.model_dump())
+        if self.email is not None and self.email != profile.email:
+            changes["email_verified"] = False
+        if self.phone is not None and self.phone != profile.phone:
+            changes["phone_verified"] = False
+        return replace(profile, **changes)

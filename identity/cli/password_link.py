@@ -1,0 +1,35 @@
+"""identity password-link: a link by which a person chooses a new password."""
+
+from argparse import ArgumentParser, Namespace
+
+from identity.cli.add_manager import find_user
+from identity.cli.program import Failed, add_ini_arguments, opened, show
+from identity.operations import Command
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, --user."""
+    add_ini_arguments(parser)
+    parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the person's login name or id")
+
+
+def run(arguments: Namespace) -> int:
+    """Print a new link once; earlier ones stop working. Password, sessions and tokens stay until it is used."""
+    with opened(arguments) as identity:
+        from identity.domain.users import HumanUser
+
+        with identity.transaction() as services:
+            subject = find_user(services, arguments.user)
+            if not isinstance(subject.user, HumanUser):
+                raise Failed(f"{subject.login_name} is a service user. Name a person.")
+            if not subject.active:
+                raise Failed(f"{subject.login_name} is deactivated, so nobody could sign in with a new password.")
+            link = services.passwords.issue_link(subject.user.id)
+            ends_at = services.now + identity.settings.link_lifetime
+    show("user", subject.login_name)
+    show("link", f"{link}   (works once; shown only now)")
+    show("until", f"{ends_at:%Y-%m-%d %H:%M} UTC")
+    return 0
+
+
+COMMAND = Command("password-link", "print a link by which a person chooses a new password", add_arguments, run)

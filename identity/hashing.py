@@ -1,0 +1,88 @@
+"""Hashing passwords without holding up anybody else: a few at a time, a short queue, then "busy"."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TypeVar
+
+from identity.crypto.passwords import Cost, Verdict, hash_password, verify_nothing, verify_password
+from identity.domain.errors import DomainError
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+#: How many passwords may wait for a worker.
+LONGEST_QUEUE = 32
+BUSY_SECONDS = 5
+
+_NICENESS = 10
+
+#: Entered while a request waits for a hash. A server whose threads are few lets another one work meanwhile.
+stepping_aside: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+class Busy(DomainError):
+    """Too many passwords wait to be checked; ``seconds`` says when to come back."""
+
+    keep_changes = True
+
+    def __init__(self, seconds: int = BUSY_SECONDS) -> None:
+        super().__init__("Too many passwords are being checked just now.")
+        self.seconds = seconds
+
+
+class Hasher:
+    """One per process. Hashes run in threads of their own, at a lower priority than requests; argon2 needs no GIL."""
+
+    def __init__(self, cost: Cost, *, workers: int = 0) -> None:
+        self.cost = cost
+        self._workers = workers or os.cpu_count() or 1
+        self._places = threading.BoundedSemaphore(self._workers + LONGEST_QUEUE)
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def hash(self, password: str) -> str:
+        """The hash to store. Raises Busy."""
+        return self._run(lambda: hash_password(password, cost=self.cost))
+
+    def verify(self, stored: str | None, password: str) -> Verdict:
+        """Whether the password is the one that ``stored`` was made from; None costs the same and matches nothing.
+
+        Raises Busy.
+        """
+        if stored is None:
+            return self._run(lambda: verify_nothing(password, cost=self.cost))
+        return self._run(lambda: verify_password(stored, password, cost=self.cost))
+
+    def close(self) -> None:
+        """End the threads."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, work: Callable[[], Result]) -> Result:
+        if not self._places.acquire(blocking=False):
+            raise Busy
+        try:
+            with stepping_aside():
+                return self._threads().submit(work).result()
+        finally:
+            self._places.release()
+
+    def _threads(self) -> ThreadPoolExecutor:
+        """Made by the first password, so never before a fork."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._workers, "identity-hashing", _make_way)
+            return self._pool
+
+
+def _make_way() -> None:
+    """Lower the priority of the calling thread, where threads have one of their own (Linux)."""
+    with suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

@@ -1,0 +1,45 @@
+"""Who is asking: a person at a browser, who gets pages, or a program, which gets JSON."""
+
+from typing import Any
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+
+from identity.http.routes import HostPredicate
+from identity.provider.endpoint import Host
+
+_LOGIN_ROUTE = f"host = {Host.LOGIN}"
+
+
+def is_for_people(request: Request) -> bool:
+    """True on the routes of the login host, which serve people alone; elsewhere if the browser wants to draw HTML."""
+    route = getattr(request, "matched_route", None)
+    if route is not None:
+        return on_login_host(route)
+    return "text/html" in request.environ.get("HTTP_ACCEPT", "").lower()
+
+
+def on_login_host(route: Any) -> bool:
+    """True if the route was added with ``host="login"``."""
+    return any(isinstance(one, HostPredicate) and one.text() == _LOGIN_ROUTE for one in route.predicates)
+
+
+class ForPeoplePredicate:
+    """View predicate ``for_people=True``: the view answers people; without it, the next one answers programs."""
+
+    def __init__(self, value: bool, config: Configurator) -> None:
+        self._value = bool(value)
+
+    def text(self) -> str:
+        """How Pyramid shows the predicate."""
+        return f"for_people = {self._value}"
+
+    phash = text
+
+    def __call__(self, context: object, request: Request) -> bool:  # noqa: D102
+        return is_for_people(request) is self._value
+
+
+def includeme(config: Configurator) -> None:
+    """Make the predicate known."""
+    config.add_view_predicate("for_people", ForPeoplePredicate)

@@ -1,0 +1,84 @@
+"""What the pages of a sign-in stand on: the request that waits, and the password that is tried."""
+
+from functools import cached_property
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.sessions import PendingAuthorization
+from identity.domain.users import Subject
+from identity.http.cookies import headers_for
+from identity.http.endpoints import context_of, protocol_request
+from identity.provider.endpoints.authorize import PATH, sign_in_of
+from identity.provider.interaction import SignIn
+from identity.provider.request import Cookie, CookieKind
+
+
+class WaitingSignIn:
+    """The context of every page below ``/login/{request}``: a route factory.
+
+    Raises UnknownSignIn, ForeignSignIn, ExpiredSignIn, FinishedSignIn (identity.services.sign_ins), so that no view
+    runs for a request that cannot go on in this browser.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        request_id = request.matchdict["request"]
+        secret = request.browser.sign_ins.get(request_id)
+        self.pending: PendingAuthorization = request.services.sign_ins.find(request_id, secret)
+
+    @cached_property
+    def sign_in(self) -> SignIn:
+        """How far it has come. Raises Unredirectable if the application is gone; OAuthError."""
+        request = self._request
+        return sign_in_of(self.pending, protocol_request(request, with_browser=True), context_of(request))
+
+    @property
+    def continue_at(self) -> str:
+        """Where a finished page sends the browser: there it is decided what comes next."""
+        return f"{PATH}/{self.pending.id}"
+
+
+def try_password(request: Request, login_name: str, password: str) -> Subject | None:
+    """Whose password this is; None if it is wrong or they may not sign in, which nobody can tell apart.
+
+    The attempt is counted and committed before the password is looked at, and nothing is locked meanwhile. Raises
+    TooManyAttempts, Busy.
+    """
+    identity = request.registry.identity
+    trial = request.services.passwords.reserve(login_name)
+    request.commit()
+    verdict = None
+    if trial.subject is not None and identity.check_password is not None:
+        verdict = identity.check_password(trial.subject.user, password, request.services.lookup)
+    outdated_hash = None
+    if verdict is None:
+        judged = identity.process.hasher.verify(trial.stored, password)
+        verdict = judged.matches
+        if judged.outdated:
+            outdated_hash = identity.process.hasher.hash(password)
+    passwords = request.services.passwords
+    if not verdict:
+        passwords.failed(trial)
+        return None
+    found: Subject | None = passwords.succeeded(trial, outdated_hash=outdated_hash)
+    return found
+
+
+def sign_in_anew(request: Request, *, target: str, login_name: str = "") -> Response:
+    """303 to the pages of signing in, whoever is signed in at this browser already; at the end to ``target``.
+
+    With a login name the password is asked at once.
+    """
+    settings = request.registry.identity.settings
+    sign_ins = request.services.sign_ins
+    pending, secret = sign_ins.begin({}, target=target)
+    pending = sign_ins.choose(pending, None)
+    if login_name:
+        sign_ins.remember_login_name(pending, login_name)
+    response = Response(status=303, headerlist=[("Content-Length", "0")])
+    response.headers["Location"] = f"{settings.login_url}{PATH}/{pending.id}"
+    cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, settings.sign_in_lifetime)
+    for name, value in headers_for(request, (cookie,)):
+        response.headers.add(name, value)
+    return response

@@ -1,0 +1,77 @@
+"""Mailer: hands mails to the mail server of ``identity.smtp``."""
+
+import smtplib
+import ssl
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+
+from identity.services.mails import Mail, Undeliverable
+from identity.settings import BadSetting, SmtpSecurity, SmtpSettings
+
+_TIMEOUT = 10.0
+#: Replies from here on stay the same however often one asks (RFC 5321 §4.2.1).
+_FOR_GOOD = 500
+
+
+class Mailer:
+    """One connection per mail: there are few of them."""
+
+    def __init__(self, settings: SmtpSettings) -> None:
+        self._settings = settings
+
+    def send(self, mail: Mail) -> None:
+        """Send it. Raises Undeliverable if the server refuses the address for good; OSError or smtplib.SMTPException."""
+        message = EmailMessage()
+        message["From"] = self._settings.sender
+        message["To"] = mail.to
+        message["Subject"] = mail.subject
+        message["Date"] = formatdate(usegmt=True)
+        message["Message-ID"] = make_msgid(domain=self._settings.sender.rpartition("@")[2].rstrip("> "))
+        # Nobody's "out of office" is to answer.
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(mail.text)
+        with self._connection() as server:
+            if self._settings.user:
+                server.login(self._settings.user, self._password())
+            try:
+                # Named once more: nothing in the header is to say where a link goes.
+                server.send_message(message, to_addrs=[mail.to])
+            except smtplib.SMTPRecipientsRefused as refused:
+                if all(code >= _FOR_GOOD for code, _ in refused.recipients.values()):
+                    raise Undeliverable from None
+                raise
+
+    def check(self) -> str | None:
+        """What is wrong with the way to the mail server, as a sentence, or None."""
+        try:
+            with self._connection() as server:
+                if self._settings.user:
+                    server.login(self._settings.user, self._password())
+        except (OSError, smtplib.SMTPException, BadSetting) as problem:
+            reason = str(problem) if isinstance(problem, BadSetting) else type(problem).__name__
+            return f"The mail server {self._settings.host}:{self._settings.port} does not take our mail: {reason}."
+        return None
+
+    def _connection(self) -> smtplib.SMTP:
+        settings = self._settings
+        if settings.security is SmtpSecurity.TLS:
+            return smtplib.SMTP_SSL(
+                settings.host, settings.port, timeout=_TIMEOUT, context=ssl.create_default_context()
+            )
+        server = smtplib.SMTP(settings.host, settings.port, timeout=_TIMEOUT)
+        if settings.security is SmtpSecurity.STARTTLS:
+            try:
+                server.starttls(context=ssl.create_default_context())
+            except BaseException:
+                server.close()
+                raise
+        return server
+
+    def _password(self) -> str:
+        file = self._settings.password_file
+        if file is None:
+            raise BadSetting("identity.smtp.password_file", "is missing")
+        try:
+            return file.read_text("utf-8").strip()
+        except OSError as problem:
+            raise BadSetting("identity.smtp.password_file", f"{file} cannot be read: {problem.strerror}") from None

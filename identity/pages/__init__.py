@@ -1,0 +1,17 @@
+"""What all pages for people share: templates, style, script, words, forms, error pages.
+
+A plugin with pages says ``config.include("identity.pages")``, as often as it likes, and then adds its own::
+
+    config.add_page_templates("identity.plugins.login:templates")
+    config.add_page("login.name", "/login/{request}", LoginName, permission=NO_PERMISSION_REQUIRED)
+"""
+
+from pyramid.config import Configurator
+
+
+def includeme(config: Configurator) -> None:
+    """Wire it; Pyramid does so once, however many plugins ask."""
+    config.include("identity.pages.drawing")
+    config.include("identity.pages.static_files")
+    config.include("identity.pages.page")
+    config.include("identity.pages.errors")

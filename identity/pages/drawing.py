@@ -1,0 +1,162 @@
+"""Pages: draws templates; one for a process, found as ``registry.pages``."""
+
+from collections.abc import Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from pyramid.config import Configurator
+from pyramid.registry import Registry
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.words import LANGUAGES
+from identity.http import csrf
+from identity.http.endpoints import PROTOCOL_ROUTE
+from identity.http.headers import SIGN_IN_POLICY
+from identity.http.locale import UI_LOCALES, language_of
+from identity.pages.moments import distance
+from identity.pages.static_files import FOLDER, StaticFiles
+from identity.pages.translation import LANGUAGE_NAMES, Catalogs
+from identity.provider.request import FormPost
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from identity.app import Identity
+
+#: Templates with an ending of their own, whose whitespace and undefined names are treated in our way.
+RENDERER = ".html"
+
+#: Where the mark leads.
+HOME = "/account"
+
+_TEMPLATES = "identity.pages:templates"
+_AFTER_THE_ENVIRONMENT = 2
+
+
+class Pages:
+    """Everything that drawing a page takes beside the page itself."""
+
+    def __init__(self, registry: Registry, style: Path | None) -> None:
+        self._registry = registry
+        self.static = StaticFiles()
+        self.catalogs = Catalogs()
+        for path in sorted(FOLDER.iterdir()):
+            self.static.add(path)
+        self.operator_style = None if style is None else self.static.add(style)
+
+    @cached_property
+    def environment(self) -> "Environment":
+        """Jinja's environment, once the configuration is done."""
+        from pyramid_jinja2 import IJinja2Environment
+
+        environment: Environment = self._registry.getUtility(IJinja2Environment, name=RENDERER)
+        return environment
+
+    @cached_property
+    def text_environment(self) -> "Environment":
+        """The same for plain text, where nothing is escaped."""
+        return self.environment.overlay(autoescape=False)
+
+    def draw(
+        self,
+        request: Request,
+        template: str,
+        variables: Mapping[str, object],
+        *,
+        status: int = 200,
+        language: str | None = None,
+    ) -> Response:
+        """The template as an answer; without a language given, in the one that the request asks for."""
+        words = self.catalogs.words(language or language_of(request))
+        known: dict[str, object] = {
+            "t": words.t,
+            "tn": words.tn,
+            "lang": words.language,
+            "language_line": _language_line(request),
+            "distance": partial(_distance, self._registry, words),
+            "static": self.static.address,
+            "operator_style": self.operator_style,
+            "csrf_token": partial(csrf.token, request),
+            "here": request.environ.get("PATH_INFO", "/"),
+            "home": HOME,
+            "form": None,
+            "failed": False,
+        }
+        text = self.environment.get_template(template).render({**known, **variables})
+        return Response(text.encode(), status=status, content_type="text/html", charset="utf-8")
+
+    def form_post(self, request: Request, form: FormPost) -> Response:
+        """The page that sends an answer on to a client (OAuth 2.0 Form Post Response Mode)."""
+        variables = {"action": form.action, "fields": form.fields, "application": form.application}
+        response = self.draw(request, "form_post.html", variables)
+        response.headers["Content-Security-Policy"] = SIGN_IN_POLICY
+        response.headers["X-Frame-Options"] = "DENY"
+        return response
+
+
+def redirect(request: Request, path: str) -> Response:
+    """303 to a path on the login host, whose address the settings tell: behind a proxy the request does not know it."""
+    identity: Identity = request.registry.identity
+    location = identity.settings.login_url + path
+    return Response(status=303, headerlist=[("Location", location), ("Content-Length", "0")])
+
+
+def _language_line(request: Request) -> list[tuple[str, str, str]]:
+    """Code, name and, for pages without a form, address of each language.
+
+    None where the protocol answers: what a client sent is not repeated on a page.
+    """
+    route = getattr(request, "matched_route", None)
+    if route is not None and route.name.startswith(PROTOCOL_ROUTE):
+        return []
+    try:
+        parameters = [(name, value) for name, value in request.GET.items() if name != UI_LOCALES]
+    except UnicodeDecodeError:
+        parameters = []
+    return [(code, LANGUAGE_NAMES[code], "?" + urlencode([*parameters, (UI_LOCALES, code)])) for code in LANGUAGES]
+
+
+def _distance(registry: Registry, words: Any, moment: Any) -> str:
+    identity: Identity = registry.identity
+    return distance(moment, identity.clock(), words)
+
+
+def _own_name(template: str, parent: str) -> str:
+    return template
+
+
+def includeme(config: Configurator) -> None:
+    """Set up the environment: an operator's folders come before ours, ours before those of plugins."""
+    identity: Identity = config.registry.identity
+    pages = config.registry.pages = Pages(config.registry, identity.settings.pages_style)
+    # The rim knows it by this name alone: it stands below pages.
+    config.registry.draw_form_post = pages.form_post
+    config.include("pyramid_jinja2")
+    prefix = "identity_pages."
+    options = {"undefined": "strict", "trim_blocks": "true", "lstrip_blocks": "true"}
+    config.add_settings({prefix + name: value for name, value in options.items()})
+    config.add_jinja2_renderer(RENDERER, settings_prefix=prefix)
+    for folder in (*(str(path.absolute()) for path in identity.settings.pages_templates), _TEMPLATES):
+        config.add_jinja2_search_path(folder, name=RENDERER)
+    config.add_directive("add_page_templates", add_page_templates)
+    config.add_directive("add_catalogs", add_catalogs)
+
+    def finish() -> None:
+        # By itself it would name a template after the one that uses it, and compile the macros anew for each page.
+        environment: Any = pages.environment
+        environment.join_path = _own_name
+
+    config.action(None, finish, order=_AFTER_THE_ENVIRONMENT)
+
+
+def add_page_templates(config: Configurator, folder: str) -> None:
+    """Directive for plugins: search a folder of one's own, ``package:folder``, for templates."""
+    config.add_jinja2_search_path(folder, name=RENDERER)
+
+
+def add_catalogs(config: Configurator, folder: Path) -> None:
+    """Directive for plugins: a folder with ``{language}/LC_MESSAGES/identity.po`` of one's own."""
+    config.registry.pages.catalogs.folders.append(folder)

@@ -1,0 +1,101 @@
+"""Mails to people: plain text out of ``mails/*.txt``, in the reader's language, queued in the request's transaction.
+
+A template's first line is the subject. Nothing that a stranger typed goes into a mail to an address that is not known
+to be theirs: the service sends no words on behalf of anybody.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyramid.request import Request
+
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser, Subject
+from identity.http.locale import choose
+from identity.pages.drawing import Pages
+from identity.pages.translation import Words
+from identity.services.mails import Mail
+from identity.services.registration import Announcement
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+
+_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+
+def works_once(lifetime: timedelta, words: Words) -> str:
+    """How often and how long a link works, as a sentence of plain text."""
+    if lifetime == _HOUR:
+        return words.plain("It works once, for 1 hour.")
+    minutes = max(1, lifetime // _MINUTE)
+    return str(words.tn("It works once, for {n} minute.", "It works once, for {n} minutes.", minutes).unescape())
+
+
+def mail_reset(request: Request, login_name: str, *, language: str) -> None:
+    """Write to whoever has this login name with a link for a new password; to nobody, if nobody has it.
+
+    Both take the same work. Raises TooManyAttempts.
+    """
+    subject, link = request.services.passwords.ask_for_link(login_name)
+    values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
+    to = "" if subject is None else email_of(subject)
+    _queue(request, "reset", to, values, locale=_locale_of(subject), language=language)
+
+
+def mail_announcement(
+    request: Request, organization: Organization, email: str, announced: Announcement, *, language: str
+) -> None:
+    """Write to an address with which somebody registers: the link that makes the account, or that there is one."""
+    to = "" if announced.silent else email
+    if announced.known:
+        values: dict[str, object] = {"login_names": [one.login_name for one in announced.known]}
+        locale = _locale_of(announced.known[0])
+    else:
+        values, locale = {"link": announced.link}, ""
+    template = "known" if announced.known else "registration"
+    _queue(request, template, to, {"organization": organization.name, **values}, locale=locale, language=language)
+
+
+def mail_email_link(request: Request, subject: Subject, email: str, *, language: str) -> None:
+    """Write to the new address of a person with a link that proves that they read it. Raises NotFound."""
+    link = request.services.users.issue_email_link(subject.user.id, email)
+    values = {"login_name": subject.login_name, "link": link}
+    _queue(request, "email", email, values, locale=_locale_of(subject), language=language)
+
+
+def mail_notice(request: Request, template: str, subject: Subject, email: str, *, language: str) -> None:
+    """Tell a person that something of their account was changed, so that they learn of it if it was not them.
+
+    Nothing where no mail can be sent or there is no address.
+    """
+    if request.services.mails.enabled and email:
+        values = {"login_name": subject.login_name}
+        _queue(request, template, email, values, locale=_locale_of(subject), language=language)
+
+
+def email_of(subject: Subject) -> str:
+    """The person's address; empty if there is none."""
+    return subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
+
+
+def _locale_of(subject: Subject | None) -> str:
+    return subject.user.profile.locale if subject is not None and isinstance(subject.user, HumanUser) else ""
+
+
+def _queue(
+    request: Request, template: str, to: str, values: Mapping[str, object], *, locale: str, language: str
+) -> None:
+    identity: Identity = request.registry.identity
+    pages: Pages = request.registry.pages
+    words = pages.catalogs.words(choose(locale.replace("_", "-"), language))
+    login_url = identity.settings.login_url
+    known: dict[str, object] = {
+        "t": words.plain,
+        "works_once": works_once(identity.settings.link_lifetime, words),
+        "sign_in_url": f"{login_url}/login",
+        "reset_url": f"{login_url}/password/reset",
+    }
+    drawn = pages.text_environment.get_template(f"mails/{template}.txt").render({**known, **values})
+    first, _, rest = drawn.strip().partition("\n")
+    request.services.mails.queue(Mail(to=to, subject=first.strip(), text=f"{rest.strip()}\n"))

@@ -1,0 +1,83 @@
+"""Style sheet, scripts and mark: read once, served under names that hold their content's hash, cached for ever."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyramid.config import Configurator
+from pyramid.httpexceptions import HTTPNotFound
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+FOLDER = Path(__file__).parent / "static"
+ROUTE = "pages.static"
+
+_PREFIX = "/static/"
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
+_FOR_EVER = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True)
+class StaticFile:
+    """A file as it is served."""
+
+    name: str
+    content: bytes
+    content_type: str
+
+
+class StaticFiles:
+    """The known files, by the names under which they are served; there are no others."""
+
+    def __init__(self) -> None:
+        self._served: dict[str, StaticFile] = {}
+        self._addresses: dict[str, str] = {}
+
+    def add(self, path: Path) -> str:
+        """Read a file and serve it; returns its address. A later file of the same name takes over the name."""
+        content = path.read_bytes()
+        name = f"{path.stem}-{hashlib.sha256(content).hexdigest()[:16]}{path.suffix}"
+        self._served[name] = StaticFile(name, content, _TYPES[path.suffix])
+        self._addresses[path.name] = _PREFIX + name
+        return self._addresses[path.name]
+
+    def address(self, name: str) -> str:
+        """Where a file is served, for links to it. Raises KeyError for one that was not added."""
+        return self._addresses[name]
+
+    def find(self, served_name: str) -> StaticFile | None:
+        """The file that is served under this name, hash included."""
+        return self._served.get(served_name)
+
+    def __iter__(self) -> Iterator[StaticFile]:
+        return iter(self._served.values())
+
+
+def serve(request: Request) -> Response:
+    """One file; anything but a known name is 404."""
+    found = request.registry.pages.static.find(request.matchdict["name"])
+    if found is None:
+        raise HTTPNotFound
+    response = Response(body=found.content, content_type=found.content_type, charset=_charset(found.content_type))
+    response.headers["Cache-Control"] = _FOR_EVER
+    # A mark may be opened by itself, and is a document then.
+    response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    return response
+
+
+def _charset(content_type: str) -> str | None:
+    return "utf-8" if content_type.startswith("text/") else None
+
+
+def add_static_file(config: Configurator, path: Path) -> None:
+    """Directive for plugins: serve a file of one's own; templates link it with ``static("its name")``."""
+    config.registry.pages.static.add(path)
+
+
+def includeme(config: Configurator) -> None:
+    """On any host: the page that explains an unknown host name is to look like ours."""
+    config.add_directive("add_static_file", add_static_file)
+    config.add_route(ROUTE, f"{_PREFIX}{{name}}", request_method="GET")
+    config.add_view(serve, route_name=ROUTE, permission=NO_PERMISSION_REQUIRED)

@@ -1,0 +1,109 @@
+"""Words: what pages say, in one language. English is the source; catalogs are read at their first use."""
+
+import gettext
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from identity.domain.words import LANGUAGES, Message
+
+#: How the languages call themselves.
+LANGUAGE_NAMES = dict(zip(LANGUAGES, ("English", "Deutsch", "Français", "Español", "Italiano", "中文"), strict=True))
+
+FILE = "LC_MESSAGES/identity.po"
+FOLDER = Path(__file__).parent / "locale"
+
+
+def _one_or_many(n: int) -> int:
+    return int(n != 1)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Translations by message id; those of plural messages are tuples, chosen from by ``form_of(n)``."""
+
+    messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    form_of: Callable[[int], int] = _one_or_many
+
+
+@dataclass(frozen=True)
+class Words:
+    """The voice of one page, in one language. Whatever is put into a sentence is escaped, unless it is markup."""
+
+    language: str
+    catalog: Catalog
+
+    def t(self, text: str, /, **values: object) -> Markup:
+        """The sentence in this language; a Message brings its values along."""
+        if isinstance(text, Markup):
+            return text
+        template = text.template if isinstance(text, Message) else text
+        given = {**text.values, **values} if isinstance(text, Message) else values
+        found = self.catalog.messages.get(template, (template,))[0]
+        return _filled(found, given)
+
+    def plain(self, text: str, /, **values: object) -> str:
+        """The sentence as plain text, for mails and JSON: nothing is escaped."""
+        return str(self.t(text, **values).unescape())
+
+    def tn(self, singular: str, plural: str, n: int, /, **values: object) -> Markup:
+        """The sentence for ``n`` things, which stands in it as ``{n}``."""
+        found = self.catalog.messages.get(singular)
+        text = found[self.catalog.form_of(n)] if found is not None else (plural if _one_or_many(n) else singular)
+        return _filled(text, {"n": n, **values})
+
+
+class Catalogs:
+    """The catalogs of a process, out of several folders: ours, and those of plugins."""
+
+    def __init__(self, folders: Iterable[Path] = (FOLDER,)) -> None:
+        self.folders = list(folders)
+        self._words: dict[str, Words] = {LANGUAGES[0]: Words(LANGUAGES[0], Catalog())}
+
+    def words(self, language: str) -> Words:
+        """The words of one of our languages."""
+        if language not in self._words:
+            self._words[language] = Words(language, _merged(self.folders, language))
+        return self._words[language]
+
+
+def _merged(folders: Iterable[Path], language: str) -> Catalog:
+    merged: dict[str, tuple[str, ...]] = {}
+    form_of: Callable[[int], int] = _one_or_many
+    for folder in folders:
+        path = folder / language / FILE
+        if path.exists():
+            catalog = read_catalog(path, language)
+            merged = {**catalog.messages, **merged}
+            form_of = catalog.form_of
+    return Catalog(merged, form_of)
+
+
+@cache
+def read_catalog(path: Path, language: str) -> Catalog:
+    """A .po file, without what is not translated yet. Kept, so that several services in one process share it."""
+    # Only pages in other languages need the library, and it takes its time to import.
+    from babel.messages.pofile import read_po
+
+    with path.open("rb") as file:
+        read = read_po(file, locale=language)
+    messages = {}
+    for message in read:
+        forms = _several(message.string)
+        if message.id and not message.fuzzy and all(forms):
+            messages[_several(message.id)[0]] = forms
+    return Catalog(messages, gettext.c2py(read.plural_expr))
+
+
+def _several(text: Any) -> tuple[str, ...]:
+    """Plural messages have several texts, others one."""
+    return tuple(text) if isinstance(text, (tuple, list)) else (text,)
+
+
+def _filled(text: str, values: Mapping[str, object]) -> Markup:
+    sentence = Markup(escape(text))  # noqa: S704 - escaped on the spot
+    return sentence.format(**values) if values else sentence

@@ -1,0 +1,32 @@
+"""The person's own pages below /account, and the pages behind links in mails."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from identity import hookimpl
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+
+class Plugin:
+    """People see and change what is known of them, their password, sessions and connected applications."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_configure(self, config: "Configurator") -> None:
+        """Every page of the account, and every page behind a link."""
+        from identity.plugins.account import links, pages
+
+        config.include("identity.pages")
+        config.add_page_templates("identity.plugins.account:templates")
+        pages.configure(config)
+        links.configure(config)

@@ -1,0 +1,23 @@
+"""LinkPage: what the pages behind links have in common; they stand in the frame of the sign-in pages."""
+
+from urllib.parse import urlencode
+
+from pyramid.response import Response
+
+from identity.http.locale import UI_LOCALES
+from identity.pages.page import Page
+
+
+class LinkPage(Page):
+    """A page for whoever opens it, signed in or not."""
+
+    @property
+    def code(self) -> str:
+        """The secret in the address."""
+        code: str = self.request.matchdict["code"]
+        return code
+
+    def go_to(self, path: str) -> Response:
+        """303 to a page of ours, in the language that was chosen on this one."""
+        language = self.request.GET.get(UI_LOCALES)
+        return self.redirect(f"{path}?{urlencode({UI_LOCALES: language})}" if language else path)

@@ -1,0 +1,112 @@
+"""/password/reset: for whoever forgot the password; and the page behind the link that comes by mail."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.errors import Invalid
+from identity.domain.users import Subject
+from identity.domain.words import say
+from identity.hashing import Busy
+from identity.pages.forms import Form
+from identity.pages.held_back import RESET, held_back
+from identity.pages.mails import email_of, mail_notice, mail_reset, works_once
+from identity.pages.page import FormPage, Page
+from identity.plugins.account.links.link_page import LinkPage
+from identity.plugins.account.pages.password import names_of
+from identity.services.passwords import TooManyAttempts
+
+_LONGEST_LOGIN_NAME = 500
+
+
+class AskForReset(LinkPage, FormPage):
+    """Answers the same whether the account exists or not. Where no mail can be sent it says whom to ask."""
+
+    template = "account/ask_for_reset.html"
+    fields = ("login_name",)
+
+    @property
+    def mailing(self) -> bool:
+        """True if mail can be sent."""
+        enabled: bool = self.request.services.mails.enabled
+        return enabled
+
+    def get(self) -> Response:
+        """The form; without mail, words alone."""
+        return super().get() if self.mailing else Page.get(self)
+
+    def post(self) -> Response:
+        """The same for a form that was sent."""
+        return super().post() if self.mailing else Page.get(self)
+
+    def values(self) -> Mapping[str, str]:
+        """The login name, if it was typed on the page before."""
+        return {"login_name": self.request.GET.get("login_name", "")}
+
+    def show(self) -> Mapping[str, object]:
+        """Whether there is a form at all."""
+        return {"mailing": self.mailing}
+
+    def submit(self, form: Form) -> Response:
+        """Write to whoever has this login name."""
+        login_name = form.one("login_name").strip()[:_LONGEST_LOGIN_NAME]
+        if not login_name:
+            raise Invalid({"login_name": say("Enter your login name.")})
+        try:
+            mail_reset(self.request, login_name, language=self.language)
+        except TooManyAttempts as problem:
+            raise held_back(problem, password=False) from None
+        return self.go_to(f"{RESET}/sent")
+
+
+class ResetSent(LinkPage):
+    """What comes after the form, for every login name."""
+
+    template = "account/reset_sent.html"
+
+    def show(self) -> Mapping[str, object] | Response:
+        """How long a link works; where none was sent, back."""
+        if not self.request.services.mails.enabled:
+            return self.redirect(RESET)
+        lifetime = self.request.registry.identity.settings.link_lifetime
+        return {"works_once": works_once(lifetime, self.words)}
+
+
+class Reset(LinkPage, FormPage):
+    """A new password. Only posting it uses the link up."""
+
+    template = "account/reset.html"
+    fields = ("new_password", "new_password_again")
+    secret_fields = frozenset(fields)
+
+    def owner(self) -> Subject:
+        """Whose password it will be. Raises LinkUsed."""
+        found: Subject = self.request.services.passwords.find_by_link(self.code)
+        return found
+
+    def show(self) -> Mapping[str, object]:
+        """Whose password it will be."""
+        return {
+            "login_name": self.owner().login_name,
+            "min_length": self.request.services.passwords.min_length,
+        }
+
+    def submit(self, form: Form) -> Response:
+        """Keep it; all sessions of the person end."""
+        password = form.one("new_password")
+        self.request.services.passwords.check(password, form.again("new_password"), names=names_of(self.owner()))
+        # Nobody waits for a lock while it is hashed.
+        self.request.commit()
+        try:
+            hashed = self.request.services.passwords.hash(password)
+        except Busy as problem:
+            raise held_back(problem) from None
+        subject = self.request.services.passwords.reset(self.code, hashed)
+        mail_notice(self.request, "password_changed", subject, email_of(subject), language=self.language)
+        return self.go_to("/password/changed")
+
+
+class PasswordChanged(LinkPage):
+    """The end."""
+
+    template = "account/password_changed.html"

@@ -1,0 +1,41 @@
+"""One file per page of the account."""
+
+from pyramid.config import Configurator
+from pyramid.response import Response
+
+from identity.http.security import SIGNED_IN
+from identity.pages.drawing import HOME
+from identity.pages.page import Page
+from identity.plugins.account.pages.account_page import APPLICATIONS, PASSWORD, PROFILE, SESSIONS, SWITCH
+from identity.plugins.account.pages.applications import Applications, Disconnect
+from identity.plugins.account.pages.password import Password
+from identity.plugins.account.pages.profile import ConfirmEmail, Profile
+from identity.plugins.account.pages.sessions import Sessions
+from identity.plugins.account.pages.switch import Switch
+
+
+class Home(Page):
+    """/account."""
+
+    def show(self) -> Response:
+        """On to the first section."""
+        return self.redirect(PROFILE)
+
+
+_PAGES: dict[str, type[Page]] = {
+    HOME: Home,
+    PROFILE: Profile,
+    f"{PROFILE}/email": ConfirmEmail,
+    PASSWORD: Password,
+    SESSIONS: Sessions,
+    APPLICATIONS: Applications,
+    f"{APPLICATIONS}/{{client_id}}/disconnect": Disconnect,
+    SWITCH: Switch,
+}
+
+
+def configure(config: Configurator) -> None:
+    """Each page for whoever is signed in."""
+    for path, page in _PAGES.items():
+        name = path.strip("/").replace("/{client_id}", "").replace("/", ".")
+        config.add_page(name, path, page, permission=SIGNED_IN, authenticate="session")

@@ -1,0 +1,69 @@
+"""/account/password: a new password, for whoever knows the present one."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.errors import Invalid
+from identity.domain.users import HumanUser, Subject
+from identity.domain.words import say
+from identity.hashing import Busy
+from identity.http.sign_ins import try_password
+from identity.pages.forms import Form
+from identity.pages.held_back import held_back
+from identity.pages.mails import email_of, mail_notice
+from identity.pages.page import FormPage
+from identity.plugins.account.pages.account_page import PASSWORD, AccountPage
+from identity.services.passwords import TooManyAttempts
+
+
+class Password(AccountPage, FormPage):
+    """The present password is tried as on the sign-in pages: a session left open is not enough to take an account."""
+
+    template = "account/password.html"
+    section = PASSWORD
+    fields = ("current_password", "new_password", "new_password_again")
+    secret_fields = frozenset(fields)
+
+    def show(self) -> Mapping[str, object]:
+        """Whose password, and what falls with the old one."""
+        return {
+            "login_name": self.subject.login_name,
+            "min_length": self.request.services.passwords.min_length,
+            "ends_access": self.request.registry.identity.settings.password_change_ends_access,
+        }
+
+    def submit(self, form: Form) -> Response:
+        """Keep the new one and this session; all others end."""
+        current, new = form.one("current_password"), form.one("new_password")
+        self._check(form, current, new)
+        try:
+            subject = try_password(self.request, self.subject.login_name, current)
+            # What was tried stands, and nobody waits for a lock while the new one is hashed.
+            self.request.commit()
+            if subject is None or subject.user.id != self.subject.user.id:
+                raise Invalid({"current_password": say("This is not your present password.")})
+            hashed = self.request.services.passwords.hash(new)
+        except (TooManyAttempts, Busy) as problem:
+            raise held_back(problem) from None
+        self.request.services.passwords.change(subject, hashed, keep_session=self.account.session.id)
+        mail_notice(self.request, "password_changed", subject, email_of(subject), language=self.language)
+        return self.redirect(self.done(PASSWORD))
+
+    def _check(self, form: Form, current: str, new: str) -> None:
+        """Raise Invalid for all that can be said before anything is tried."""
+        problems: dict[str, str] = {}
+        if not current:
+            problems["current_password"] = say("Enter your present password.")
+        try:
+            self.request.services.passwords.check(new, form.again("new_password"), names=names_of(self.subject))
+        except Invalid as refused:
+            problems |= refused.fields
+        if problems:
+            raise Invalid(problems)
+
+
+def names_of(subject: Subject) -> tuple[str, ...]:
+    """What is no password of this person."""
+    email = subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
+    return subject.user.user_name, subject.login_name, email

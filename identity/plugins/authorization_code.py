@@ -1,0 +1,143 @@
+"""Grant authorization_code and response type code (service description §4.2, §4.3; RFC 6749 §4.1; RFC 7636).
+
+A token request::
+
+    POST /oauth/v2/token
+    Authorization: Basic …
+    Content-Type: application/x-www-form-urlencoded
+
+    grant_type=authorization_code&code=…&redirect_uri=https%3A%2F%2Fapp.example%2Fcb&code_verifier=…
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from identity import hookimpl
+from identity.crypto import base64url
+from identity.crypto.secrets import same
+from identity.domain.applications import Client
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.tokens import RefreshToken
+from identity.provider.errors import InvalidGrant
+from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, TokenRequest
+from identity.provider.one_time import OneTime, told
+from identity.provider.parameters import Parameters
+from identity.provider.request import Context
+from identity.provider.response_type import Artifact, ResponseType
+from identity.provider.roles import refuse_without_role
+from identity.provider.scope import OFFLINE_ACCESS
+
+_VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeInHand(OneTime):
+    """A code that was judged good: used up together with what it brings."""
+
+    code: AuthorizationCode
+    client: Client
+
+    def consume(self, refresh_token: RefreshToken | None, context: Context) -> None:
+        """Redeem the code and keep the first refresh token. Raises InvalidGrant; a replay revokes its family."""
+        with told():
+            context.services.tokens.redeem(self.code, self.client)
+        if refresh_token is not None:
+            context.services.tokens.add_refresh(refresh_token)
+
+
+class AuthorizationCodeGrant(Grant):
+    """Only the client that a code was made for can use it, or burn it by using it wrongly."""
+
+    grant_type = "authorization_code"
+    parameters = frozenset({"code", "redirect_uri", "code_verifier"})
+    client = ClientRule.REQUIRED
+
+    def authorize(self, request: TokenRequest, context: Context) -> Authorization:
+        """Whom the code is about. Raises InvalidGrant, InvalidRequest."""
+        client = request.client
+        if client is None:
+            raise ValueError("the token endpoint authenticates the client first")
+        text = request.parameters.required("code")
+        redirect_uri = request.parameters.required("redirect_uri")
+        presented = context.services.tokens.find_code(text)
+        if presented is None or presented.code.client_id != client.id:
+            raise InvalidGrant("the code is unknown, or was issued to another client")
+        code = presented.code
+        problem = _problem(presented, client, redirect_uri, request.parameters, context)
+        if problem is not None:
+            # Whoever holds the code and the secret and fails elsewhere gets no second try.
+            with told():
+                context.services.tokens.redeem(code, client)
+            raise InvalidGrant(problem, keep_changes=True)
+        refuse_without_role(presented.subject, client, context, error=InvalidGrant)
+        return Authorization(
+            subject=presented.subject,
+            client=client,
+            client_id=client.id,
+            asked=code.scope,
+            authenticated_at=code.authenticated_at,
+            session_id=code.session_id,
+            nonce=code.nonce,
+            family_id=code.family_id,
+            refreshing=_refreshing(code, context),
+            one_time=CodeInHand(code, client),
+        )
+
+
+def _problem(
+    presented: PresentedCode, client: Client, redirect_uri: str, parameters: Parameters, context: Context
+) -> str | None:
+    """What stands against the code, if it is not used yet; a used one is told apart when it is redeemed."""
+    code = presented.code
+    if code.redeemed_at is not None or context.now >= code.expires_at:
+        return "the code was used or has expired"
+    if redirect_uri != code.redirect_uri:
+        return "redirect_uri differs from the one of the authorization request"
+    if client.application.public and code.code_challenge is None:
+        return "the code was issued without PKCE, which public clients need"
+    if not _proves(parameters.one("code_verifier"), code.code_challenge):
+        return "code_verifier does not fit the code_challenge"
+    if presented.family_revoked or presented.session_ended or presented.subject is None:
+        return "the sign-in that brought the code has ended"
+    return None if presented.subject.active else "the user is deactivated"
+
+
+def _proves(verifier: str | None, challenge: str | None) -> bool:
+    """True if both are absent, or the verifier's SHA-256 is the challenge (RFC 7636 §4.6)."""
+    if challenge is None or verifier is None:
+        return challenge is None and verifier is None
+    if not _VERIFIER.match(verifier):
+        return False
+    hashed = base64url.encode(hashlib.sha256(verifier.encode("ascii")).digest())
+    return same(hashed.encode("ascii"), challenge.encode("ascii"))
+
+
+def _refreshing(code: AuthorizationCode, context: Context) -> Refreshing | None:
+    if OFFLINE_ACCESS not in code.scope:
+        return None
+    return Refreshing(ends_at=code.issued_at + context.settings.refresh_token_max_age, scope=code.scope)
+
+
+class Plugin:
+    """Offers the code grant and its response type."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_grant_types(self) -> Iterable[Grant]:
+        """The code grant."""
+        return [AuthorizationCodeGrant()]
+
+    @hookimpl
+    def identity_response_types(self) -> Iterable[ResponseType]:
+        """Response type code."""
+        return [ResponseType("code", frozenset({Artifact.CODE}))]

@@ -1,0 +1,63 @@
+"""Grant client_credentials: an application gets a token for itself (RFC 6749 §4.4).
+
+A token request::
+
+    POST /oauth/v2/token
+    Authorization: Basic …
+    Content-Type: application/x-www-form-urlencoded
+
+    grant_type=client_credentials&scope=urn%3Aservice%3Aiam%3Aorg%3Aproject%3Aid%3A…%3Aaud
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from identity import hookimpl
+from identity.provider.errors import UnauthorizedClient
+from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
+from identity.provider.request import Context
+from identity.provider.scope import check_form
+
+
+class ClientCredentials(Grant):
+    """No user, so neither openid nor an ID token, and no refresh token: the application can ask again."""
+
+    grant_type = "client_credentials"
+    parameters = frozenset[str]()
+    client = ClientRule.REQUIRED
+
+    def authorize(self, request: TokenRequest, context: Context) -> Authorization:
+        """The application itself. Raises UnauthorizedClient, InvalidScope."""
+        client = request.client
+        if client is None:
+            raise ValueError("the token endpoint authenticates the client first")
+        if client.application.public:
+            raise UnauthorizedClient("a public client has no credentials that could stand for it")
+        asked = request.parameters.words("scope")
+        check_form(asked)
+        return Authorization(
+            subject=None,
+            client=client,
+            client_id=client.id,
+            asked=asked,
+            authenticated_at=context.now,
+            id_token=False,
+        )
+
+
+class Plugin:
+    """Offers the client_credentials grant."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_grant_types(self) -> Iterable[Grant]:
+        """The client_credentials grant."""
+        return [ClientCredentials()]

@@ -1,0 +1,49 @@
+"""Client authentication client_secret_post: id and secret in the form (RFC 6749 §2.3.1).
+
+The RFC advises against it; it is for clients that cannot send a Basic header, and for applications registered with it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from identity import hookimpl
+from identity.domain.applications import Client
+from identity.provider.client_authentication import ClientAuthentication, client_with_secret, failed
+from identity.provider.parameters import Parameters
+from identity.provider.request import Context, ProtocolRequest
+
+
+class ClientSecretPost(ClientAuthentication):
+    """Takes the secret as it stands in the form, for applications that are registered with this method."""
+
+    name = "client_secret_post"
+    parameters = frozenset({"client_secret"})
+
+    def presented(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+        """True for a secret in the form, with or without an id."""
+        return "client_secret" in parameters
+
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
+        """The client whose secret this is. Every failure looks the same from outside."""
+        client_id = parameters.one("client_id")
+        if client_id is None:
+            raise failed("client_id is missing")
+        return client_with_secret(client_id, parameters.required("client_secret"), self.name, context)
+
+
+class Plugin:
+    """Offers client_secret_post."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_client_authentications(self) -> Iterable[ClientAuthentication]:
+        """client_secret_post."""
+        return [ClientSecretPost()]

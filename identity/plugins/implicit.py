@@ -1,0 +1,31 @@
+"""Response types id_token and id_token token (service description §4.2; OpenID Connect Core §3.2).
+
+Tokens pass through the browser: an application gets them only where it has the type enabled.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from identity import hookimpl
+from identity.provider.response_type import Artifact, ResponseType
+
+
+class Plugin:
+    """Offers the implicit response types."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_response_types(self) -> Iterable[ResponseType]:
+        """Both."""
+        return [
+            ResponseType("id_token", frozenset({Artifact.ID_TOKEN})),
+            ResponseType("id_token token", frozenset({Artifact.ID_TOKEN, Artifact.ACCESS_TOKEN})),
+        ]

@@ -1,0 +1,42 @@
+"""Signing in: the pages that stand between an authorization request and its answer, and their rules."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from identity import hookimpl
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+    from identity.provider.interaction import Interaction
+
+
+class Plugin:
+    """People sign in with login name and password, choose among accounts, register, change a password, consent."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_interactions(self) -> "Iterable[Interaction]":
+        """Create, select_account, login, change_password, consent."""
+        from identity.plugins.login.interactions import INTERACTIONS
+
+        return INTERACTIONS
+
+    @hookimpl
+    def identity_configure(self, config: "Configurator") -> None:
+        """Every page around signing in and out."""
+        from identity.plugins.login import pages, problems
+
+        config.include("identity.pages")
+        config.add_page_templates("identity.plugins.login:templates")
+        pages.configure(config)
+        problems.configure(config)

@@ -1,0 +1,126 @@
+"""When which page is needed: each rule looks at how far a sign-in has come, and none at the others."""
+
+from typing import ClassVar
+
+from identity.domain.organizations import Organization
+from identity.provider.errors import (
+    AccessDenied,
+    AccountSelectionRequired,
+    ConsentRequired,
+    LoginRequired,
+    OAuthError,
+)
+from identity.provider.interaction import Interaction, SignIn
+from identity.provider.request import Context
+
+#: What is noted as done when a person refuses on the consent page.
+REFUSED = "consent refused"
+
+
+class Create(Interaction):
+    """prompt=create: a new account, also where somebody is signed in."""
+
+    name = "create"
+    description = "The user has to act on a page: to create an account."
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        """True until it is done. Raises AccessDenied where registration is closed."""
+        if self.name not in sign_in.prompts or sign_in.done(self.name):
+            return False
+        if open_organization(sign_in) is None:
+            raise AccessDenied("This organization does not let people create accounts.")
+        return True
+
+    def path(self, sign_in: SignIn) -> str:
+        """The registration form."""
+        return "register"
+
+
+class SelectAccount(Interaction):
+    """Several accounts are signed in, or the client wants the person to choose."""
+
+    name = "select_account"
+    error: ClassVar[type[OAuthError]] = AccountSelectionRequired
+    description = "Several accounts are signed in and the user has to choose."
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        """True if there is something to choose among, unless somebody has just signed in or chosen."""
+        if sign_in.done(self.name) or sign_in.proved is not None or not sign_in.accounts:
+            return False
+        return self.name in sign_in.prompts or (sign_in.chosen is None and len(sign_in.choices) > 1)
+
+    def path(self, sign_in: SignIn) -> str:
+        """The chooser."""
+        return "accounts"
+
+
+class Login(Interaction):
+    """Nobody is signed in who could answer, or the password is to be given again (prompt=login, max_age)."""
+
+    name = "login"
+    error: ClassVar[type[OAuthError]] = LoginRequired
+    description = "The user is not signed in."
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        """True until somebody has given the right password, or a fresh session answers."""
+        if sign_in.proved is not None:
+            return False
+        return sign_in.chosen is None or not sign_in.fresh(sign_in.chosen)
+
+    def path(self, sign_in: SignIn) -> str:
+        """The password, where it is known whose; else the login name."""
+        return "password" if known_login_name(sign_in) else ""
+
+
+class ChangePassword(Interaction):
+    """The password was set by somebody else or for one use: the person chooses their own first."""
+
+    name = "change_password"
+    late = True
+    description = "The user has to act on a page: to choose a new password."
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        """True as long as the password of whoever has just given it must be changed."""
+        return sign_in.proved is not None and context.services.passwords.must_change(sign_in.proved.user.id)
+
+    def path(self, sign_in: SignIn) -> str:
+        """The new password."""
+        return "password/change"
+
+
+class Consent(Interaction):
+    """prompt=consent: the person sees what the application receives, and agrees."""
+
+    name = "consent"
+    late = True
+    error: ClassVar[type[OAuthError]] = ConsentRequired
+    description = "The user has to consent."
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        """True until it is done. Raises AccessDenied if the person refused."""
+        if sign_in.done(REFUSED):
+            raise AccessDenied("The user refused.")
+        return self.name in sign_in.prompts and not sign_in.done(self.name)
+
+    def path(self, sign_in: SignIn) -> str:
+        """The question."""
+        return "consent"
+
+
+#: In the order in which they are asked.
+INTERACTIONS: tuple[Interaction, ...] = (Create(), SelectAccount(), Login(), ChangePassword(), Consent())
+
+
+def open_organization(sign_in: SignIn) -> Organization | None:
+    """The organization in which a person can register here: the scope's, else the application's; None if closed."""
+    if sign_in.request is None:
+        return None
+    organization = sign_in.organization or sign_in.request.client.organization
+    return organization if organization.registration and organization.active else None
+
+
+def known_login_name(sign_in: SignIn) -> str:
+    """Whose password is to be given, where that is settled: the account that was chosen; empty otherwise."""
+    if sign_in.done(SelectAccount.name) and sign_in.pending is not None and sign_in.pending.login_name:
+        return sign_in.pending.login_name
+    return "" if sign_in.chosen is None else sign_in.chosen.subject.login_name

@@ -1,0 +1,54 @@
+"""/login: where the service's own pages send people who are not signed in. / leads to them."""
+
+import re
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.http.cookies import headers_for
+from identity.http.locale import UI_LOCALES
+from identity.pages.drawing import HOME, redirect
+from identity.pages.errors import LOGIN, TARGET
+from identity.provider.endpoints.authorize import PATH as AUTHORIZE
+from identity.provider.request import Cookie, CookieKind
+
+_TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
+_LONGEST_LOCALES = 200
+
+
+def safe_target(asked: str) -> str:
+    """The path to go to after signing in, if it is one of this host; else the account."""
+    return asked if _TARGET.match(asked) else HOME
+
+
+def enter(request: Request) -> Response:
+    """Begin a sign-in of our own, and go on with it: whoever is signed in arrives at once."""
+    target = safe_target(request.GET.get(TARGET, ""))
+    ui_locales = request.GET.get(UI_LOCALES, "")[:_LONGEST_LOCALES]
+    pending, secret = request.services.sign_ins.begin({}, target=target, ui_locales=ui_locales)
+    return going_on(request, pending.id, secret)
+
+
+def going_on(request: Request, request_id: str, secret: str) -> Response:
+    """303 to where it is decided what comes next, for a sign-in that begins in this browser."""
+    response = redirect(request, f"{AUTHORIZE}/{request_id}")
+    cookie = Cookie(CookieKind.SIGN_IN, request_id, secret, request.registry.identity.settings.sign_in_lifetime)
+    for name, value in headers_for(request, (cookie,)):
+        response.headers.add(name, value)
+    return response
+
+
+def arrive(request: Request) -> Response:
+    """Whoever opens the bare address, or clicks on the mark, finds the account."""
+    return redirect(request, HOME)
+
+
+def configure(config: Configurator) -> None:
+    """GET / and GET /login. The latter writes: the sign-in waits as a row."""
+    config.add_route("home", "/", host="login", request_method="GET")
+    config.add_view(arrive, route_name="home", permission=NO_PERMISSION_REQUIRED)
+    config.registry.identity.writing_paths[LOGIN] = True
+    config.add_route("login", LOGIN, host="login", request_method="GET")
+    config.add_view(enter, route_name="login", permission=NO_PERMISSION_REQUIRED)

@@ -1,0 +1,38 @@
+"""Step 1: the login name."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.errors import Invalid
+from identity.domain.words import say
+from identity.pages.forms import Form
+from identity.plugins.login.interactions import open_organization
+from identity.plugins.login.pages.sign_in_page import SignInPage
+
+_LONGEST = 500
+
+
+class LoginName(SignInPage):
+    """Who wants to sign in; whether there is such an account, nobody learns here."""
+
+    template = "login/name.html"
+    fields = ("login_name",)
+
+    def values(self) -> Mapping[str, str]:
+        """What was typed before, or what the client hints at."""
+        return {"login_name": self.pending.login_name}
+
+    def show(self) -> Mapping[str, object]:
+        """Whether a new account can be made, and where the way leads."""
+        return {"registration": open_organization(self.sign_in) is not None, "return_line": self.return_line}
+
+    def submit(self, form: Form) -> Response:
+        """To the password."""
+        login_name = form.one("login_name").strip()
+        if not login_name:
+            raise Invalid({"login_name": say("Enter your login name.")})
+        if len(login_name) > _LONGEST:
+            raise Invalid({"login_name": say("Use at most {length} characters.", length=_LONGEST)})
+        self.request.services.sign_ins.remember_login_name(self.pending, login_name)
+        return self.redirect(f"{self.root}/password")

@@ -1,0 +1,48 @@
+"""Step 5: a password of one's own."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.users import HumanUser
+from identity.hashing import Busy
+from identity.http.endpoints import context_of
+from identity.pages.forms import Form
+from identity.pages.held_back import held_back
+from identity.plugins.login.interactions import ChangePassword
+from identity.plugins.login.pages.sign_in_page import SignInPage
+
+
+class NewPassword(SignInPage):
+    """For whoever has just given a password that was set by somebody else, or for one use."""
+
+    template = "login/new_password.html"
+    fields = ("new_password", "new_password_again")
+    secret_fields = frozenset(fields)
+
+    def show(self) -> Mapping[str, object] | Response:
+        """Whose password; on with the sign-in if there is nothing to change."""
+        proved = self.sign_in.proved
+        if proved is None or not self._required():
+            return self.go_on()
+        return {"login_name": proved.login_name, "min_length": self.request.services.passwords.min_length}
+
+    def submit(self, form: Form) -> Response:
+        """Keep the new password; all other sessions of the person end."""
+        proved = self.sign_in.proved
+        if proved is None or not self._required():
+            return self.go_on()
+        services = self.request.services
+        email = proved.user.profile.email if isinstance(proved.user, HumanUser) else ""
+        names = (proved.user.user_name, proved.login_name, email)
+        services.passwords.check(form.one("new_password"), form.again("new_password"), names=names)
+        try:
+            hashed = services.passwords.hash(form.one("new_password"))
+        except Busy as problem:
+            raise held_back(problem) from None
+        services.passwords.change(proved, hashed)
+        services.sign_ins.done(self.pending, ChangePassword.name)
+        return self.go_on()
+
+    def _required(self) -> bool:
+        return ChangePassword().required(self.sign_in, context_of(self.request))

@@ -1,0 +1,75 @@
+"""Step 2: the password."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.errors import Invalid
+from identity.domain.sessions import BY_PASSWORD
+from identity.domain.users import Subject
+from identity.domain.words import say
+from identity.hashing import Busy
+from identity.http.sign_ins import try_password
+from identity.pages.forms import Form
+from identity.pages.held_back import held_back
+from identity.pages.page import Again
+from identity.plugins.login.interactions import known_login_name
+from identity.plugins.login.pages.sign_in_page import SignInPage
+from identity.provider.scope import OFFLINE_ACCESS
+from identity.services.passwords import TooManyAttempts
+
+
+class Password(SignInPage):
+    """The same answer for a wrong password, an unknown name, and an account that may not sign in."""
+
+    template = "login/password.html"
+    fields = ("password",)
+    secret_fields = frozenset({"password"})
+
+    @property
+    def login_name(self) -> str:
+        """Whose password: as typed on the page before, else of the account that was chosen."""
+        return self.pending.login_name or known_login_name(self.sign_in)
+
+    def show(self) -> Mapping[str, object] | Response:
+        """Whom it is about, and what the application will receive; to step 1 if nobody said who."""
+        if not self.login_name:
+            return self.redirect(self.root)
+        asked = self.sign_in.request
+        chosen = self.sign_in.chosen
+        return {
+            "login_name": self.login_name,
+            "again": chosen is not None and not self.sign_in.fresh(chosen),
+            "received": self.received,
+            "stays_connected": asked is not None and OFFLINE_ACCESS in asked.scope,
+        }
+
+    def submit(self, form: Form) -> Response:
+        """On with the sign-in, if the password is right."""
+        if not self.login_name:
+            return self.redirect(self.root)
+        password = form.one("password")
+        if not password:
+            raise Invalid({"password": say("Enter your password.")})
+        try:
+            subject = try_password(self.request, self.login_name, password)
+        except (TooManyAttempts, Busy) as problem:
+            raise held_back(problem) from None
+        if subject is None:
+            wrong = say("The login name or the password is wrong. Check both and try again.")
+            raise Invalid({"password": wrong})
+        self._require_organization(subject)
+        self.request.services.sign_ins.prove(self.pending, subject, (BY_PASSWORD,))
+        return self.go_on()
+
+    def _require_organization(self, subject: Subject) -> None:
+        """Told only to whoever has given the right password."""
+        organization, client = self.sign_in.organization, self.sign_in.client
+        if organization is None or client is None or subject.organization.id == organization.id:
+            return
+        message = say(
+            "{application} needs an account of {organization}.",
+            application=client.application.name,
+            organization=organization.name,
+        )
+        raise Again(message, link=(self.root, say("Use another account.")), keep_changes=True)

@@ -1,0 +1,120 @@
+"""SignInPage: what every page below ``/login/{request}`` has: heading, language, the way on."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from markupsafe import Markup
+from pyramid.response import Response
+
+from identity.domain.applications import ApplicationType
+from identity.domain.sessions import PendingAuthorization
+from identity.domain.words import Message, say
+from identity.http.sign_ins import WaitingSignIn
+from identity.pages.page import FormPage
+from identity.pages.scope_words import received
+from identity.provider.errors import OAuthError, Unredirectable
+from identity.provider.interaction import SignIn
+
+_CONSOLE = "/console"
+
+
+class SignInPage(FormPage):
+    """A page of a sign-in. What it finds out is noted in the row that waits; what comes next is decided elsewhere."""
+
+    context: WaitingSignIn
+
+    @property
+    def pending(self) -> PendingAuthorization:
+        """The row that waits."""
+        return self.context.pending
+
+    @property
+    def sign_in(self) -> SignIn:
+        """How far it has come."""
+        return self.context.sign_in
+
+    @cached_property
+    def root(self) -> str:
+        """The address of the first page, below which the others lie."""
+        return f"/login/{self.pending.id}"
+
+    def go_on(self) -> Response:
+        """303 to where it is decided what comes next."""
+        return self.redirect(self.context.continue_at)
+
+    def preferred_locales(self) -> str:
+        """What was chosen on a page, else what the client asked for."""
+        return self.pending.ui_locales
+
+    def keep_language(self, language: str) -> bool:
+        """Remembered with the request, so that all its pages speak it."""
+        self.request.services.sign_ins.speak(self.pending, language)
+        return True
+
+    def get(self) -> Response:
+        """The page; if the request cannot be honoured any more, its client is told."""
+        return super().get() if self._is_good() else self.go_on()
+
+    def post(self) -> Response:
+        """The same for a form."""
+        return super().post() if self._is_good() else self.go_on()
+
+    def _is_good(self) -> bool:
+        try:
+            return self.sign_in is not None
+        except Unredirectable:
+            raise
+        except OAuthError:
+            return False
+
+    def shared(self) -> Mapping[str, object]:
+        """The heading: who asks."""
+        client = self.sign_in.client
+        name = None if client is None else client.application.name
+        return {
+            "root": self.root,
+            "application": name,
+            "parent": name,
+            "lead": self.lead(),
+            "required_organization": self.sign_in.organization,
+            "home": "/account",
+        }
+
+    @property
+    def received(self) -> list[Markup]:
+        """What the application learns of the person by its scopes, in words."""
+        asked = self.sign_in.request
+        if asked is None:
+            return []
+        namespaces = self.request.registry.identity.settings.urn_namespaces
+        return received(asked.scope, asked.client.project.name, self.words, namespaces)
+
+    def lead(self) -> Markup:
+        """The line below the heading."""
+        client = self.sign_in.client
+        if client is not None:
+            return self.words.t(
+                "to continue to {application} · {organization}",
+                application=_strong(client.application.name),
+                organization=client.organization.name,
+            )
+        if (self.pending.target or "").startswith(_CONSOLE):
+            return self.words.t("to continue to the console")
+        return self.words.t("to continue to your account")
+
+    @property
+    def return_line(self) -> Message | None:
+        """Where one ends up afterwards; None for our own pages."""
+        asked = self.sign_in.request
+        if asked is None:
+            return None
+        host = urlsplit(asked.redirect_uri).hostname
+        application = asked.client.application
+        if application.type is ApplicationType.NATIVE or not host:
+            return say("After signing in you return to the app {application}.", application=application.name)
+        return say("After signing in you return to {host}.", host=host)
+
+
+def _strong(text: str) -> Markup:
+    return Markup("<strong>{}</strong>").format(text)

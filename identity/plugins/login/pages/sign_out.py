@@ -1,0 +1,91 @@
+"""/sign-out: asks, and signs out of everything at this browser. /signed-out: says that it is done."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from pyramid.config import Configurator
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.domain.sessions import SignedIn
+from identity.http.endpoints import context_of, respond
+from identity.http.headers import SIGN_IN_POLICY
+from identity.pages.forms import Form
+from identity.pages.page import FormPage, Page
+from identity.provider.endpoints.end_session import ASK, SIGNED_OUT, LogoutRequest, read_logout_request, sign_out
+from identity.provider.parameters import Parameters
+
+#: Addresses to which browsers follow a redirect without asking.
+_FOLLOWED = ("https://", "http://")
+
+
+class LogoutPage(Page):
+    """A page whose address carries what an application asked for."""
+
+    @cached_property
+    def asked(self) -> LogoutRequest:
+        """By which application, and where the browser goes afterwards. Raises Unredirectable."""
+        query = self.request.environ.get("QUERY_STRING", "").encode("latin-1")
+        return read_logout_request(Parameters.parse(query), context_of(self.request))
+
+    @property
+    def application(self) -> str | None:
+        """The application's name."""
+        return None if self.asked.client is None else self.asked.client.application.name
+
+    @property
+    def signed_out(self) -> str:
+        """Where the page is that says that it is done, and leads back to the application."""
+        query = self.request.environ.get("QUERY_STRING", "")
+        return f"{SIGNED_OUT}?{query}" if query else SIGNED_OUT
+
+
+class SignOut(LogoutPage, FormPage):
+    """Asked by an application, or from the account menu, whose form is posted here."""
+
+    template = "login/sign_out.html"
+
+    @cached_property
+    def accounts(self) -> tuple[SignedIn, ...]:
+        """The sessions of this browser, expired ones among them."""
+        found: tuple[SignedIn, ...] = self.request.services.sessions.of_browser(self.request.browser.sessions.values())
+        return found
+
+    def show(self) -> Mapping[str, object] | Response:
+        """Who asks, and who is signed in; if nobody is, it is done already."""
+        live = [one for one in self.accounts if self.request.services.sessions.live(one)]
+        application = self.application
+        if not live:
+            return self.redirect(self.signed_out)
+        return {"application": application, "login_names": [one.subject.login_name for one in live]}
+
+    def draw(self, variables: Mapping[str, object], **options: Any) -> Response:
+        """The question; what follows it may lead to the application, so the page says nothing of form targets."""
+        response = super().draw(variables, **options)
+        if self.asked.return_to is not None:
+            response.headers["Content-Security-Policy"] = SIGN_IN_POLICY
+        return response
+
+    def submit(self, form: Form) -> Response:
+        """End the sessions and go where the application asked, or to the page that says so."""
+        response = respond(self.request, sign_out(self.asked, self.accounts, context_of(self.request)))
+        if self.asked.return_to is None or not self.asked.return_to.startswith(_FOLLOWED):
+            response.headers["Location"] = self.redirect(self.signed_out).headers["Location"]
+        return response
+
+
+class SignedOut(LogoutPage):
+    """The end. An application of this machine is only opened by a click."""
+
+    template = "login/signed_out.html"
+
+    def show(self) -> Mapping[str, object]:
+        """The way back, where it is a registered one."""
+        return {"application": self.application, "return_to": self.asked.return_to}
+
+
+def configure(config: Configurator) -> None:
+    """Both pages."""
+    config.add_page("sign_out", ASK, SignOut, permission=NO_PERMISSION_REQUIRED)
+    config.add_page("signed_out", SIGNED_OUT, SignedOut, permission=NO_PERMISSION_REQUIRED)

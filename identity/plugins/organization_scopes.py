@@ -1,0 +1,138 @@
+"""Scopes about organizations: whose members may sign in, and which organization the user belongs to.
+
+- ``urn:service:iam:org:id:<organization_id>`` and ``…:org:domain:primary:<domain>``: the user must belong to it.
+- ``urn:service:iam:user:resourceowner``: claims with id, name and primary domain of the user's organization.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from identity import hookimpl
+from identity.domain.organizations import Organization
+from identity.domain.users import User
+from identity.provider.errors import InvalidScope
+from identity.provider.grant import Authorization
+from identity.provider.request import Context
+from identity.provider.scope import GrantedScope, Scope
+from identity.services.lookup import Lookup
+from identity.storage.backend import Storage
+
+_OWNER = ":user:resourceowner"
+
+
+class MembersOnly(Scope):
+    """A pattern: one word per organization. ``middle`` stands between the namespace and what names the organization."""
+
+    middle: str
+
+    def matches(self, value: str) -> bool:
+        """True for a word of this shape in any namespace."""
+        return self.middle in value
+
+    def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
+        """Granted to members of the organization, each time tokens are made. Another namespace's word is dropped.
+
+        Raises InvalidScope for everybody else.
+        """
+        named = self._named(value, context)
+        if named is None:
+            return None
+        if not self._is(authorization.organization, named):
+            raise InvalidScope(f"{value} names another organization than the user's")
+        return GrantedScope(value)
+
+    def organization(self, value: str, context: Context) -> Organization | None:
+        """The active organization of this name; None for another namespace's word.
+
+        Raises InvalidScope in the same words whether there is none or it is deactivated.
+        """
+        named = self._named(value, context)
+        if named is None:
+            return None
+        with context.services.look() as storage:
+            organization = self._find(named, storage)
+        if organization is None or not organization.active:
+            raise InvalidScope(f"{value} names no organization")
+        return organization
+
+    def _named(self, value: str, context: Context) -> str | None:
+        namespace, _, named = value.partition(self.middle)
+        return named if namespace in context.settings.urn_namespaces else None
+
+    @abstractmethod
+    def _is(self, organization: Organization, named: str) -> bool:
+        """True if this is the organization that the word names."""
+
+    @abstractmethod
+    def _find(self, named: str, storage: Storage) -> Organization | None:
+        """The organization that the word names."""
+
+
+class MembersById(MembersOnly):
+    """``…:org:id:<organization_id>``."""
+
+    middle = ":org:id:"
+
+    def _is(self, organization: Organization, named: str) -> bool:
+        return organization.id == named
+
+    def _find(self, named: str, storage: Storage) -> Organization | None:
+        return storage.organizations.find(named)
+
+
+class MembersByDomain(MembersOnly):
+    """``…:org:domain:primary:<domain>``, in any case, as domains are (RFC 4343)."""
+
+    middle = ":org:domain:primary:"
+
+    def _is(self, organization: Organization, named: str) -> bool:
+        return organization.primary_domain == named.lower()
+
+    def _find(self, named: str, storage: Storage) -> Organization | None:
+        return storage.organizations.find_by_domain(named.lower())
+
+
+class ResourceOwner(Scope):
+    """``…:user:resourceowner``: opens claims about the organization that the user belongs to."""
+
+    def matches(self, value: str) -> bool:
+        """True for the word in any namespace."""
+        return value.endswith(_OWNER)
+
+    def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
+        """Always granted. Another namespace's word is dropped."""
+        return GrantedScope(value) if value.removesuffix(_OWNER) in context.settings.urn_namespaces else None
+
+
+class Plugin:
+    """Offers the scopes about organizations, and the claims that one of them opens."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_scopes(self) -> Iterable[Scope]:
+        """All three."""
+        return [MembersById(), MembersByDomain(), ResourceOwner()]
+
+    @hookimpl
+    def identity_user_claims(self, user: User, scopes: tuple[str, ...], lookup: Lookup) -> Mapping[str, object]:
+        """The user's organization, under the names that begin as the scope does."""
+        # Words of namespaces that are not ours were dropped when the scopes were granted.
+        prefixes = [word for word in scopes if word.endswith(_OWNER)]
+        organization = lookup.organization(user.organization_id) if prefixes else None
+        if organization is None:
+            return {}
+        claims: dict[str, object] = {}
+        for prefix in prefixes:
+            claims[f"{prefix}:id"] = organization.id
+            claims[f"{prefix}:name"] = organization.name
+            claims[f"{prefix}:primary_domain"] = organization.primary_domain
+        return claims

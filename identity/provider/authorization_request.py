@@ -1,0 +1,197 @@
+"""AuthorizationRequest: what a client asks at the authorization endpoint, checked (service description §4.2).
+
+In two halves. Until client and redirect URI are trusted, errors are Unredirectable and shown to the person at the
+browser; from then on there is a ReturnAddress, and every error travels to the client.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from identity.domain.applications import Client
+from identity.provider.errors import (
+    InvalidRequest,
+    OAuthError,
+    RegistrationNotSupported,
+    RequestNotSupported,
+    RequestUriNotSupported,
+    UnauthorizedClient,
+    UnknownApplication,
+    UnsupportedResponseType,
+    UntrustedRedirect,
+)
+from identity.provider.id_token_hint import IdTokenHint, read_hint
+from identity.provider.parameters import Parameters, given_twice
+from identity.provider.request import Context
+from identity.provider.response_type import Artifact, ResponseMode, ResponseType
+from identity.provider.return_address import ReturnAddress
+from identity.provider.scope import check_words
+
+if TYPE_CHECKING:
+    from identity.provider.messages import AuthorizationRequestMessage
+
+PROMPTS = ("none", "login", "consent", "select_account", "create")
+
+_MODES = tuple(mode.value for mode in ResponseMode)
+_LONGEST = 2048
+_LIMITED = ("state", "nonce", "login_hint")
+_UNSUPPORTED: Mapping[str, Callable[[str], OAuthError]] = {
+    "request": RequestNotSupported,
+    "request_uri": RequestUriNotSupported,
+    "registration": RegistrationNotSupported,
+}
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}\Z")
+_SECONDS = re.compile(r"[0-9]{1,10}\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationRequest:
+    """A checked request. ``hint`` is whom the id_token_hint names; ``parameters`` are all, as they were sent."""
+
+    client: Client
+    address: ReturnAddress
+    response_type: ResponseType
+    scope: tuple[str, ...]
+    prompts: frozenset[str]
+    parameters: Mapping[str, str]
+    redirect_uri: str
+    nonce: str | None = None
+    max_age: timedelta | None = None
+    hint: IdTokenHint | None = None
+    login_hint: str = ""
+    ui_locales: str = ""
+    code_challenge: str | None = None
+
+    @property
+    def silent(self) -> bool:
+        """True if no page may be shown (prompt=none)."""
+        return "none" in self.prompts
+
+
+def find_address(parameters: Parameters, repeated: tuple[str, ...], context: Context) -> tuple[Client, ReturnAddress]:
+    """The client, and where it wants its answer. Raises Unredirectable."""
+    for name in ("client_id", "redirect_uri"):
+        if name in repeated:
+            raise UntrustedRedirect(given_twice(name).description)
+    client_id = parameters.one("client_id")
+    if client_id is None:
+        raise UnknownApplication("client_id is missing")
+    client = context.services.applications.find_client(client_id)
+    if client is None or not client.active:
+        raise UnknownApplication("client_id names no active application", reason=f"client_id {client_id[:100]}")
+    redirect_uri = context.provider.redirect_uri(parameters, client)
+    address = ReturnAddress(
+        redirect_uri, _mode(parameters, context), parameters.one("state"), context.issuer, client.application.name
+    )
+    return client, address
+
+
+def read_request(
+    parameters: Parameters, repeated: tuple[str, ...], client: Client, address: ReturnAddress, context: Context
+) -> AuthorizationRequest:
+    """The request, if nothing in it breaks a rule. Raises the OAuthError that the client is told."""
+    if repeated:
+        raise given_twice(repeated[0])
+    for name, unsupported in _UNSUPPORTED.items():
+        if name in parameters:
+            raise unsupported(f"the parameter {name} is not supported")
+    for name in _LIMITED:
+        if len(parameters.get(name, "")) > _LONGEST:
+            raise InvalidRequest(f"parameter {name} is longer than {_LONGEST} characters")
+    message = context.provider.authorization_request(parameters)
+    response_type = _response_type(parameters, client, context)
+    _check_mode(parameters, response_type)
+    scope = parameters.words("scope")
+    if not scope:
+        raise InvalidRequest("parameter scope is missing")
+    check_words(scope)
+    if response_type.fronts_tokens and "nonce" not in parameters:
+        raise InvalidRequest("parameter nonce is missing: tokens that pass through the browser need one")
+    hint = parameters.one("id_token_hint")
+    return AuthorizationRequest(
+        client=client,
+        address=address,
+        response_type=response_type,
+        scope=scope,
+        prompts=_prompts(message),
+        parameters=dict(parameters),
+        redirect_uri=address.uri,
+        nonce=parameters.one("nonce"),
+        max_age=_max_age(parameters),
+        hint=None if hint is None else read_hint(hint, context),
+        login_hint=parameters.get("login_hint", ""),
+        ui_locales=parameters.get("ui_locales", ""),
+        code_challenge=_code_challenge(parameters, client, response_type),
+    )
+
+
+def _response_type(parameters: Parameters, client: Client, context: Context) -> ResponseType:
+    words = frozenset(parameters.required("response_type").split())
+    known = context.protocol.response_types.get(words)
+    if known is None:
+        offered = ", ".join(one.value for one in context.protocol.response_types.values())
+        raise UnsupportedResponseType(f"response_type must be one of {offered}")
+    if not any(words == frozenset(enabled.split()) for enabled in client.application.response_types):
+        raise UnauthorizedClient(f"the response type {known.value} is not enabled for this application")
+    return known
+
+
+def _mode(parameters: Parameters, context: Context) -> ResponseMode:
+    """How to answer, errors about this very thing included."""
+    asked = parameters.one("response_mode")
+    words = frozenset(parameters.get("response_type", "").split())
+    known = context.protocol.response_types.get(words)
+    fronts = known.fronts_tokens if known is not None else bool(words & {"token", "id_token"})
+    default = ResponseMode.FRAGMENT if fronts else ResponseMode.QUERY
+    if asked not in _MODES or (fronts and asked == ResponseMode.QUERY):
+        return default
+    return ResponseMode(asked)
+
+
+def _check_mode(parameters: Parameters, response_type: ResponseType) -> None:
+    asked = parameters.one("response_mode")
+    if asked is None:
+        return
+    if asked not in _MODES:
+        raise InvalidRequest(f"response_mode must be one of {', '.join(_MODES)}")
+    if asked == ResponseMode.QUERY and response_type.fronts_tokens:
+        raise InvalidRequest("tokens are not sent in a query: use response_mode fragment or form_post")
+
+
+def _prompts(message: "AuthorizationRequestMessage") -> frozenset[str]:
+    prompts = frozenset(message.get("prompt", ()))
+    if not prompts <= frozenset(PROMPTS):
+        raise InvalidRequest(f"prompt must be of {', '.join(PROMPTS)}")
+    if "none" in prompts and len(prompts) > 1:
+        raise InvalidRequest("prompt none cannot be combined with others")
+    return prompts
+
+
+def _max_age(parameters: Parameters) -> timedelta | None:
+    text = parameters.one("max_age")
+    if text is None:
+        return None
+    if not _SECONDS.match(text):
+        raise InvalidRequest("max_age must be a whole number of seconds")
+    return timedelta(seconds=int(text))
+
+
+def _code_challenge(parameters: Parameters, client: Client, response_type: ResponseType) -> str | None:
+    """The S256 challenge (RFC 7636 §4.3), for codes alone. Public clients must send one."""
+    challenge, method = parameters.one("code_challenge"), parameters.one("code_challenge_method")
+    if Artifact.CODE not in response_type.issues:
+        return None
+    if challenge is None and method is not None:
+        raise InvalidRequest("parameter code_challenge is missing")
+    if challenge is None:
+        if client.application.public:
+            raise InvalidRequest("parameter code_challenge is missing: public clients need PKCE")
+        return None
+    # A missing method would mean plain.
+    if method != "S256":
+        raise InvalidRequest("code_challenge_method must be S256")
+    if not _CHALLENGE.match(challenge):
+        raise InvalidRequest("code_challenge must be 43 characters of base64url")
+    return challenge

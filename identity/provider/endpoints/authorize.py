@@ -1,0 +1,312 @@
+"""The authorization endpoint (service description §4.2), and where a request that waited for its user goes on.
+
+A request goes through two halves, split at the moment its redirect URI is trusted: before it, errors are shown to the
+person at the browser; after it, they travel to the client. Then either a page comes first, and the request waits as a
+row whose id is in the address; or the response type says what the answer carries.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from identity.domain.applications import Client
+from identity.domain.sessions import PendingAuthorization, SignedIn
+from identity.domain.users import Subject
+from identity.provider.authorization_request import AuthorizationRequest, find_address, read_request
+from identity.provider.endpoint import Endpoint, Host
+from identity.provider.errors import (
+    AccessDenied,
+    AccountSelectionRequired,
+    ConsentRequired,
+    InteractionRequired,
+    InvalidRequest,
+    LargeRequest,
+    LoginRequired,
+    OAuthError,
+    UnreadableRequest,
+    Unredirectable,
+)
+from identity.provider.grant import Authorization
+from identity.provider.interaction import Interaction, SignIn, first_required
+from identity.provider.issuing import issue, issue_code, new_family
+from identity.provider.parameters import Parameters
+from identity.provider.request import NO_STORE, Context, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
+from identity.provider.response_type import Artifact
+from identity.provider.return_address import ReturnAddress
+from identity.provider.roles import refuse_without_role
+from identity.provider.scope import OFFLINE_ACCESS, required_organization, resolve
+from identity.storage.errors import Unavailable
+
+#: Errors that say no more than that prompt=none allowed no page.
+_PAGE_NEEDED = (LoginRequired, InteractionRequired, AccountSelectionRequired, ConsentRequired)
+
+PATH = "/oauth/v2/authorize"
+MAX_REQUEST = 16 * 1024
+
+
+def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Answer the client at once, or send the browser to the first page that is needed. Raises Unredirectable."""
+    parameters, repeated = _parameters(request)
+    client, address = _find_address(parameters, repeated, context)
+    with _told_to(address):
+        try:
+            asked = read_request(parameters, repeated, client, address, context)
+            if request.method == "POST":
+                # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
+                return _wait(asked, context, f"{PATH}/{{}}")
+            return _go_on(_sign_in(asked, None, request, context), request, context)
+        except OAuthError as error:
+            return _refusal(error, client, address, context)
+
+
+def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Go on with a request that waited: its answer, or the next page.
+
+    Raises NoSignIn if it cannot go on in this browser; Unredirectable if its application is gone.
+    """
+    request_id = request.resumed or ""
+    pending = context.services.sign_ins.find(request_id, request.browser.sign_ins.get(request_id))
+    if pending.target is not None:
+        return _go_on(_sign_in(None, pending, request, context), request, context)
+    parameters = Parameters(pending.parameters)
+    client, address = _find_address(parameters, (), context)
+    with _told_to(address):
+        try:
+            asked = read_request(parameters, (), client, address, context)
+            return _go_on(_sign_in(asked, pending, request, context), request, context)
+        except OAuthError as error:
+            context.services.sign_ins.finish(pending)
+            refusal = _refusal(error, client, address, context)
+            return replace(refusal, cookies=(Cookie(CookieKind.SIGN_IN, pending.id),))
+
+
+def sign_in_of(pending: PendingAuthorization, request: ProtocolRequest, context: Context) -> SignIn:
+    """How far a waiting request has come, for the pages that draw it. Raises OAuthError, Unredirectable."""
+    if pending.target is not None:
+        return _sign_in(None, pending, request, context)
+    parameters = Parameters(pending.parameters)
+    client, address = _find_address(parameters, (), context)
+    return _sign_in(read_request(parameters, (), client, address, context), pending, request, context)
+
+
+def _parameters(request: ProtocolRequest) -> tuple[Parameters, tuple[str, ...]]:
+    encoded = request.query if request.method != "POST" else request.body
+    if len(encoded) > MAX_REQUEST:
+        raise LargeRequest(f"the request is larger than {MAX_REQUEST} bytes")
+    if request.method == "POST" and request.content_type != "application/x-www-form-urlencoded":
+        raise UnreadableRequest("the body must be application/x-www-form-urlencoded")
+    try:
+        return Parameters.parse_leniently(encoded)
+    except InvalidRequest as problem:
+        raise UnreadableRequest(problem.description) from None
+
+
+def _find_address(parameters: Parameters, repeated: tuple[str, ...], context: Context) -> tuple[Client, ReturnAddress]:
+    try:
+        return find_address(parameters, repeated, context)
+    except Unredirectable as error:
+        client_id = parameters.get("client_id", "")[:100]
+        _audit(error, client_id or None, None, context, {"asked": error.reason})
+        raise
+
+
+@contextmanager
+def _told_to(address: ReturnAddress) -> Iterator[None]:
+    """While the storage is away the client is told so, once no further attempt is made (identity.http.errors)."""
+    try:
+        yield
+    except Unavailable as problem:
+        problem.return_address = address
+        raise
+
+
+def _refusal(error: OAuthError, client: Client, address: ReturnAddress, context: Context) -> ProtocolResponse:
+    # That a page would be needed is no refusal: clients ask with prompt=none all day long.
+    if not isinstance(error, _PAGE_NEEDED):
+        _audit(error, client.id, client.organization.id, context, {"error": error.error})
+    return address.error(error)
+
+
+def _audit(
+    error: OAuthError, client_id: str | None, organization_id: str | None, context: Context, detail: dict[str, str]
+) -> None:
+    context.services.audit.refuse(
+        "authorization.refused",
+        kind="application",
+        id=client_id,
+        organization_id=organization_id,
+        reason=error.description,
+        detail=detail,
+    )
+
+
+def _sign_in(
+    asked: AuthorizationRequest | None,
+    pending: PendingAuthorization | None,
+    request: ProtocolRequest,
+    context: Context,
+) -> SignIn:
+    proved: Subject | None = None
+    if pending is not None and pending.user_id is not None:
+        with context.services.look() as storage:
+            proved = storage.users.find_subject(pending.user_id)
+        if proved is not None and not proved.active:
+            proved = None
+    return SignIn(
+        request=asked,
+        accounts=context.services.sessions.of_browser(request.browser.sessions.values()),
+        now=context.now,
+        idle_age=context.settings.session_idle_age,
+        pending=pending,
+        proved=proved,
+        organization=None if asked is None else required_organization(asked.scope, context),
+    )
+
+
+def _go_on(sign_in: SignIn, request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """The next page, or the answer."""
+    needed = first_required(context.protocol.interactions.values(), sign_in, context)
+    if needed is None:
+        return _answer(sign_in, request, context)
+    if sign_in.request is not None and sign_in.request.silent:
+        raise needed.error(needed.description)
+    return _show(needed, sign_in, context)
+
+
+def _show(needed: Interaction, sign_in: SignIn, context: Context) -> ProtocolResponse:
+    if sign_in.pending is not None:
+        return _redirect(context, _page(needed, sign_in, sign_in.pending.id))
+    if sign_in.request is None:
+        raise ValueError("a sign-in of the service's own pages waits from its beginning")
+    return _wait(sign_in.request, context, _page(needed, sign_in, "{}"))
+
+
+def _page(needed: Interaction, sign_in: SignIn, request_id: str) -> str:
+    below = needed.path(sign_in)
+    return f"/login/{request_id}/{below}" if below else f"/login/{request_id}"
+
+
+def _wait(asked: AuthorizationRequest, context: Context, path: str) -> ProtocolResponse:
+    """Keep the request for this browser, and send it to the path that has the request's id in it."""
+    pending, secret = context.services.sign_ins.begin(
+        asked.parameters, login_name=asked.login_hint, ui_locales=asked.ui_locales
+    )
+    cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime)
+    return _redirect(context, path.format(pending.id), cookie)
+
+
+def _answer(sign_in: SignIn, request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """What was asked for, from the session that was chosen or that starts now."""
+    cookies: list[Cookie] = []
+    pending = sign_in.pending
+    if pending is not None:
+        # First of all, so that of racing tabs one goes on.
+        context.services.sign_ins.finish(pending)
+        cookies.append(Cookie(CookieKind.SIGN_IN, pending.id))
+    account = sign_in.chosen
+    if sign_in.proved is not None and pending is not None:
+        account, secret = context.services.sessions.sign_in(
+            sign_in.proved,
+            sign_in.accounts,
+            methods=pending.methods,
+            user_agent=request.browser.user_agent,
+            at=pending.authenticated_at,
+        )
+        cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, context.settings.session_max_age))
+        cookies.extend(_superseded(sign_in, account))
+    if account is None or not sign_in.live(account) or (sign_in.proved is None and not sign_in.fresh(account)):
+        # No interaction stands for this: without pages for signing in, nobody is let through.
+        account = None
+    if sign_in.request is None:
+        if account is None or pending is None or pending.target is None:
+            raise LoginRequired("The user is not signed in.")
+        context.services.sessions.select(account)
+        return _redirect(context, pending.target, *cookies)
+    asked = sign_in.request
+    try:
+        response = asked.address.answer(_members(sign_in, account, asked, context))
+    except OAuthError as error:
+        # The person may well be signed in now, even if the client gets nothing.
+        response = _refusal(error, asked.client, asked.address, context)
+    return replace(response, cookies=tuple(cookies))
+
+
+def _superseded(sign_in: SignIn, account: SignedIn) -> list[Cookie]:
+    """Cookies of expired sessions of the same person: the new session stands for them."""
+    return [
+        Cookie(CookieKind.SESSION, one.session.id)
+        for one in sign_in.accounts
+        if one.subject.user.id == account.subject.user.id and one.session.id != account.session.id
+    ]
+
+
+def _members(
+    sign_in: SignIn, account: SignedIn | None, asked: AuthorizationRequest, context: Context
+) -> dict[str, Any]:
+    """The members of the answer (service description §4.2)."""
+    if account is None:
+        raise LoginRequired("The user is not signed in.")
+    if asked.hint is not None and asked.hint.subject != account.subject.user.id:
+        raise LoginRequired("Another user is signed in than the one that id_token_hint names.")
+    if not sign_in.fits(account):
+        raise AccessDenied("The user does not belong to the organization that the scope names.")
+    refuse_without_role(account.subject, asked.client, context)
+    issues = asked.response_type.issues
+    authorization = Authorization(
+        subject=account.subject,
+        client=asked.client,
+        client_id=asked.client.id,
+        # Without a code there is no refresh token (OpenID Connect Core §11).
+        asked=tuple(word for word in asked.scope if word != OFFLINE_ACCESS or Artifact.CODE in issues),
+        authenticated_at=account.session.authenticated_at,
+        session_id=account.session.id,
+        nonce=asked.nonce,
+        id_token=Artifact.ID_TOKEN in issues,
+    )
+    granted = resolve(authorization, context)
+    context.services.sessions.touch(account)
+    members: dict[str, Any] = {}
+    if Artifact.CODE in issues:
+        members["code"] = issue_code(
+            authorization, granted, context, redirect_uri=asked.redirect_uri, code_challenge=asked.code_challenge
+        )
+    if Artifact.ACCESS_TOKEN in issues:
+        family = new_family(authorization, granted, context)
+        context.services.tokens.begin(family)
+        authorization = replace(authorization, family_id=family.id)
+    if asked.response_type.fronts_tokens:
+        tokens = issue(authorization, granted, context, access_token=Artifact.ACCESS_TOKEN in issues)
+        members |= tokens.members()
+    return members
+
+
+def _redirect(context: Context, path: str, *cookies: Cookie) -> ProtocolResponse:
+    """303 to a path on the login host, whose address the settings tell: behind a proxy the request does not know it."""
+    headers = {**NO_STORE, "Location": context.settings.login_url + path}
+    return ProtocolResponse(303, headers=headers, cookies=cookies)
+
+
+def _forgetting(response: ProtocolResponse, pending: PendingAuthorization) -> ProtocolResponse:
+    return replace(response, cookies=(*response.cookies, Cookie(CookieKind.SIGN_IN, pending.id)))
+
+
+ENDPOINT = Endpoint(
+    name="authorize",
+    path=PATH,
+    host=Host.LOGIN,
+    methods=("GET", "POST"),
+    advertised_as="authorization",
+    writes=True,
+    handle=handle,
+)
+
+RESUME = Endpoint(
+    name="authorize.resume",
+    path=f"{PATH}/{{request}}",
+    host=Host.LOGIN,
+    methods=("GET",),
+    advertised_as=None,
+    writes=True,
+    handle=resume,
+)

@@ -1,0 +1,42 @@
+"""id_token_hint: an ID token of ours that names whom a request is about; expired ones are fine."""
+
+from dataclasses import dataclass
+
+from identity.crypto.jwt import BadSignature, Malformed, inspect, verify
+from identity.provider.errors import InvalidRequest
+from identity.provider.request import Context
+from identity.services.signing_keys import ALGORITHM
+
+_TYPES = frozenset({None, "JWT", "jwt"})
+
+
+@dataclass(frozen=True, slots=True)
+class IdTokenHint:
+    """Whom the token is about, for which client it was made, and in which session."""
+
+    subject: str
+    client_id: str
+    session_id: str | None
+
+
+def read_hint(text: str, context: Context) -> IdTokenHint:
+    """What the hint says, once its signature holds under one of our published keys.
+
+    Raises InvalidRequest for everything else, access tokens included (their ``typ`` is at+jwt).
+    """
+    refused = InvalidRequest("id_token_hint is not an ID token of this issuer")
+    try:
+        token = inspect(text)
+        key = next(
+            (public for key, public in context.services.signing_keys.published() if key.id == token.header.get("kid")),
+            None,
+        )
+        if key is None or token.header.get("typ") not in _TYPES:
+            raise refused
+        claims = verify(token, key, algorithm=ALGORITHM)
+    except (Malformed, BadSignature):
+        raise refused from None
+    subject, client_id, session_id = claims.get("sub"), claims.get("azp"), claims.get("sid")
+    if claims.get("iss") != context.issuer or not isinstance(subject, str) or not isinstance(client_id, str):
+        raise refused
+    return IdTokenHint(subject, client_id, session_id if isinstance(session_id, str) else None)

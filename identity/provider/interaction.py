@@ -1,0 +1,122 @@
+"""Interaction: a page that can stand between an authorization request and its answer; SignIn, what it decides by."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import ClassVar
+
+from identity.domain.applications import Client
+from identity.domain.organizations import Organization
+from identity.domain.sessions import PendingAuthorization, SignedIn
+from identity.domain.users import Subject
+from identity.provider.authorization_request import AuthorizationRequest
+from identity.provider.errors import InteractionRequired, OAuthError
+from identity.provider.request import Context
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignIn:
+    """A sign-in under way: what was asked, what this browser has, and how far it has come.
+
+    ``request`` is None for the service's own pages. ``accounts`` are the browser's sessions, last selected first,
+    expired ones among them. ``pending`` is the row that waits, None as long as no page was needed. ``proved`` is who
+    gave the right password here and is not signed in yet. ``organization`` is the one whose members alone will do.
+    """
+
+    request: AuthorizationRequest | None
+    accounts: tuple[SignedIn, ...]
+    now: datetime
+    idle_age: timedelta
+    pending: PendingAuthorization | None = None
+    proved: Subject | None = None
+    organization: Organization | None = None
+
+    @property
+    def client(self) -> Client | None:
+        """The application that asks; None for the service's own pages."""
+        return None if self.request is None else self.request.client
+
+    @property
+    def prompts(self) -> frozenset[str]:
+        """What the client wants to happen (OpenID Connect Core §3.1.2.1, and create)."""
+        return frozenset() if self.request is None else self.request.prompts
+
+    def done(self, interaction: str) -> bool:
+        """True if this interaction was finished in this very sign-in."""
+        return self.pending is not None and interaction in self.pending.done
+
+    def live(self, account: SignedIn) -> bool:
+        """True if the account is signed in right now."""
+        return account.live(self.now, self.idle_age)
+
+    def fits(self, account: SignedIn) -> bool:
+        """True if the account belongs to the required organization, if one is required."""
+        return self.organization is None or account.subject.organization.id == self.organization.id
+
+    @cached_property
+    def choices(self) -> tuple[SignedIn, ...]:
+        """The live sessions that could answer, after what the client's hints leave over."""
+        live = tuple(one for one in self.accounts if self.live(one) and self.fits(one))
+        if self.request is None:
+            return live
+        if self.request.hint is not None:
+            return tuple(one for one in live if one.subject.user.id == self.request.hint.subject)
+        hinted = tuple(one for one in live if is_named(one.subject, self.request.login_hint))
+        # A hint that fits nobody here means somebody who has yet to sign in.
+        return hinted if self.request.login_hint and "select_account" not in self.prompts else live
+
+    @cached_property
+    def chosen(self) -> SignedIn | None:
+        """The session that will answer: the one chosen on a page, or the only one there is."""
+        if self.proved is not None:
+            return None
+        if self.pending is not None and self.pending.session_id is not None:
+            return next(
+                (one for one in self.accounts if one.session.id == self.pending.session_id and self.live(one)), None
+            )
+        if self.done("select_account") or self.done("create"):
+            return None
+        return self.choices[0] if len(self.choices) == 1 else None
+
+    def fresh(self, account: SignedIn) -> bool:
+        """True unless the client wants the password to be given again (prompt=login, max_age)."""
+        if self.request is None or self.done("login"):
+            return True
+        if "login" in self.prompts:
+            return False
+        max_age = self.request.max_age
+        return max_age is None or self.now - account.session.authenticated_at < max_age
+
+
+def is_named(subject: Subject, login_name: str) -> bool:
+    """True if the text names the subject: by login name or by bare user name, in any case."""
+    return login_name.casefold() in (subject.login_name.casefold(), subject.user.user_name.casefold())
+
+
+class Interaction(ABC):
+    """A page by name. Stateless; one object serves all requests.
+
+    ``error`` is what a client is told that allowed no page (prompt=none).
+    """
+
+    name: ClassVar[str]
+    error: ClassVar[type[OAuthError]] = InteractionRequired
+    #: True if it comes after those of other plugins that are not late, whatever the order of plugins.
+    late: ClassVar[bool] = False
+    #: What that error says.
+    description: ClassVar[str] = "The user has to act on a page."
+
+    @abstractmethod
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        """True if the page has to be shown before the answer. Raises an OAuthError to end the request with it."""
+
+    @abstractmethod
+    def path(self, sign_in: SignIn) -> str:
+        """Where the page lies below ``/login/{request}``; empty for that very address."""
+
+
+def first_required(interactions: Iterable[Interaction], sign_in: SignIn, context: Context) -> Interaction | None:
+    """The interaction whose page comes next; None if nothing stands before the answer. Raises OAuthError."""
+    return next((one for one in interactions if one.required(sign_in, context)), None)

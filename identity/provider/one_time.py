@@ -1,0 +1,33 @@
+"""OneTime: what an authorization uses up when its tokens are recorded."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from identity.domain.tokens import RefreshToken
+from identity.provider.errors import InvalidGrant
+from identity.provider.request import Context
+from identity.services.tokens import NotRedeemable, Replayed
+
+
+class OneTime(ABC):
+    """A code or refresh token that was judged good and is still to be used up.
+
+    That comes last, after every signature, in the transaction that records what it brings: nobody waits for a lock
+    while keys sign, and of racing requests exactly one gets its tokens recorded.
+    """
+
+    @abstractmethod
+    def consume(self, refresh_token: RefreshToken | None, context: Context) -> None:
+        """Use it up and keep the refresh token that it brings. Raises InvalidGrant."""
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn what the services say of codes and refresh tokens into the protocol's words."""
+    try:
+        yield
+    except Replayed:
+        raise InvalidGrant("the grant was used before", keep_changes=True) from None
+    except NotRedeemable as problem:
+        raise InvalidGrant("the grant is not valid any more", reason=str(problem)) from None

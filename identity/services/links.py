@@ -1,0 +1,99 @@
+"""Links that work once: for a new password, a new address, a new account."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from identity.crypto.sealing import Sealer, Unsealable
+from identity.crypto.secrets import digest, new_token
+from identity.domain.errors import DomainError
+from identity.domain.one_time_codes import CodeKind, OneTimeCode
+from identity.services.audit import Recorder
+from identity.services.changes import UseCases, told
+from identity.storage.backend import Storage
+from identity.storage.errors import AlreadyUsed, Missing
+
+#: Where each kind of link leads on the login host.
+_PATHS: Mapping[CodeKind, str] = {
+    CodeKind.PASSWORD_RESET: "/password/reset/",
+    CodeKind.EMAIL_CHANGE: "/email/",
+    CodeKind.REGISTRATION: "/register/",
+}
+
+
+class LinkUsed(DomainError):
+    """The link was used, is too old, or never was one."""
+
+    def __init__(self) -> None:
+        super().__init__("This link was used or is too old.")
+
+
+class Links(UseCases):
+    """A link is known by the digest of its code; what it carries along lies sealed beside it."""
+
+    def __init__(
+        self, storage: Storage, audit: Recorder, now: datetime, *, sealer: Sealer, login_url: str, lifetime: timedelta
+    ) -> None:
+        super().__init__(storage, audit, now)
+        self._sealer = sealer
+        self._login_url = login_url
+        self._lifetime = lifetime
+
+    def issue(
+        self,
+        kind: CodeKind,
+        *,
+        user_id: str | None = None,
+        content: Mapping[str, str] | None = None,
+        replacing: bool = True,
+    ) -> str:
+        """The address of a new link; unless not ``replacing``, earlier ones of the kind for the same user stop working.
+
+        Raises NotFound.
+        """
+        code = new_token()
+        key = digest(code)
+        if user_id is not None and replacing:
+            self._storage.one_time_codes.drop(user_id, kind)
+        with told("user", user_id or ""):
+            self._storage.one_time_codes.add(
+                OneTimeCode(
+                    digest=key,
+                    kind=kind,
+                    user_id=user_id,
+                    sealed=self._sealer.seal(json.dumps(dict(content or {})).encode(), associated=_place(key)),
+                    created_at=self._now,
+                    expires_at=self._now + self._lifetime,
+                )
+            )
+        return f"{self._login_url}{_PATHS[kind]}{code}"
+
+    def look(self, kind: CodeKind, code: str) -> tuple[OneTimeCode, dict[str, str]]:
+        """The link and what it carries; looking uses nothing up. Raises LinkUsed."""
+        found = self._storage.one_time_codes.find(digest(code))
+        if found is None or found.kind is not kind or not found.live(self._now):
+            raise LinkUsed
+        return found, self._content(found)
+
+    def use(self, kind: CodeKind, code: str) -> tuple[OneTimeCode, dict[str, str]]:
+        """The same, used up: of racing callers exactly one gets it. Raises LinkUsed."""
+        try:
+            used = self._storage.one_time_codes.consume(digest(code), kind, self._now)
+        except (AlreadyUsed, Missing):
+            raise LinkUsed from None
+        return used, self._content(used)
+
+    def drop(self, kind: CodeKind, user_id: str) -> None:
+        """Have the user's links of this kind stop working."""
+        self._storage.one_time_codes.drop(user_id, kind)
+
+    def _content(self, code: OneTimeCode) -> dict[str, str]:
+        try:
+            content: dict[str, str] = json.loads(self._sealer.open(code.sealed, associated=_place(code.digest)))
+        except (Unsealable, ValueError):
+            raise LinkUsed from None
+        return content
+
+
+def _place(key: bytes) -> str:
+    return f"one-time code {key.hex()}"

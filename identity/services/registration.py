@@ -1,0 +1,147 @@
+"""Registration: people make an account for themselves."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from identity.crypto.secrets import digest, new_id
+from identity.domain.attempts import MAIL_SPAN, MAILS_TO_ONE
+from identity.domain.errors import Denied, Invalid
+from identity.domain.names import name_key
+from identity.domain.one_time_codes import CodeKind
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser, PasswordHash, Profile, Subject
+from identity.domain.words import say
+from identity.services.audit import Recorder
+from identity.services.changes import UseCases, told
+from identity.services.commands import decode
+from identity.services.commands.users import RegisterUser
+from identity.services.links import Links, LinkUsed
+from identity.storage.backend import Storage
+
+#: The same words whether somebody has the name or it is reserved: nobody learns who is there.
+_TAKEN = {"user_name": say("Choose another user name; this one cannot be used.")}
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What is to be written to an address: the link that makes the account, or who has the address already.
+
+    With ``silent`` nothing is to be written: the address was written to too often. The link is there in each case, and
+    opens nothing where it is not to be used, so that all three take the same work.
+    """
+
+    link: str
+    known: tuple[Subject, ...] = ()
+    silent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What a link announces; ``taken`` if the user name went to somebody else meanwhile.
+
+    ``sign_in`` is the id of the sign-in during which the person registered; empty for none.
+    """
+
+    command: RegisterUser
+    organization: Organization
+    taken: bool
+    sign_in: str
+
+
+class Registration(UseCases):
+    """A registered person has no rights and no project roles.
+
+    Where mail can be sent, the account is made by the link in a mail, so that nobody learns which addresses and names
+    are known, and every address is verified. Otherwise it is made at once, its address unverified.
+    """
+
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, links: Links) -> None:
+        super().__init__(storage, audit, now)
+        self._links = links
+
+    def register(self, organization: Organization, command: RegisterUser, hashed: str) -> Subject:
+        """The new person, who can sign in at once. Raises Denied if registration is closed; Invalid if taken."""
+        return self._create(self._open(organization), command, hashed, verified=False)
+
+    def announce(
+        self, organization: Organization, command: RegisterUser, hashed: str, *, sign_in: str = ""
+    ) -> Announcement:
+        """What to write to the new address: whoever reads the mail learns whether it is known, nobody else does.
+
+        Raises Denied if registration is closed.
+        """
+        self._open(organization)
+        key = f"mails:address:{digest(name_key(command.email)).hex()}"
+        over = self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=MAILS_TO_ONE)
+        content = {
+            "organization_id": organization.id,
+            "user_name": command.user_name,
+            "given_name": command.given_name,
+            "family_name": command.family_name,
+            "email": command.email,
+            "hash": hashed,
+            "sign_in": sign_in,
+        }
+        link = self._links.issue(CodeKind.REGISTRATION, content=content)
+        return Announcement(link, self.known(organization, command.email), silent=over is not None)
+
+    def known(self, organization: Organization, email: str) -> tuple[Subject, ...]:
+        """Who in the organization has this address."""
+        return self._storage.users.find_by_email(organization.id, email)
+
+    def look(self, code: str) -> Announced:
+        """What was announced by the link; looking uses nothing up. Raises LinkUsed."""
+        _, content = self._links.look(CodeKind.REGISTRATION, code)
+        organization = self._storage.organizations.find(content["organization_id"])
+        if organization is None:
+            raise LinkUsed
+        command = _announced(content)
+        taken = self._storage.users.find_by_name(organization.id, command.user_name) is not None
+        return Announced(command, organization, taken, content["sign_in"])
+
+    def complete(self, code: str, *, user_name: str | None = None) -> Subject:
+        """The person whom the link announced, their address verified; under another user name if one is given.
+
+        Raises LinkUsed, Denied; Invalid if the user name is taken meanwhile: then the link stays good.
+        """
+        _, content = self._links.look(CodeKind.REGISTRATION, code)
+        organization = self._storage.organizations.find(content["organization_id"])
+        if organization is None:
+            raise Denied("Registration is closed.")
+        command = _announced(content)
+        if user_name is not None:
+            command = decode(RegisterUser, {**dict(command), "user_name": user_name})
+        made = self._create(self._open(organization), command, content["hash"], verified=True)
+        # Last, so that a refusal leaves it as it was; of racing callers one gets through.
+        self._links.use(CodeKind.REGISTRATION, code)
+        return made
+
+    def _open(self, organization: Organization) -> Organization:
+        if not organization.registration or not organization.active:
+            raise Denied("Registration is closed.")
+        return organization
+
+    def _create(self, organization: Organization, command: RegisterUser, hashed: str, *, verified: bool) -> Subject:
+        if self._storage.users.find_by_name(organization.id, command.user_name) is not None:
+            raise Invalid(_TAKEN)
+        user = HumanUser(
+            id=new_id(),
+            organization_id=organization.id,
+            user_name=command.user_name,
+            profile=replace(
+                Profile(given_name=command.given_name, family_name=command.family_name, email=command.email),
+                email_verified=verified,
+            ),
+            created_at=self._now,
+            changed_at=self._now,
+        )
+        with told("organization", organization.id, _TAKEN):
+            self._storage.users.add(user)
+        with told("user", user.id):
+            self._storage.passwords.set(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
+        self._record_created("user.registered", "user", user, organization.id)
+        return Subject(user, organization)
+
+
+def _announced(content: dict[str, str]) -> RegisterUser:
+    return decode(RegisterUser, {name: content[name] for name in RegisterUser.model_fields})

@@ -1,0 +1,162 @@
+"""Sessions: start, recognise, touch and end them."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from identity.crypto.secrets import digest, new_id, new_token
+from identity.domain.errors import NotFound
+from identity.domain.sessions import Session, SignedIn
+from identity.domain.users import Subject
+from identity.services.audit import Recorder
+from identity.services.changes import Look, UseCases, told
+from identity.storage.backend import Storage
+from identity.storage.errors import Missing
+
+_LAST_SEEN_STEP = timedelta(minutes=1)
+_LONGEST_USER_AGENT = 500
+
+
+class Sessions(UseCases):
+    """A session belongs to one person at one browser, which shows its secret in a cookie."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        audit: Recorder,
+        now: datetime,
+        *,
+        look: Look,
+        idle_age: timedelta,
+        max_age: timedelta,
+    ) -> None:
+        super().__init__(storage, audit, now)
+        self._look = look
+        self.idle_age = idle_age
+        self.max_age = max_age
+
+    def of_browser(self, secrets: Collection[str]) -> tuple[SignedIn, ...]:
+        """The sessions whose secrets a browser shows, last selected first; expired ones among them, ended ones not."""
+        if not secrets:
+            return ()
+        with self._look() as storage:
+            return storage.sessions.of_browser([digest(secret) for secret in secrets])
+
+    def live(self, account: SignedIn) -> bool:
+        """True if the account is signed in right now."""
+        return account.live(self._now, self.idle_age)
+
+    def current(self, secrets: Collection[str]) -> SignedIn | None:
+        """The session that the service's own pages work with: the live one that was selected last."""
+        return next((one for one in self.of_browser(secrets) if self.live(one)), None)
+
+    def sign_in(
+        self,
+        subject: Subject,
+        accounts: Collection[SignedIn],
+        *,
+        methods: tuple[str, ...],
+        user_agent: str,
+        at: datetime | None = None,
+    ) -> tuple[SignedIn, str]:
+        """The person's session at this browser, and the new secret to show for it from now on.
+
+        ``accounts`` are the sessions that the browser has: a live one of the same person goes on under its id, an
+        expired one is ended. ``at`` is when the password was given. Raises NotFound if the user is gone by now.
+        """
+        secret = new_token()
+        at = at or self._now
+        for account in accounts:
+            if account.subject.user.id != subject.user.id:
+                continue
+            if self.live(account):
+                again = self._again(account, secret, methods, at)
+                if again is not None:
+                    return SignedIn(again, subject), secret
+            else:
+                self._storage.sessions.end(account.session.id, self._now)
+        session = Session(
+            id=new_id(),
+            digest=digest(secret),
+            user_id=subject.user.id,
+            started_at=self._now,
+            authenticated_at=at,
+            selected_at=self._now,
+            last_seen_at=self._now,
+            ends_at=self._now + self.max_age,
+            methods=methods,
+            user_agent=user_agent[:_LONGEST_USER_AGENT],
+            client_address=self._audit.actor.client_address or "",
+        )
+        with told("user", subject.user.id):
+            self._storage.sessions.add(session)
+        self._record("session.started", session, subject.organization.id)
+        return SignedIn(session, subject), secret
+
+    def touch(self, account: SignedIn) -> None:
+        """Move "last seen", at most once a minute: most requests then write nothing."""
+        if self._now - account.session.last_seen_at >= _LAST_SEEN_STEP:
+            self._storage.sessions.touch(account.session.id, self._now)
+
+    def select(self, account: SignedIn) -> None:
+        """Have the service's own pages work with this session from now on."""
+        self._storage.sessions.select(account.session.id, self._now)
+
+    def end(self, account: SignedIn) -> None:
+        """Sign out: its access tokens are dead from this moment on; refresh tokens with offline_access live on."""
+        if self._storage.sessions.end(account.session.id, self._now):
+            self._record("session.ended", account.session, account.subject.organization.id)
+
+    def of_user(self, user_id: str) -> tuple[Session, ...]:
+        """The person's live sessions at all browsers, last seen first."""
+        found = self._storage.sessions.of_user(user_id, self._now)
+        return tuple(session for session in found if session.live(self._now, self.idle_age))
+
+    def end_one_of(self, subject: Subject, session_id: str) -> None:
+        """Sign the person out of one of their sessions. Raises NotFound if it is not theirs or has ended."""
+        session = self._storage.sessions.find(session_id)
+        if session is None or session.user_id != subject.user.id or session.ended_at is not None:
+            raise NotFound("session", session_id)
+        self.end(SignedIn(session, subject))
+
+    def end_all_of(self, subject: Subject, *, but: str | None = None) -> int:
+        """Sign the person out everywhere, but in one session if named; returns how many sessions ended."""
+        ended = self._storage.sessions.end_of_user(subject.user.id, self._now, but=but)
+        if ended:
+            self._audit.record(
+                "session.ended",
+                kind="user",
+                id=subject.user.id,
+                organization_id=subject.organization.id,
+                detail={"sessions": ended},
+            )
+        return ended
+
+    def _again(self, account: SignedIn, secret: str, methods: tuple[str, ...], at: datetime) -> Session | None:
+        """The session after a further sign-in; None if it was ended meanwhile."""
+        ends_at = self._now + self.max_age
+        try:
+            self._storage.sessions.reauthenticate(
+                account.session.id, digest=digest(secret), methods=methods, at=at, ends_at=ends_at
+            )
+        except Missing:
+            return None
+        self._record("session.renewed", account.session, account.subject.organization.id)
+        return replace(
+            account.session,
+            digest=digest(secret),
+            methods=methods,
+            authenticated_at=at,
+            selected_at=at,
+            last_seen_at=at,
+            ends_at=ends_at,
+        )
+
+    def _record(self, event: str, session: Session, organization_id: str) -> None:
+        self._audit.record(
+            event,
+            kind="session",
+            id=session.id,
+            organization_id=organization_id,
+            detail={"user_id": session.user_id, "methods": list(session.methods)},
+        )

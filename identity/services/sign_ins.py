@@ -1,0 +1,180 @@
+"""Sign-ins under way: authorization requests that wait for their user, bound to one browser."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from identity.crypto.secrets import digest, new_id, new_token, same
+from identity.domain.errors import Conflict, DomainError
+from identity.domain.sessions import PendingAuthorization, SignedIn
+from identity.domain.users import Subject
+from identity.services.audit import Recorder
+from identity.services.changes import Look, UseCases
+from identity.storage.backend import Storage
+from identity.storage.errors import AlreadyUsed, Missing, Stale
+
+_TRIES = 3
+
+#: Interactions that are not about who somebody is: choosing somebody else does not undo them.
+_BEFORE_LOGIN = frozenset({"create", "select_account"})
+
+_Change = Callable[[PendingAuthorization], PendingAuthorization]
+
+
+class NoSignIn(DomainError):
+    """There is no such sign-in that could go on in this browser."""
+
+
+class UnknownSignIn(NoSignIn):
+    """No request has this id, or it is long gone."""
+
+
+class ForeignSignIn(NoSignIn):
+    """The request was begun in another browser."""
+
+
+class ExpiredSignIn(NoSignIn):
+    """The request waited for too long; ``pending`` can be started again."""
+
+    def __init__(self, pending: PendingAuthorization) -> None:
+        super().__init__("This sign-in took too long.")
+        self.pending = pending
+
+
+class FinishedSignIn(NoSignIn):
+    """The request has had its answer."""
+
+
+class SignIns(UseCases):
+    """Each change is made to the newest version: two tabs at one sign-in do not get into each other's way."""
+
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, look: Look, lifetime: timedelta) -> None:
+        super().__init__(storage, audit, now)
+        self._look = look
+        self.lifetime = lifetime
+
+    def begin(
+        self,
+        parameters: Mapping[str, str],
+        *,
+        target: str | None = None,
+        login_name: str = "",
+        ui_locales: str = "",
+    ) -> tuple[PendingAuthorization, str]:
+        """A new one, and the secret that its browser shows."""
+        secret = new_token()
+        pending = PendingAuthorization(
+            id=new_id(),
+            digest=digest(secret),
+            created_at=self._now,
+            expires_at=self._now + self.lifetime,
+            parameters=dict(parameters),
+            target=target,
+            login_name=login_name,
+            ui_locales=ui_locales,
+        )
+        self._storage.authorization_requests.add(pending)
+        return pending, secret
+
+    def find(self, request_id: str, secret: str | None) -> PendingAuthorization:
+        """The one with this id, for the browser that shows its secret.
+
+        Raises UnknownSignIn, ForeignSignIn, ExpiredSignIn, FinishedSignIn.
+        """
+        with self._look() as storage:
+            pending = storage.authorization_requests.find(request_id)
+        if pending is None:
+            raise UnknownSignIn("We do not know this sign-in.")
+        if secret is None or not same(digest(secret), pending.digest):
+            raise ForeignSignIn("This sign-in was started in another browser.")
+        if pending.finished_at is not None:
+            raise FinishedSignIn("This sign-in is done.")
+        if pending.expired(self._now):
+            raise ExpiredSignIn(pending)
+        return pending
+
+    def start_again(self, request_id: str, secret: str | None) -> tuple[PendingAuthorization, str]:
+        """A new one with the same parameters as one that expired.
+
+        Raises UnknownSignIn, ForeignSignIn, FinishedSignIn.
+        """
+        try:
+            old = self.find(request_id, secret)
+        except ExpiredSignIn as expired:
+            old = expired.pending
+        return self.begin(old.parameters, target=old.target, login_name=old.login_name, ui_locales=old.ui_locales)
+
+    def remember_login_name(self, pending: PendingAuthorization, login_name: str) -> PendingAuthorization:
+        """Keep what was typed as login name."""
+        return self._update(pending, lambda one: replace(one, login_name=login_name))
+
+    def speak(self, pending: PendingAuthorization, ui_locales: str) -> PendingAuthorization:
+        """Keep the language that was chosen."""
+        return self._update(pending, lambda one: replace(one, ui_locales=ui_locales))
+
+    def choose(self, pending: PendingAuthorization, account: SignedIn | None) -> PendingAuthorization:
+        """Note the account that is to answer; None for one that has yet to sign in.
+
+        What somebody has proved before counts no longer: it may have been somebody else.
+        """
+        return self._update(
+            pending,
+            lambda one: replace(
+                one,
+                session_id=None if account is None else account.session.id,
+                login_name="" if account is None else account.subject.login_name,
+                user_id=None,
+                authenticated_at=None,
+                methods=(),
+                done=(one.done & _BEFORE_LOGIN) | {"select_account"},
+            ),
+        )
+
+    def prove(self, pending: PendingAuthorization, subject: Subject, methods: tuple[str, ...]) -> PendingAuthorization:
+        """Note who proved to be who, just now; the session starts when nothing else is asked.
+
+        Whatever was finished after an earlier proof has to be finished again.
+        """
+        return self._update(
+            pending,
+            lambda one: replace(
+                one,
+                user_id=subject.user.id,
+                authenticated_at=self._now,
+                methods=methods,
+                session_id=None,
+                login_name=subject.login_name,
+                done=(one.done & _BEFORE_LOGIN) | {"login"},
+            ),
+        )
+
+    def done(
+        self, pending: PendingAuthorization, interaction: str, *, methods: tuple[str, ...] = ()
+    ) -> PendingAuthorization:
+        """Note that an interaction is finished, and by which further methods (RFC 8176) the person has proved it."""
+        return self._update(
+            pending, lambda one: replace(one, done=one.done | {interaction}, methods=(*one.methods, *methods))
+        )
+
+    def finish(self, pending: PendingAuthorization) -> None:
+        """End it, in the transaction that makes its answer: of racing tabs one gets it. Raises FinishedSignIn."""
+        try:
+            self._storage.authorization_requests.finish(pending.id, self._now)
+        except (AlreadyUsed, Missing):
+            raise FinishedSignIn("This sign-in is done.") from None
+
+    def _update(self, pending: PendingAuthorization, change: _Change) -> PendingAuthorization:
+        for _ in range(_TRIES):
+            after = replace(change(pending), version=pending.version + 1)
+            try:
+                self._storage.authorization_requests.update(after)
+            except Stale:
+                newer = self._storage.authorization_requests.find(pending.id)
+                if newer is None or newer.finished_at is not None:
+                    raise FinishedSignIn("This sign-in is done.") from None
+                pending = newer
+            except Missing:
+                raise UnknownSignIn("We do not know this sign-in.") from None
+            else:
+                return after
+        raise Conflict("This sign-in goes on in another window.")

@@ -1,0 +1,445 @@
+"""Browser: a person's browser over WebTest, which keeps cookies, follows redirects and fills in forms.
+
+    browser = Browser(world)
+    asked = party.ask(scope="openid profile")                    # identity.testing.relying_party
+    browser.open(asked.url, by=party.origin)                     # the application sends the person to us
+    answer = browser.sign_in(give_password(world, person))
+    tokens = party.tokens(answer, asked)                         # the redirect that leaves us, read by the application
+
+It stops at a redirect that leaves our hosts; that answer is what the application gets. Cookies are kept and sent as
+browsers do (RFC 6265, and SameSite): not even in a test can a service be signed in to by another site's form.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import lru_cache
+from http.cookiejar import CookieJar as _ForeignJar
+from http.cookiejar import DefaultCookiePolicy
+from ipaddress import IPv6Address
+from secrets import randbits
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from webtest import TestApp
+
+from identity.crypto.passwords import hash_password
+from identity.domain.sessions import BY_PASSWORD, Session
+from identity.domain.users import PasswordHash
+from identity.testing.relying_party import FORM, Form, form_encoded
+
+if TYPE_CHECKING:
+    from identity.domain.users import User
+    from identity.testing.world import World
+
+PASSWORD = "correct horse battery staple"  # noqa: S105 - of people in tests
+
+#: Redirects after which a browser gives up.
+MOST_REDIRECTS = 20
+USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+_HOST_PREFIX, _SECURE_PREFIX = "__Host-", "__Secure-"
+_STEP = re.compile(r"/login/[0-9a-f-]{36}/?(.*)")
+_SAFE = frozenset({"GET", "HEAD"})
+_KEEPS_METHOD = frozenset({307, 308})
+_REDIRECTS = frozenset({301, 302, 303}) | _KEEPS_METHOD
+
+
+def give_password(world: "World", person: "User", password: str = PASSWORD) -> str:
+    """Let the person sign in with this password; returns the login name."""
+    with world.transaction() as services:
+        services.storage.passwords.set(
+            PasswordHash(user_id=person.id, hash=_hashed(password), changed_at=world.clock())
+        )
+        subject = services.storage.users.find_subject(person.id)
+    assert subject is not None, "there is no such person"
+    return subject.login_name
+
+
+@lru_cache
+def _hashed(password: str) -> str:
+    # Once a run: it is slow on purpose.
+    return hash_password(password)
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of an address, as browsers compare them."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def relation(source: str | None, url: str) -> str:
+    """Sec-Fetch-Site of a request that the site ``source`` causes; ``none`` for what a person typed."""
+    if source is None:
+        return "none"
+    if source == origin(url):
+        return "same-origin"
+    return "same-site" if _site(source) == _site(url) else "cross-site"
+
+
+def _site(url: str) -> tuple[str, str]:
+    """Scheme and registrable domain, good enough for the names in tests."""
+    parts = urlsplit(url)
+    return parts.scheme, ".".join((parts.hostname or "").split(".")[-2:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCookie:
+    """A cookie as a browser keeps it; ``domain`` is empty for one that goes back to its host alone."""
+
+    name: str
+    value: str = field(repr=False)
+    host: str
+    domain: str = ""
+    path: str = "/"
+    secure: bool = False
+    http_only: bool = False
+    same_site: str = "lax"
+    ends_at: datetime | None = None
+    number: int = 0
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a later cookie of the same key replaces (RFC 6265 §5.3)."""
+        return self.name, self.domain or self.host, self.path
+
+    def belongs_to(self, url: str) -> bool:
+        """True if the cookie is for this address (RFC 6265 §5.4)."""
+        parts = urlsplit(url)
+        host, path = parts.hostname or "", parts.path or "/"
+        if self.domain:
+            if host != self.domain and not host.endswith(f".{self.domain}"):
+                return False
+        elif host != self.host:
+            return False
+        if self.secure and parts.scheme != "https":
+            return False
+        return path == self.path or path.startswith(self.path if self.path.endswith("/") else f"{self.path}/")
+
+
+class CookieJar:
+    """What a browser keeps of Set-Cookie, and what it shows of that; shared by its tabs."""
+
+    def __init__(self) -> None:
+        self._cookies: dict[tuple[str, str, str], StoredCookie] = {}
+        self._numbers = itertools.count()
+
+    def __iter__(self) -> Any:
+        return iter(tuple(self._cookies.values()))
+
+    def __len__(self) -> int:
+        return len(self._cookies)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all cookies, expired ones among them."""
+        return frozenset(one.name for one in self)
+
+    def store(self, url: str, header: str, now: datetime) -> None:
+        """Take in one Set-Cookie of an answer from ``url``; what browsers ignore is ignored."""
+        first, *attributes = (part.strip() for part in header.split(";"))
+        name, separator, value = (part.strip() for part in first.partition("="))
+        known = {key.strip().lower(): value.strip() for key, _, value in (one.partition("=") for one in attributes)}
+        parts = urlsplit(url)
+        host, domain = parts.hostname or "", known.get("domain", "").lstrip(".").lower()
+        secure = "secure" in known
+        if not separator or not name or (secure and parts.scheme != "https"):
+            return
+        if domain and host != domain and not host.endswith(f".{domain}"):
+            return
+        if name.startswith(_SECURE_PREFIX) and not secure:
+            return
+        if name.startswith(_HOST_PREFIX) and (not secure or domain or known.get("path") != "/"):
+            return
+        path = known.get("path", "")
+        cookie = StoredCookie(
+            name=name,
+            value=value,
+            host=host,
+            domain=domain,
+            path=path if path.startswith("/") else _default_path(parts.path),
+            secure=secure,
+            http_only="httponly" in known,
+            same_site=known.get("samesite", "lax").lower(),
+            ends_at=_end(known, now),
+            number=next(self._numbers),
+        )
+        if cookie.ends_at is not None and cookie.ends_at <= now:
+            self._cookies.pop(cookie.key, None)
+        else:
+            self._cookies[cookie.key] = cookie
+
+    def header(self, url: str, now: datetime, *, method: str = "GET", site: str = "none") -> str:
+        """The Cookie header of a top-level request; ``site`` is its Sec-Fetch-Site."""
+        foreign = site == "cross-site"
+        shown = [
+            one
+            for one in self
+            if one.belongs_to(url)
+            and (one.ends_at is None or one.ends_at > now)
+            and not (foreign and one.same_site == "strict")
+            and not (foreign and one.same_site == "lax" and method not in _SAFE)
+        ]
+        shown.sort(key=lambda one: (-len(one.path), one.number))
+        return "; ".join(f"{one.name}={one.value}" for one in shown)
+
+    def forget(self, name: str) -> None:
+        """Delete all cookies of this name, as a person can."""
+        for one in self:
+            if one.name == name:
+                del self._cookies[one.key]
+
+    def clear(self) -> None:
+        """Delete everything."""
+        self._cookies.clear()
+
+
+def _default_path(path: str) -> str:
+    """RFC 6265 §5.1.4."""
+    return path.rpartition("/")[0] or "/"
+
+
+def _end(attributes: Mapping[str, str], now: datetime) -> datetime | None:
+    """When the cookie ends; None for one that lives as long as the browser."""
+    seconds = attributes.get("max-age", "")
+    if seconds.removeprefix("-").isdigit():
+        return now + timedelta(seconds=int(seconds)) if int(seconds) > 0 else now
+    if "expires" in attributes:
+        from email.utils import parsedate_to_datetime
+
+        return parsedate_to_datetime(attributes["expires"])
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the browser sends: built by a person's act or a redirect. ``source`` is the site that caused it."""
+
+    method: str
+    url: str
+    body: bytes = b""
+    source: str | None = None
+    referrer: str = ""
+    origin: str | None = None
+
+
+class Browser:
+    """One window of one person's browser; ``tab()`` opens another one that shares its cookies.
+
+    ``page`` is the answer that is shown, ``answers`` all of the way there, redirects included, and ``url`` where the
+    window stands. Each browser has a network address of its own, so that attempts are counted apart.
+    """
+
+    def __init__(self, world: "World", *, user_agent: str = USER_AGENT, languages: str = "en") -> None:
+        self.world = world
+        self.user_agent = user_agent
+        self.languages = languages
+        self.cookies = CookieJar()
+        self.address = str(IPv6Address((0x20010DB8 << 96) | randbits(64)))
+        self.answers: list[Any] = []
+        settings = world.identity.settings
+        self.login_url = settings.login_url
+        self._ours = frozenset(map(origin, (settings.issuer_url, settings.base_url, settings.login_url)))
+        # WebTest's own cookies are not a browser's: ours are put in and taken out here.
+        no_cookies = _ForeignJar(policy=DefaultCookiePolicy(allowed_domains=[]))
+        self._app = TestApp(world.app, cookiejar=no_cookies)
+
+    def tab(self) -> "Browser":
+        """Another window of the same browser."""
+        other = Browser(self.world, user_agent=self.user_agent, languages=self.languages)
+        other.cookies, other.address = self.cookies, self.address
+        return other
+
+    @property
+    def page(self) -> Any:
+        """The answer that is shown."""
+        assert self.answers, "nothing was opened yet"
+        return self.answers[-1]
+
+    @property
+    def url(self) -> str:
+        """Where the window stands."""
+        return str(self.page.request.url)
+
+    @property
+    def path(self) -> str:
+        """The path of that address."""
+        return urlsplit(self.url).path
+
+    @property
+    def step(self) -> str | None:
+        """Which page of a sign-in is shown: what follows ``/login/{request}``, empty for the first; None for others."""
+        found = _STEP.fullmatch(self.path) if self.left_for is None else None
+        return None if found is None else found[1]
+
+    @property
+    def left_for(self) -> str | None:
+        """Where the shown answer sends the browser, off our hosts; None if it stays here."""
+        location = self.page.headers.get("Location") if self.page.status_int in _REDIRECTS else None
+        return None if location is None else urljoin(self.url, location)
+
+    def open(self, url: str, *, by: str | None = None) -> Any:
+        """Go to an address, typed by the person, or by link or redirect of another site whose origin is ``by``."""
+        return self._go(Request("GET", self._absolute(url), source=by))
+
+    def send(self, url: str, form: Form, *, by: str) -> Any:
+        """A form that a page of the site ``by`` posts to us: without cookies, unless the site is our own."""
+        return self._go(Request("POST", self._absolute(url), form_encoded(form), by, f"{by}/", by))
+
+    def reload(self) -> Any:
+        """Ask for the address anew that is shown."""
+        return self._go(Request("GET", self.url, source=origin(self.url)))
+
+    def click(self, words: str) -> Any:
+        """Follow the link of the shown page that holds these words."""
+        found = [one for one in self.page.html.find_all("a", href=True) if words in one.get_text()]
+        assert len(found) == 1, f"{len(found)} links hold {words!r} on\n{self.page}"
+        return self._go(self._from_page("GET", urljoin(self.url, found[0]["href"])))
+
+    def form(self, name: str | None = None) -> Any:
+        """A form of the shown page, WebTest's, by id; the only one if none is named."""
+        forms = {id(one): one for one in self.page.forms.values()}
+        if name is not None:
+            return self.page.forms[name]
+        assert len(forms) == 1, f"{len(forms)} forms on\n{self.page}"
+        return next(iter(forms.values()))
+
+    def submit(
+        self,
+        fields: Mapping[str, str | bool] | None = None,
+        *,
+        press: tuple[str, str] | None = None,
+        form: str | None = None,
+    ) -> Any:
+        """Fill in the form and send it, by the button ``press`` (its name and value) or by its main one."""
+        filled = self.form(form)
+        for name, value in (fields or {}).items():
+            filled[name] = value
+            if "password" in name and isinstance(value, str):
+                self.world.client.secrets.add(value)
+        pairs = [(name, value) for name, value in filled.submit_fields() if name is not None]
+        target = urljoin(self.url, filled.action or self.url)
+        if press is not None:
+            assert press in _buttons(filled), f"no button {press} on\n{self.page}"
+            pairs.append(press)
+        if filled.method.upper() == "GET":
+            return self._go(self._from_page("GET", f"{target.partition('?')[0]}?{urlencode(pairs)}"))
+        return self._go(self._from_page("POST", target, urlencode(pairs).encode()))
+
+    def sign_in(self, login_name: str, password: str = PASSWORD) -> Any:
+        """Walk the login pages from the one that is shown: login name unless that is known already, and password."""
+        if "password" not in self.form("page-form").fields:
+            self.submit({"login_name": login_name}, form="page-form")
+        assert "password" in self.form("page-form").fields, f"no page for the password, but\n{self.page}"
+        return self.submit({"password": password}, form="page-form")
+
+    def choose(self, words: str) -> Any:
+        """Press the button of the chooser that holds these words: an account, or another one."""
+        found = [one for one in self.page.html.find_all("button", attrs={"name": "session"}) if words in one.get_text()]
+        assert len(found) == 1, f"{len(found)} accounts hold {words!r} on\n{self.page}"
+        return self.submit(press=("session", found[0]["value"]), form=found[0].get("form"))
+
+    def start_session(self, person: "User", *, at: datetime | None = None) -> Session:
+        """Sign a person in without a page, for tests about something else; ``at`` is when they gave the password."""
+        with self.world.transaction() as services:
+            subject = services.storage.users.find_subject(person.id)
+            assert subject is not None, "there is no such person"
+            account, secret = services.sessions.sign_in(
+                subject, (), methods=(BY_PASSWORD,), user_agent=self.user_agent, at=at
+            )
+        secure = self.login_url.startswith("https://")
+        name = f"{_HOST_PREFIX if secure else ''}session-{account.session.id}"
+        attributes = "; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")
+        self._keep(self.login_url, f"{name}={secret}{attributes}")
+        return account.session
+
+    @property
+    def session_cookies(self) -> frozenset[str]:
+        """The names of the cookies that hold sessions."""
+        return frozenset(name for name in self.cookies.names if name.removeprefix(_HOST_PREFIX).startswith("session-"))
+
+    def _absolute(self, url: str) -> str:
+        return urljoin(self.login_url, url)
+
+    def _from_page(self, method: str, url: str, body: bytes = b"") -> Request:
+        """A request that the shown page causes, with what its referrer policy lets through."""
+        here = origin(self.url)
+        same = here == origin(url)
+        policy = self.page.headers.get("Referrer-Policy", "strict-origin-when-cross-origin")
+        hidden = policy == "no-referrer" or (policy == "same-origin" and not same)
+        sent = self.url.partition("#")[0] if same else f"{here}/"
+        # What hides the referrer hides the origin too (Fetch, append a request Origin header).
+        named = "null" if hidden else here
+        return Request(method, url, body, here, "" if hidden else sent, named if method == "POST" else None)
+
+    def _go(self, request: Request) -> Any:
+        """Send it, and follow where the answers lead as long as that is here."""
+        site = relation(request.source, request.url)
+        answers: list[Any] = []
+        while True:
+            assert len(answers) < MOST_REDIRECTS, f"redirects without end: {[one.location for one in answers]}"
+            # Of all that a way went through, the most foreign site counts.
+            site = max(site, relation(request.source, request.url), key=_FOREIGNNESS)
+            answer = self._send(request, site)
+            answers.append(answer)
+            location = answer.headers.get("Location") if answer.status_int in _REDIRECTS else None
+            target = None if location is None else urljoin(request.url, location)
+            if target is None or origin(target) not in self._ours:
+                self.answers = answers
+                return answer
+            request = _redirected(request, answer.status_int, target)
+
+    def _send(self, request: Request, site: str) -> Any:
+        assert origin(request.url) in self._ours, f"{request.url} is none of our addresses"
+        now = self.world.clock()
+        made = self._app.RequestClass.blank(request.url.partition("#")[0], method=request.method)
+        headers = {
+            "User-Agent": self.user_agent,
+            "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+            "Accept-Language": self.languages,
+            "Sec-Fetch-Site": site,
+            "Sec-Fetch-Mode": "navigate",
+            "Sec-Fetch-Dest": "document",
+            "Cookie": self.cookies.header(request.url, now, method=request.method, site=site),
+            "Referer": request.referrer,
+            "Origin": request.origin or "",
+        }
+        if request.method == "POST":
+            made.body = request.body
+            headers["Content-Type"] = FORM
+        for name, value in headers.items():
+            if value:
+                made.headers[name] = value
+        made.environ["REMOTE_ADDR"] = self.address
+        answer = self._app.do_request(made, status="*", expect_errors=True)
+        for header in answer.headers.getall("Set-Cookie"):
+            self._keep(request.url, header)
+        return answer
+
+    def _keep(self, url: str, header: str) -> None:
+        self.cookies.store(url, header, self.world.clock())
+        value = header.partition(";")[0].partition("=")[2]
+        if value:
+            self.world.client.secrets.add(value)
+
+
+_FOREIGNNESS: Callable[[str], int] = ("none", "same-origin", "same-site", "cross-site").index
+
+
+def _redirected(request: Request, status: int, target: str) -> Request:
+    """The request after a redirect (Fetch, HTTP-redirect fetch): 303 and its elder siblings make a POST a GET."""
+    if status in _KEEPS_METHOD:
+        return Request(request.method, target, request.body, request.source, request.referrer, request.origin)
+    return Request("GET", target, source=request.source, referrer=request.referrer)
+
+
+def _buttons(form: Any) -> Sequence[tuple[str, str]]:
+    """Name and value of each button of a WebTest form."""
+    return [
+        (name, field.value_if_submitted())
+        for name, fields in form.fields.items()
+        for field in fields
+        if name is not None and hasattr(field, "value_if_submitted") and "disabled" not in field.attrs
+    ]

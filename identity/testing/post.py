@@ -1,0 +1,152 @@
+"""A real mail server on the loopback interface, and what came to it."""
+
+import re
+import socket
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, LoginPassword
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+USER, PASSWORD = "identity", "the mail server's own password"
+
+
+class Post:
+    """A mail server. ``letters`` are what it took, ``answer`` is what it says to each recipient."""
+
+    def __init__(self, *, tls: ssl.SSLContext | None = None, starttls: ssl.SSLContext | None = None) -> None:
+        self._tls, self._starttls = tls, starttls
+        self.letters: list[EmailMessage] = []
+        self.recipients: list[str] = []
+        self.answer = "250 OK"
+        self.arrived = threading.Event()
+        self._bound = socket.socket()
+        # Taken from now on; nobody answers before it is opened.
+        self._bound.bind(("127.0.0.1", 0))
+        self.port: int = self._bound.getsockname()[1]
+        self._controller: Controller | None = None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """How a service finds it."""
+        security = "tls" if self._tls else "starttls" if self._starttls else "none"
+        return {
+            "identity.smtp.host": "localhost",
+            "identity.smtp.port": str(self.port),
+            "identity.smtp.security": security,
+            "identity.smtp.sender": "Identity <no-reply@id.example.com>",
+        }
+
+    def open(self) -> None:
+        """Let it answer."""
+        self._controller = _Controller(self, self._bound, self._tls, self._starttls)
+        self._controller.start()
+
+    def close(self) -> None:
+        """End it."""
+        if self._controller is not None:
+            self._controller.stop()
+        self._bound.close()
+
+    def only(self) -> EmailMessage:
+        """The one letter that came; it is taken out."""
+        assert len(self.letters) == 1, [str(one["To"]) for one in self.letters]
+        return self.letters.pop()
+
+    async def handle_RCPT(  # noqa: N802 - the name is given by aiosmtpd
+        self, server: Any, session: Any, envelope: Any, address: str, options: Any
+    ) -> str:
+        """The answer to a recipient."""
+        if self.answer.startswith("250"):
+            envelope.rcpt_tos.append(address)
+        return self.answer
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
+        """Take a letter."""
+        self.recipients += envelope.rcpt_tos
+        letter = message_from_bytes(envelope.content, policy=policy.default)
+        assert isinstance(letter, EmailMessage)
+        self.letters.append(letter)
+        self.arrived.set()
+        return "250 OK"
+
+
+class _Controller(Controller):
+    """Serves on a socket that is bound already."""
+
+    def __init__(
+        self, post: Post, bound: socket.socket, tls: ssl.SSLContext | None, starttls: ssl.SSLContext | None
+    ) -> None:
+        guarded: dict[str, Any] = {}
+        if starttls is not None:
+            guarded = {
+                "tls_context": starttls,
+                "require_starttls": True,
+                "auth_required": True,
+                "authenticator": _authenticate,
+            }
+        super().__init__(post, hostname="localhost", port=bound.getsockname()[1], ssl_context=tls, **guarded)
+        self._bound = bound
+
+    def _create_server(self) -> Any:
+        return self.loop.create_server(self._factory_invoker, sock=self._bound, ssl=self.ssl_context)
+
+
+def _authenticate(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
+    right = isinstance(data, LoginPassword) and (data.login, data.password) == (USER.encode(), PASSWORD.encode())
+    return AuthResult(success=right, handled=False)
+
+
+def a_certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """A certificate for localhost that vouches for itself, and a server's side of it."""
+    key = generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "mail.pem"
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(private + certificate.public_bytes(Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return file, context
+
+
+def text_of(letter: EmailMessage) -> str:
+    """What somebody reads."""
+    body = letter.get_body()
+    assert body is not None
+    assert body.get_content_type() == "text/plain"
+    text: str = body.get_content()
+    return text.replace("\r\n", "\n")
+
+
+def link_in(letter: EmailMessage) -> str:
+    """The link with a code."""
+    found = re.findall(r"https://[^\s]+/[A-Za-z0-9]{43}", text_of(letter))
+    assert len(found) == 1, text_of(letter)
+    return str(found[0])
