@@ -7,6 +7,7 @@ its shares show where to look, its sums do not say what is won. The figures abov
 import cProfile
 import gc
 import io
+import json
 import os
 import pstats
 import sqlite3
@@ -22,12 +23,15 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from pyramid.paster import get_app
 
 from benchmarks import unit
-from benchmarks.cases import Case, Stock, for_project, resource_cases, token_cases
+from benchmarks.cases import Case, Stock, for_project, people_cases, resource_cases, token_cases
+from benchmarks.load import check
 from benchmarks.service import ROOT, Place
 
 _LINES = 30
 _WARM_UP = 50
 _TOKENS = 50
+_WITH_ASSERTION = ("opaque", "jwt", "single-use")
+_OF_PEOPLE = ("authorize", "code", "refresh")
 
 Application = Callable[..., Iterable[bytes]]
 #: Function as pstats names it: file, line, name.
@@ -64,45 +68,50 @@ def of(name: str, place: Place, stock: Stock, count: int) -> str:
 
 
 def _case(name: str, stock: Stock, application: Application) -> Case:
-    bodies = [_answer(application, request) for request in for_project(stock).take(_TOKENS)]
-    tokens = [body.partition(b'"access_token": "')[2].partition(b'"')[0].decode() for body in bodies]
-    return next(case for case in (*token_cases(stock), *resource_cases(stock, tokens)) if case.name == name)
+    first = for_project(stock)
+    answers = [_call(application, _environ(request), first) for request in first.take(_TOKENS)]
+    tokens = [str(json.loads(body)["access_token"]) for body in answers]
+    cases = (*token_cases(stock), *resource_cases(stock, tokens), *people_cases(stock))
+    return next(case for case in cases if case.name == name)
 
 
 def _cost(application: Application, case: Case, count: int, profile: cProfile.Profile | None = None) -> float:
     """Seconds of CPU of one request, the making of requests left out."""
+    if case.before is not None:
+        _cost(application, case.before, count)
     environs = [_environ(request) for request in case.take(count)]
     gc.collect()
     started = time.process_time()
     if profile is not None:
         profile.enable()
-    bodies = [_call(application, environ) for environ in environs]
+    contents = [_call(application, environ, case) for environ in environs]
     if profile is not None:
         profile.disable()
     span = time.process_time() - started
-    for body in bodies:
-        if case.expected not in body:
-            raise SystemExit(f"an answer lacks {case.expected!r}: {body[:300]!r}")
+    case.answered(contents)
     return span / count
 
 
-def _answer(application: Application, request: bytes) -> bytes:
-    return _call(application, _environ(request))
-
-
-def _call(application: Application, environ: dict[str, Any]) -> bytes:
-    return b"".join(application(environ, lambda status, headers, failure=None: None))
+def _call(application: Application, environ: dict[str, Any], case: Case) -> bytes:
+    """The answer's body, or its Location if it has one. Raises LoadFailed if it is not what the case expects."""
+    heads: list[tuple[str, list[tuple[str, str]]]] = []
+    body = b"".join(application(environ, lambda status, headers, failure=None: heads.append((status, headers))))
+    status, headers = heads[-1]
+    content = next((value.encode() for name, value in headers if name == "Location"), body)
+    check(case.expected, int(status[:3]), content)
+    return content
 
 
 def _environ(request: bytes) -> dict[str, Any]:
     head, _, body = request.partition(b"\r\n\r\n")
     first, *fields = head.decode("ascii").split("\r\n")
-    method, path, protocol = first.split()
+    method, address, protocol = first.split()
+    path, _, query = address.partition("?")
     environ = {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": "",
         "PATH_INFO": path,
-        "QUERY_STRING": "",
+        "QUERY_STRING": query,
         "SERVER_NAME": "localhost",
         "SERVER_PORT": "80",
         "SERVER_PROTOCOL": protocol,
@@ -123,16 +132,16 @@ def _environ(request: bytes) -> dict[str, Any]:
 
 
 def _parts(place: Place, name: str) -> Sequence[tuple[str, float]]:
-    """What a token request cannot do without, each alone."""
-    if name not in ("opaque", "jwt", "single-use"):
-        return ()
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    signed = key.sign(b"x" * 512, padding.PKCS1v15(), hashes.SHA256())
-    public = key.public_key()
-    verification = _mean(lambda: public.verify(signed, b"x" * 512, padding.PKCS1v15(), hashes.SHA256()), 2000)
-    parts = [("its verification", verification)]
+    """What a request that writes cannot do without, each alone."""
+    parts = []
+    if name in _WITH_ASSERTION:
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        signed = key.sign(b"x" * 512, padding.PKCS1v15(), hashes.SHA256())
+        public = key.public_key()
+        verification = _mean(lambda: public.verify(signed, b"x" * 512, padding.PKCS1v15(), hashes.SHA256()), 2000)
+        parts.append(("its verification", verification))
     database = place.ini.parent / "data" / "identity.sqlite"
-    if database.exists():
+    if name in (*_WITH_ASSERTION, *_OF_PEOPLE) and database.exists():
         parts.append(("insert and commit of a token, sqlite3 alone", _insert(database)))
     return parts
 
@@ -171,7 +180,7 @@ def _rows(stats: pstats.Stats) -> dict[Function, Any]:
 
 
 def _total(stats: pstats.Stats) -> float:
-    return sum(row[2] for row in _rows(stats).values())
+    return sum((row[2] for row in _rows(stats).values()), 0.0)
 
 
 def _by_package(stats: pstats.Stats) -> list[tuple[str, float]]:

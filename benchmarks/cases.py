@@ -1,9 +1,11 @@
 """What is asked of the service: requests made in advance, so that making them is not measured."""
 
 import base64
+import hashlib
 import json
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,14 +16,22 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pyramid.paster import get_appsettings
 
 from benchmarks import hello
+from benchmarks.load import Expected
 from identity import first_start
 from identity.app import assemble
+from identity.domain.applications import ApplicationType
+from identity.domain.sessions import BY_PASSWORD
 from identity.domain.users import TokenFormat
+from identity.provider.request import CookieKind
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.projects import CreateProject
 from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser
-from identity.testing.assertions import claims, signed
+from identity.services.commands.users import CreateHumanUser
+from identity.testing.assertions import base64url, claims, signed
 
+AUTHORIZE = "/oauth/v2/authorize"
 KEYS = "/oauth/v2/keys"
 TOKEN = "/oauth/v2/token"  # noqa: S105 - an address
 USERINFO = "/oauth/v2/userinfo"
@@ -31,6 +41,11 @@ DISCOVERY = "/.well-known/openid-configuration"
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _SCOPE = "openid profile"
 _AUDIENCE_SCOPE = f"{_SCOPE} urn:service:iam:org:project:id:service:aud"
+_OFFLINE_SCOPE = f"{_SCOPE} offline_access"
+_REDIRECT_URI = "https://app.example/callback"
+_VERIFIER = "a-code-verifier-of-43-characters-or-more-0123456789"
+
+_CODE = re.compile(rb"[?&]code=([^&]+)")
 
 
 @dataclass(frozen=True)
@@ -43,35 +58,116 @@ class Signer:
 
 
 @dataclass(frozen=True)
+class Visitor:
+    """A person who is signed in at a browser, and the application that sends them here with these parameters."""
+
+    cookie: str = field(repr=False)
+    authorization: dict[str, str]
+    client: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A sign-in under way, at the page that asks for the password, and the cookie of its browser."""
+
+    path: str
+    cookie: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Stock:
-    """Whom the prepared service knows: two service users, one for each format of access token, and one client."""
+    """Whom the prepared service knows: two service users, one for each format of access token, a client that
+    introspects, a visitor, and sign-ins under way of names that nobody has.
+    """
 
     issuer: str
     host: str
     opaque: Signer
     jwt: Signer
     client: str = field(repr=False)
+    visitor: Visitor
+    waiting: Sequence[Waiting]
 
 
 class Case:
-    """One kind of request and what it may cost, in signatures; ``expected`` is part of every right answer."""
+    """One kind of request and what it may cost, in signatures; ``expected`` is what right answers hold, by status."""
+
+    #: The case whose answers bring what the requests are made of.
+    before: "Case | None" = None
 
     def __init__(
-        self, name: str, title: str, requests: Iterator[bytes], *, expected: bytes, target: float | None = None
+        self, name: str, title: str, requests: Iterator[bytes], *, expected: Expected, target: float | None = None
     ) -> None:
         self.name = name
         self.title = title
         self.expected = expected
         self.target = target
         self._requests = requests
+        self._listeners: list[Stage] = []
+
+    @property
+    def keeps(self) -> bool:
+        """True if somebody wants to hear what the answers hold."""
+        return bool(self._listeners)
 
     def take(self, count: int) -> list[bytes]:
         """The next requests, each sent once if they differ, or the few that are sent over and over."""
         return list(islice(self._requests, count))
 
+    def told_to(self, stage: "Stage") -> None:
+        """Have a stage hear of all answers from now on."""
+        self._listeners.append(stage)
 
-def prepare(ini: Path, host: str) -> Stock:
-    """Let a fresh data folder have everything that the cases need: the first start, and two service users."""
+    def answered(self, contents: Sequence[bytes]) -> None:
+        """Pass on what the answers hold."""
+        for stage in self._listeners:
+            stage.make_of(contents)
+
+
+class Stage(Case):
+    """A case of requests that are good once, each made from an answer of the case before, or of its own kind.
+
+    What is not used by the time the next answers come is dropped.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        make: Callable[[bytes], bytes],
+        *,
+        before: Case,
+        expected: Expected,
+        target: float | None = None,
+        feeds_itself: bool = False,
+    ) -> None:
+        super().__init__(name, title, iter(()), expected=expected, target=target)
+        self.before = before
+        self._make = make
+        before.told_to(self)
+        if feeds_itself:
+            self.told_to(self)
+
+    def make_of(self, contents: Sequence[bytes]) -> None:
+        """The next requests are made from these answers."""
+        self._requests = iter([self._make(content) for content in contents])
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Several requests that make up one thing, and what they may cost together."""
+
+    name: str
+    title: str
+    parts: tuple[str, ...]
+    target: float | None
+
+
+CODE_FLOW = Sum("code-flow", "code flow with PKCE", ("authorize", "code"), target=7.0)
+
+
+def prepare(ini: Path, host: str, *, waiting: int = 0) -> Stock:
+    """Let a fresh data folder have everything that the cases need: the first start, and what Stock names."""
     identity = assemble(get_appsettings(str(ini)))
     try:
         outcome = first_start.prepare(identity, announce=False)
@@ -79,21 +175,24 @@ def prepare(ini: Path, host: str) -> Stock:
         client = json.loads(outcome.client_file.read_text("utf-8"))
         with identity.transaction() as services:
             signers = {one: _add_signer(services, outcome.organization_id, one) for one in TokenFormat}
+            visitor = _add_visitor(services, outcome.organization_id)
+            sign_ins = [_add_waiting(services, visitor, number) for number in range(waiting)]
     finally:
         identity.close()
-    credentials = f"{client['client_id']}:{client['client_secret']}".encode()
     return Stock(
         issuer=identity.settings.issuer_url,
         host=host,
         opaque=signers[TokenFormat.OPAQUE],
         jwt=signers[TokenFormat.JWT],
-        client=base64.b64encode(credentials).decode(),
+        client=_basic(client["client_id"], client["client_secret"]),
+        visitor=visitor,
+        waiting=sign_ins,
     )
 
 
 def hello_case(host: str) -> Case:
     """The web server alone."""
-    return Case("hello", "bare web server", _again(_get(host, hello.PATH)), expected=hello.BODY)
+    return Case("hello", "bare web server", _again(_get(host, hello.PATH)), expected={200: hello.BODY})
 
 
 def token_cases(stock: Stock) -> list[Case]:
@@ -103,21 +202,21 @@ def token_cases(stock: Stock) -> list[Case]:
             "opaque",
             "jwt-bearer, opaque",
             _assertions(stock, stock.opaque, _SCOPE),
-            expected=b'"id_token"',
+            expected={200: b'"id_token"'},
             target=3.0,
         ),
         Case(
             "jwt",
             "jwt-bearer, JWT",
             _assertions(stock, stock.jwt, _SCOPE),
-            expected=b'"access_token": "eyJ',
+            expected={200: b'"access_token": "eyJ'},
             target=4.0,
         ),
         Case(
             "single-use",
             "jwt-bearer, opaque, jti",
             _assertions(stock, stock.opaque, _SCOPE, single_use=True),
-            expected=b'"id_token"',
+            expected={200: b'"id_token"'},
         ),
     ]
 
@@ -125,7 +224,7 @@ def token_cases(stock: Stock) -> list[Case]:
 def for_project(stock: Stock) -> Case:
     """Gets the tokens that ``resource_cases`` show."""
     requests = _assertions(stock, stock.opaque, _AUDIENCE_SCOPE)
-    return Case("tokens", "tokens for the own project", requests, expected=b'"access_token"')
+    return Case("tokens", "tokens for the own project", requests, expected={200: b'"access_token"'})
 
 
 def resource_cases(stock: Stock, tokens: list[str]) -> list[Case]:
@@ -134,12 +233,56 @@ def resource_cases(stock: Stock, tokens: list[str]) -> list[Case]:
     introspected = [
         _post(stock.host, INTROSPECT, {"token": token}, Authorization=f"Basic {stock.client}") for token in tokens
     ]
+    known, active = {200: b'"preferred_username"'}, {200: b'"active": true'}
     return [
-        Case("discovery", "discovery", _again(_get(stock.host, DISCOVERY)), expected=b'"jwks_uri"', target=0.7),
-        Case("keys", "keys", _again(_get(stock.host, KEYS)), expected=b'"kty"', target=0.7),
-        Case("userinfo", "userinfo", _again(*shown), expected=b'"preferred_username"', target=1.5),
-        Case("introspection", "introspection", _again(*introspected), expected=b'"active": true', target=1.5),
+        Case("discovery", "discovery", _again(_get(stock.host, DISCOVERY)), expected={200: b'"jwks_uri"'}, target=0.7),
+        Case("keys", "keys", _again(_get(stock.host, KEYS)), expected={200: b'"kty"'}, target=0.7),
+        Case("userinfo", "userinfo", _again(*shown), expected=known, target=1.5),
+        Case("introspection", "introspection", _again(*introspected), expected=active, target=1.5),
     ]
+
+
+def people_cases(stock: Stock) -> list[Case]:
+    """What an application does for a person who is signed in: get a code, tokens for the code, and new ones later."""
+    visitor = stock.visitor
+    basic = f"Basic {visitor.client}"
+    address = f"{AUTHORIZE}?{urlencode(visitor.authorization)}"
+    with_code = {303: f"{_REDIRECT_URI}?code=".encode()}
+    with_tokens = {200: b'"refresh_token"'}
+
+    def exchange(location: bytes) -> bytes:
+        found = _CODE.search(location)
+        assert found is not None  # noqa: S101 - answers are checked before they are passed on
+        form = {"grant_type": "authorization_code", "code": found[1].decode(), "redirect_uri": _REDIRECT_URI}
+        return _post(stock.host, TOKEN, {**form, "code_verifier": _VERIFIER}, Authorization=basic)
+
+    def refresh(body: bytes) -> bytes:
+        form = {"grant_type": "refresh_token", "refresh_token": json.loads(body)["refresh_token"]}
+        return _post(stock.host, TOKEN, form, Authorization=basic)
+
+    requests = _again(_get(stock.host, address, Cookie=visitor.cookie))
+    authorize = Case("authorize", "authorize, with session", requests, expected=with_code)
+    code = Stage("code", "tokens for a code", exchange, before=authorize, expected=with_tokens)
+    later = Stage(
+        "refresh",
+        "refresh, with rotation",
+        refresh,
+        before=code,
+        expected=with_tokens,
+        target=3.5,
+        feeds_itself=True,
+    )
+    return [authorize, code, later]
+
+
+def password_page(stock: Stock, waiting: Waiting) -> bytes:
+    """The request for the page that asks for the password."""
+    return _get(stock.host, waiting.path, Cookie=waiting.cookie)
+
+
+def password_attempt(stock: Stock, waiting: Waiting, token: str, password: str) -> bytes:
+    """The request that sends a password, with the token of the page's form."""
+    return _post(stock.host, waiting.path, {"csrf_token": token, "password": password}, Cookie=waiting.cookie)
 
 
 def _add_signer(services: Services, organization_id: str, token_format: TokenFormat) -> Signer:
@@ -150,6 +293,49 @@ def _add_signer(services: Services, organization_id: str, token_format: TokenFor
     key = load_pem_private_key(file.key.encode(), None)
     assert isinstance(key, RSAPrivateKey)  # noqa: S101 - the service makes no others
     return Signer(user.id, file.key_id, key)
+
+
+def _add_visitor(services: Services, organization_id: str) -> Visitor:
+    project = services.projects.create(organization_id, CreateProject(name="Benchmark"))
+    command = RegisterApplication(
+        name="Benchmark",
+        type=ApplicationType.WEB,
+        redirect_uris=(_REDIRECT_URI,),
+        response_types=frozenset({"code"}),
+        grant_types=frozenset({"authorization_code", "refresh_token"}),
+    )
+    application, secret = services.applications.register(project.id, command)
+    assert secret is not None  # noqa: S101 - web applications have one
+    person = CreateHumanUser(user_name="visitor", given_name="Ada", family_name="Example", email="ada@app.example")
+    subject = services.storage.users.find_subject(services.users.create(organization_id, person).id)
+    assert subject is not None  # noqa: S101 - made just now
+    account, shown = services.sessions.sign_in(subject, (), methods=(BY_PASSWORD,), user_agent="benchmark")
+    authorization = {
+        "client_id": application.id,
+        "redirect_uri": _REDIRECT_URI,
+        "response_type": "code",
+        "scope": _OFFLINE_SCOPE,
+        "state": "a-state-of-the-application",
+        "nonce": "a-nonce-of-the-application",
+        "code_challenge": base64url(hashlib.sha256(_VERIFIER.encode()).digest()),
+        "code_challenge_method": "S256",
+    }
+    cookie = _cookie(CookieKind.SESSION, account.session.id, shown)
+    return Visitor(cookie, authorization, _basic(application.id, secret))
+
+
+def _add_waiting(services: Services, visitor: Visitor, number: int) -> Waiting:
+    sign_in, secret = services.sign_ins.begin(visitor.authorization, login_name=f"nobody-{number}")
+    return Waiting(f"/login/{sign_in.id}/password", _cookie(CookieKind.SIGN_IN, sign_in.id, secret))
+
+
+def _cookie(kind: CookieKind, id_: str, secret: str) -> str:
+    """As it is named where the service is plain http."""
+    return f"{kind.value}-{id_}={secret}"
+
+
+def _basic(client_id: str, secret: str) -> str:
+    return base64.b64encode(f"{client_id}:{secret}".encode()).decode()
 
 
 def _assertions(stock: Stock, signer: Signer, scope: str, *, single_use: bool = False) -> Iterator[bytes]:

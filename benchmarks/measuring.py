@@ -9,9 +9,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from benchmarks import unit
-from benchmarks.cases import Case
+from benchmarks.cases import Case, Sum
 from benchmarks.load import Answers, Load, drive
 from benchmarks.service import Service
 
@@ -23,15 +24,16 @@ class Sample:
     """One case in one round, or the median of several; times in seconds.
 
     ``*_ratio`` count in signatures of openssl and of cryptography. ``best`` is the ratio of the cheapest round: other
-    programs only ever add to the cost, by emptying the caches, which a signature hardly notices and Python does.
+    programs only ever add to the cost, by emptying the caches, which a signature hardly notices and Python does. A sum
+    of several cases has no latencies.
     """
 
     cpu: float
     user: float
     rate: float
-    p50: float
-    p99: float
-    generator_share: float
+    p50: float | None
+    p99: float | None
+    generator_share: float | None
     openssl_ratio: float | None
     cryptography_ratio: float
     best: float | None = None
@@ -49,11 +51,26 @@ class Sample:
     @classmethod
     def median(cls, samples: Sequence["Sample"]) -> "Sample":
         """The median of each figure, and the best ratio."""
-        middle = {}
+        middle: dict[str, Any] = {}
         for one in fields(cls):
             known = [value for sample in samples if (value := getattr(sample, one.name)) is not None]
             middle[one.name] = statistics.median(known) if known else None
         return cls(**{**middle, "best": min(sample.ratio for sample in samples)})
+
+    @classmethod
+    def sum(cls, samples: Sequence["Sample"]) -> "Sample":
+        """What one of each costs together; ``rate`` is how often all can be done in a second, one after the other."""
+        by_openssl = [sample.openssl_ratio for sample in samples if sample.openssl_ratio is not None]
+        return cls(
+            cpu=sum(sample.cpu for sample in samples),
+            user=sum(sample.user for sample in samples),
+            rate=1 / sum(1 / sample.rate for sample in samples),
+            p50=None,
+            p99=None,
+            generator_share=None,
+            openssl_ratio=sum(by_openssl) if len(by_openssl) == len(samples) else None,
+            cryptography_ratio=sum(sample.cryptography_ratio for sample in samples),
+        )
 
 
 @dataclass(frozen=True)
@@ -96,18 +113,19 @@ Figures = Mapping[tuple[str, int], Sample]
 
 
 def measure(
-    served: Sequence[Served], pool: Executor, amount: Amount, connections: Sequence[int]
+    served: Sequence[Served], pool: Executor, amount: Amount, connections: Sequence[int], sums: Sequence[Sum] = ()
 ) -> tuple[Figures, Units]:
-    """The median over all rounds for each case and number of connections, and the units. Raises LoadFailed."""
+    """The median over all rounds for each case, or sum, and number of connections, and the units. Raises LoadFailed."""
     for one in served:
-        _drive(one, pool, replace(amount, count=amount.warm_up), max(connections))
+        warm_up = replace(amount, count=amount.warm_up)
+        _drive(one, _requests(one, pool, warm_up, max(connections)), pool, warm_up, max(connections))
     units = Units([_by_openssl(amount)], [unit.by_cryptography()])
     samples: dict[tuple[str, int], list[Sample]] = {}
     for _ in range(amount.rounds):
         taken = {
             (one.case.name, number): _sample(one, pool, amount, number, units)
-            for one in served
             for number in connections
+            for one in served
         }
         units.openssl.append(_by_openssl(amount))
         before, after = units.openssl[-2:]
@@ -115,13 +133,18 @@ def measure(
         for key, sample in taken.items():
             ratio = None if signature is None else sample.cpu / signature
             samples.setdefault(key, []).append(replace(sample, openssl_ratio=ratio))
+        for total in sums:
+            for number in connections:
+                parts = [samples[part, number][-1] for part in total.parts]
+                samples.setdefault((total.name, number), []).append(Sample.sum(parts))
     return {key: Sample.median(several) for key, several in samples.items()}, units
 
 
 def _sample(one: Served, pool: Executor, amount: Amount, connections: int, units: Units) -> Sample:
     """One case in one round, not yet set against openssl's signature, which is measured after the round."""
+    requests = _requests(one, pool, amount, connections)
     before = one.service.cpu()
-    answers = _drive(one, pool, amount, connections)
+    answers = _drive(one, requests, pool, amount, connections)
     spent = one.service.cpu().since(before)
     units.cryptography.append(unit.by_cryptography())
     signature = (units.cryptography[-2] + units.cryptography[-1]) / 2
@@ -146,13 +169,19 @@ def _by_openssl(amount: Amount) -> float | None:
     return unit.by_openssl() if amount.openssl else None
 
 
-def _drive(one: Served, pool: Executor, amount: Amount, connections: int) -> Answers:
-    load = Load(
-        address=one.address,
-        requests=one.case.take(amount.count),
-        expected=one.case.expected,
-        connections=connections,
-        count=amount.count,
-        seconds=amount.seconds,
-    )
-    return pool.submit(drive, load).result(timeout=amount.seconds + _PATIENCE)
+def _requests(one: Served, pool: Executor, amount: Amount, connections: int) -> list[bytes]:
+    """The case's next requests. If nothing is left to make them of, the case before is run for that."""
+    requests = one.case.take(amount.count)
+    if not requests and one.case.before is not None:
+        before = replace(one, case=one.case.before)
+        _drive(before, _requests(before, pool, amount, connections), pool, amount, connections)
+        requests = one.case.take(amount.count)
+    return requests
+
+
+def _drive(one: Served, requests: Sequence[bytes], pool: Executor, amount: Amount, connections: int) -> Answers:
+    case = one.case
+    load = Load(one.address, requests, case.expected, connections, amount.seconds, keeps=case.keeps)
+    answers = pool.submit(drive, load).result(timeout=amount.seconds + _PATIENCE)
+    case.answered(answers.contents)
+    return answers

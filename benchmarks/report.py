@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.cases import Case
-from benchmarks.measuring import Figures, Units
+from benchmarks.cases import Case, Sum
+from benchmarks.flood import Flood
+from benchmarks.measuring import Figures, Sample, Units
 
 MEMORY_TARGET = 120 * 2**20
 START_TARGET = 1.5
 #: What the bare web server is said to cost; shown for comparison, nobody misses it.
 HELLO_EXPECTED = 0.35
+#: How much slower others may be answered while logins are tried in great number (security 10.1).
+FLOOD_TARGET = 2.0
 
 _EXPLANATION = """\
 ratio: CPU time of the service (user and system, all threads of all its processes) per answer, in signatures;
@@ -43,7 +46,7 @@ class Result:
     """Everything that one run found; times in seconds, memory in bytes."""
 
     conditions: Conditions
-    cases: Sequence[Case]
+    cases: Sequence[Case | Sum]
     figures: Figures
     units: Units
     starts: Sequence[float]
@@ -91,8 +94,9 @@ def as_json(result: Result) -> dict[str, Any]:
         for number in result.conditions.connections:
             sample = result.figures[case.name, number]
             row = {"case": case.name, "connections": number, "target": case.target, "ratio": sample.ratio}
-            judged = case.target is not None and number == result.conditions.connections[0]
-            rows.append({**row, "met": sample.ratio <= case.target if judged else None, **asdict(sample)})
+            judged = number == result.conditions.connections[0]
+            met = None if case.target is None or not judged else sample.ratio <= case.target
+            rows.append({**row, "met": met, **asdict(sample)})
     return {
         "conditions": {
             **asdict(result.conditions),
@@ -106,6 +110,32 @@ def as_json(result: Result) -> dict[str, Any]:
         "start": {"seconds": result.start, "all": list(result.starts), "target": START_TARGET},
         "disk": result.disk,
     }
+
+
+def flood_table(flood: Flood) -> str:
+    """How others were answered during a flood of logins, for the terminal."""
+    said = ", ".join(f"{count} with {status}" for status, count in sorted(flood.answers.items()))
+    lines = [
+        "",
+        f"flood of logins: {flood.connections} connections, {flood.rate:.0f} wrong passwords a second; {said}"
+        f" (422 refused, 503 shed); load before {flood.load:.1f}",
+        f"{f'{flood.per_second} requests/s each':<24}{'target':>7}{'ratio':>7} {'':<7}"
+        f"{'p95 ms: idle':>14}{'flood':>8}{'p50 ms: idle':>15}{'flood':>8}",
+    ]
+    for name, title in flood.titles.items():
+        idle, busy = flood.idle[name], flood.busy[name]
+        ratio = busy.p95 / idle.p95
+        lines.append(
+            f"{title:<24}{f'≤ {FLOOD_TARGET}':>7}{ratio:>7.2f} {_verdict(ratio, FLOOD_TARGET):<7}"
+            f"{idle.p95 * 1e3:>14.2f}{busy.p95 * 1e3:>8.2f}{idle.p50 * 1e3:>15.2f}{busy.p50 * 1e3:>8.2f}"
+        )
+    return "\n".join(lines)
+
+
+def flood_as_json(flood: Flood) -> dict[str, Any]:
+    """The same for programs."""
+    ratios = {name: flood.busy[name].p95 / flood.idle[name].p95 for name in flood.titles}
+    return {"flood": {**asdict(flood), "ratios": ratios, "target": FLOOD_TARGET}}
 
 
 def _rows(result: Result, connections: int) -> list[str]:
@@ -125,13 +155,20 @@ def _rows(result: Result, connections: int) -> list[str]:
         rows.append(
             f"{case.title:<24}{target:>7}{sample.ratio:>7.2f} {verdict:<7}{sample.best or 0:>6.2f}"
             f"{sample.user_ratio:>6.2f}{sample.cryptography_ratio:>9.2f}{sample.cpu * 1e6:>8.0f}{sample.rate:>8.0f}"
-            f"{sample.p50 * 1e3:>8.2f}{sample.p99 * 1e3:>8.2f}{sample.generator_share:>6.0%}"
+            f"{_latencies(sample)}"
         )
     return rows
 
 
 def _verdict(value: float, target: float) -> str:
     return "met" if value <= target else "missed"
+
+
+def _latencies(sample: Sample) -> str:
+    """What is known of single requests: nothing for a sum."""
+    if sample.p50 is None or sample.p99 is None or sample.generator_share is None:
+        return ""
+    return f"{sample.p50 * 1e3:>8.2f}{sample.p99 * 1e3:>8.2f}{sample.generator_share:>6.0%}"
 
 
 def _spread(seconds: Sequence[float | None]) -> str:

@@ -8,20 +8,44 @@ import signal
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from benchmarks import flood as login_flood
 from benchmarks import service
-from benchmarks.cases import Case, Stock, for_project, hello_case, prepare, resource_cases, token_cases
+from benchmarks.cases import (
+    CODE_FLOW,
+    Case,
+    Stock,
+    Sum,
+    for_project,
+    hello_case,
+    people_cases,
+    prepare,
+    resource_cases,
+    token_cases,
+)
+from benchmarks.flood import Flood
 from benchmarks.load import Load, LoadFailed, drive, generator
 from benchmarks.measuring import Amount, Served, measure
-from benchmarks.report import Conditions, Result, as_json, table
+from benchmarks.report import Conditions, Result, as_json, flood_as_json, flood_table, table
 from benchmarks.service import Place, Service
 
-CASES = ("hello", "discovery", "keys", "opaque", "jwt", "userinfo", "introspection")
+CASES = (
+    "hello",
+    "discovery",
+    "keys",
+    "opaque",
+    "jwt",
+    "userinfo",
+    "introspection",
+    "authorize",
+    "code",
+    "refresh",
+)
 NOT_BY_DEFAULT = ("single-use",)
 _TOKENS = 50
 
@@ -29,6 +53,9 @@ _TOKENS = 50
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line asks for; returns the exit status. Missed targets are told, they are no failure."""
     options = _parser().parse_args(arguments)
+    if options.cases is None:
+        options.cases = () if options.flood else CASES
+        options.flood = True
     signal.signal(signal.SIGTERM, _stop)
     if not service.is_installed(options.server):
         print(f"{options.server} is not installed; the extra `bench` brings it.")
@@ -36,16 +63,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.profile is not None:
             return _profile(options)
-        with generator() as pool:
-            result = _run(options, pool)
+        with generator() as pool, generator() as another:
+            result, flood = _run(options, (pool, another))
     except (LoadFailed, service.NotServing) as problem:
         print(f"The benchmark was given up: {problem}")
         return 1
     except KeyboardInterrupt:
         return 130
-    print(table(result))
+    figures: dict[str, Any] = {}
+    if result is not None:
+        print(table(result))
+        figures |= as_json(result)
+    if flood is not None:
+        print(flood_table(flood))
+        figures |= flood_as_json(flood)
     if options.json is not None:
-        options.json.write_text(json.dumps(as_json(result), indent=2) + "\n", "utf-8")
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
     return 0
 
 
@@ -57,7 +90,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--storage", choices=("sqlite", "postgresql"), default="sqlite")
     known = (*CASES, *NOT_BY_DEFAULT)
-    parser.add_argument("--cases", nargs="+", choices=known, default=CASES, metavar="CASE", help=", ".join(known))
+    parser.add_argument("--cases", nargs="+", choices=known, metavar="CASE", help=f"these alone: {', '.join(known)}")
+    parser.add_argument("--flood", action="store_true", help="how others are answered during a flood of logins, alone")
     parser.add_argument(
         "--connections", nargs="+", type=int, default=[8, 1], metavar="N", help="the first is judged (8 1)"
     )
@@ -75,43 +109,79 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace, pool: Executor) -> Result:
+def _run(options: argparse.Namespace, pools: tuple[Executor, Executor]) -> tuple[Result | None, Flood | None]:
+    pool, _ = pools
     with prepared_place(options.storage, options.server, options.threads) as place, ExitStack() as stack:
-        stock = prepare(place.ini, place.host)
-        starts = []
-        for left in reversed(range(options.starts)):
-            with ExitStack() as trial:
-                running, seconds = trial.enter_context(service.running(place))
-                starts.append(seconds)
-                if left == 0:
-                    stack.push(trial.pop_all())
+        stock = prepare(place.ini, place.host, waiting=login_flood.names_for(options.rounds) if options.flood else 0)
+        running, starts = _started(options, place, stack)
         memory_at_start = running.rss()
-        served = _served(options, place, running, stock, pool, stack)
-        amount = Amount(
-            options.requests,
-            options.seconds,
-            options.rounds,
-            warm_up=min(200, options.requests),
-            openssl=options.unit == "openssl",
-        )
-        figures, units = measure(served, pool, amount, options.connections)
-        return Result(
-            Conditions(options.server, options.threads, options.storage, options.rounds, options.connections),
-            [one.case for one in served],
-            figures,
-            units,
-            starts,
-            memory_at_start,
-            running.rss(),
-            _disk(place.ini.parent),
-        )
+        cases = _cases(stock, place, pool)
+        result = flood = None
+        if options.cases:
+            served = _served(options, place, running, cases, stack)
+            figures, units = measure(served, pool, _amount(options), options.connections, _sums(options))
+            result = Result(
+                Conditions(options.server, options.threads, options.storage, options.rounds, options.connections),
+                _rows(options, served),
+                figures,
+                units,
+                starts,
+                memory_at_start,
+                running.rss(),
+                _disk(place.ini.parent),
+            )
+        if options.flood:
+            asked = [cases[name] for name in login_flood.ASKED]
+            flood = login_flood.measure(stock, asked, place.address, pools, options.rounds)
+        return result, flood
+
+
+def _started(options: argparse.Namespace, place: Place, stack: ExitStack) -> tuple[Service, list[float]]:
+    """The service after as many starts as are asked for, and how long each took; it is ended with the stack."""
+    starts = []
+    number = options.starts if options.cases else 1
+    for left in reversed(range(number)):
+        with ExitStack() as trial:
+            running, seconds = trial.enter_context(service.running(place))
+            starts.append(seconds)
+            if left == 0:
+                stack.push(trial.pop_all())
+    return running, starts
+
+
+def _amount(options: argparse.Namespace) -> Amount:
+    return Amount(
+        options.requests,
+        options.seconds,
+        options.rounds,
+        warm_up=min(200, options.requests),
+        openssl=options.unit == "openssl",
+    )
+
+
+def _sums(options: argparse.Namespace) -> list[Sum]:
+    return [one for one in (CODE_FLOW,) if set(one.parts) <= set(options.cases)]
+
+
+def _rows(options: argparse.Namespace, served: Sequence[Served]) -> list[Case | Sum]:
+    """The cases, and each sum below the last of its parts."""
+    rows: list[Case | Sum] = []
+    for one in served:
+        rows.append(one.case)
+        rows += [total for total in _sums(options) if total.parts[-1] == one.case.name]
+    return rows
+
+
+def _cases(stock: Stock, place: Place, pool: Executor) -> dict[str, Case]:
+    """All cases by name, but for the bare web server, which runs beside the service."""
+    tokens = _tokens(stock, place, pool)
+    return {case.name: case for case in (*token_cases(stock), *resource_cases(stock, tokens), *people_cases(stock))}
 
 
 def _served(
-    options: argparse.Namespace, place: Place, running: Service, stock: Stock, pool: Executor, stack: ExitStack
+    options: argparse.Namespace, place: Place, running: Service, cases: Mapping[str, Case], stack: ExitStack
 ) -> list[Served]:
-    cases = [*token_cases(stock), *resource_cases(stock, _tokens(stock, place, pool))]
-    served = {case.name: Served(case, running, place.address) for case in cases}
+    served = {name: Served(case, running, place.address) for name, case in cases.items()}
     if "hello" in options.cases:
         ini = place.ini.with_name("hello.ini")
         port = service.free_port()
@@ -124,11 +194,9 @@ def _served(
 
 def _tokens(stock: Stock, place: Place, pool: Executor) -> list[str]:
     case: Case = for_project(stock)
-    tokens = []
-    for request in case.take(_TOKENS):
-        answers = pool.submit(drive, Load(place.address, [request], case.expected, 1, 1, 5.0)).result(timeout=60)
-        tokens.append(json.loads(answers.last_body)["access_token"])
-    return tokens
+    load = Load(place.address, case.take(_TOKENS), case.expected, connections=1, seconds=30.0, keeps=True)
+    answers = pool.submit(drive, load).result(timeout=60)
+    return [json.loads(body)["access_token"] for body in answers.contents]
 
 
 @contextmanager

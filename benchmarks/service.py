@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from benchmarks import INI_VARIABLE, hello
 

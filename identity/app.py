@@ -162,10 +162,12 @@ class Identity:
         self._refusals.update((event.once, None) for event in fresh if event.once is not None)
         self.host.notify(written)
 
-    def failed_checks(self) -> dict[str, str]:
-        """What an operator has to fix: check → sentence. Empty if all is well."""
+    def failed_checks(self, *, of_readiness: bool = False) -> dict[str, str]:
+        """What an operator has to fix: check → sentence. Empty if all is well. ``of_readiness`` leaves others out."""
         found = {}
         for check in self.checks:
+            if of_readiness and not check.readiness:
+                continue
             try:
                 problem = check.run()
             except Exception as failure:
@@ -328,7 +330,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
     identity.checks = (
         Check("storage", identity.check_storage),
         Check("signing key", identity.check_signing_key),
-        *([Check("mail", identity.mailer.check)] if core.smtp.host else []),
+        *([Check("mail", identity.mailer.check, readiness=False)] if core.smtp.host else []),
         *(offer.value for offer in host.offers("identity_checks")),
     )
     return identity

@@ -40,7 +40,8 @@ class Hasher:
 
     def __init__(self, cost: Cost, *, workers: int = 0) -> None:
         self.cost = cost
-        self._workers = workers or os.cpu_count() or 1
+        # One processor is left to those who only want a token.
+        self._workers = workers or max(1, (os.cpu_count() or 1) - 1)
         self._places = threading.BoundedSemaphore(self._workers + LONGEST_QUEUE)
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()

@@ -20,7 +20,7 @@ class Mailer:
         self._settings = settings
 
     def send(self, mail: Mail) -> None:
-        """Send it. Raises Undeliverable if the server refuses the address for good; OSError or smtplib.SMTPException."""
+        """Send it. Raises Undeliverable if the server refuses the address for good; OSError, smtplib.SMTPException."""
         message = EmailMessage()
         message["From"] = self._settings.sender
         message["To"] = mail.to

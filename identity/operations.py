@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """A named check; ``run`` returns None, or a sentence that tells an operator what to fix."""
+    """A named check; ``run`` returns None, or a sentence that tells an operator what to fix.
+
+    A node that fails a check of ``readiness`` gets no requests. What every node shares and can do without for a while,
+    such as a mail server, is no reason for that.
+    """
 
     name: str
     run: Callable[[], str | None]
+    readiness: bool = True
 
 
 @dataclass(frozen=True)

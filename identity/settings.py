@@ -267,7 +267,7 @@ class Settings:
     )
     password_iterations: int = setting("Passes over that memory.", default=1)
     password_workers: int = setting(
-        "How many passwords are hashed at the same time; 0 for one per processor.", default=0
+        "How many passwords are hashed at the same time; 0 leaves one processor to all others.", default=0
     )
     link_lifetime: timedelta = setting(
         "How long links that work once can be used: new passwords, registrations, addresses; 1 h at most.",

@@ -75,3 +75,73 @@ def test_a_failing_job_is_logged_and_stops_no_other(monotonic: Clock, caplog: py
     monotonic.now += 3600
     worker.run_due()
     assert runs == ["good", "good"]
+
+
+class TestCalled:
+    """Work that must be done although nobody asks anything, such as sending a mail."""
+
+    def test_runs_at_once(self) -> None:
+        ran = threading.Event()
+        other: list[int] = []
+        worker = Worker([Job("mail", HOUR, lambda: ran.set()), Job("other", HOUR, lambda: other.append(1))])
+        worker.call("mail")
+        ran.wait()
+        worker.stop()
+        assert other == []
+
+    def test_runs_again_after_the_span_that_it_asked_for(self) -> None:
+        spans: list[timedelta | None] = [timedelta(milliseconds=20), timedelta(milliseconds=1), None]
+        done = threading.Event()
+
+        def run() -> timedelta | None:
+            span = spans.pop(0)
+            if span is None:
+                done.set()
+            return span
+
+        worker = Worker([Job("mail", HOUR, run)])
+        worker.call("mail")
+        done.wait()
+        worker.stop()
+        assert worker._until_alarm() is None
+
+    def test_is_not_lost_while_the_job_is_at_it(self) -> None:
+        begun, go_on, again = threading.Event(), threading.Event(), threading.Event()
+
+        def run() -> None:
+            if begun.is_set():
+                again.set()
+            begun.set()
+            go_on.wait()
+
+        worker = Worker([Job("mail", HOUR, run)])
+        worker.call("mail")
+        begun.wait()
+        worker.call("mail")
+        go_on.set()
+        again.wait()
+        worker.stop()
+
+    def test_a_failing_one_is_tried_again_by_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(worker_module, "_PATIENCE", timedelta(milliseconds=5))
+        runs: list[int] = []
+        done = threading.Event()
+
+        def run() -> None:
+            runs.append(1)
+            if len(runs) < 3:
+                raise RuntimeError("the database is away")
+            done.set()
+
+        worker = Worker([Job("mail", HOUR, run)])
+        worker.call("mail")
+        done.wait()
+        worker.stop()
+        assert len(runs) == 3
+
+    def test_unknown_names_and_stopped_workers_do_nothing(self) -> None:
+        worker = Worker([Job("mail", HOUR, lambda: None)])
+        worker.call("other")
+        worker.stop()
+        worker.call("mail")
+        assert worker._thread is None

@@ -18,10 +18,13 @@ from identity import hookspecs
 from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.plugins.manager_roles import ROLES
 from identity.provider.endpoints import ENDPOINTS
-from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, describe
+from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings, describe
 
 _FAMILY = re.compile(r"^# --- (\w+) -+$")
 _FUNCTION = re.compile(r"^def (\w+)\(")
+
+#: Sections of the core's settings that have a class of their own: title, prefix and class.
+SECTIONS = (("The service", PREFIX, Settings), ("Mail", f"{PREFIX}smtp.", SmtpSettings))
 
 
 def hooks() -> str:
@@ -59,7 +62,9 @@ def _families() -> dict[str, list[str]]:
 
 def settings() -> str:
     """The settings of the core, then those of each plugin that comes with the service."""
-    parts = ["The service", "-----------", "", *_settings_table(Settings, PREFIX)]
+    parts: list[str] = []
+    for title, prefix, section in SECTIONS:
+        parts += [title, "-" * len(title), "", *_settings_table(section, prefix)]
     for name, kind in plugin_classes():
         title = f"Plugin ``{name}``"
         parts += [title, "-" * len(title), ""]

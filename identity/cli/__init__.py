@@ -20,6 +20,7 @@ from identity.cli import (
     plugins,
     purge,
     recover_admin,
+    registration,
     rotate_keys,
     token,
 )
@@ -35,6 +36,7 @@ _GROUPS: Mapping[str, tuple[Command, ...]] = {
         add_manager.COMMAND,
         recover_admin.COMMAND,
         password_link.COMMAND,
+        registration.COMMAND,
         rotate_keys.COMMAND,
         purge.COMMAND,
         plugins.COMMAND,

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import os
+import re
 import secrets
 
 import uuid_utils
@@ -17,6 +18,8 @@ _TOKEN_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _TOKEN_CHARACTERS = bytes(_TOKEN_ALPHABET[byte % 62] for byte in range(256))
 _SURPLUS_BYTES = bytes(range(248, 256))
 
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 # No i, l, o, 0, 1: they look alike on paper.
 _LEGIBLE = "abcdefghjkmnpqrstuvwxyz23456789"
 
@@ -27,6 +30,11 @@ def new_id() -> str:
     Time-ordered, so that indexes stay local. Not a secret: knowing one must never authorise anything.
     """
     return str(uuid_utils.uuid7())
+
+
+def is_id(text: str) -> bool:
+    """True for a text in the form of identifiers, which client ids never have."""
+    return _ID.fullmatch(text) is not None
 
 
 def new_client_id() -> str:

@@ -74,6 +74,7 @@ EVENTS: frozenset[str] = frozenset(
         "session": ("started", "renewed", "ended"),
         "service_user": ("created", "changed", "deactivated", "reactivated", "removed"),
         "service_user_key": ("added", "removed", "expiring"),
+        "service_user_secret": ("added", "removed"),
         "application": ("created", "deactivated", "reactivated", "removed", "disconnected"),
         "client_secret": ("added", "removed"),
         "manager": ("added", "changed", "removed"),

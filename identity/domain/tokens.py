@@ -31,7 +31,8 @@ class TokenFamily:
 class AccessToken:
     """An access token as it is recorded, known by the SHA-256 of what its bearer shows.
 
-    ``user_id`` is None where a client acts for itself; ``key_id`` names the service user key that obtained it.
+    ``user_id`` is None where an application acts for itself; ``key_id`` or ``secret_id`` names what a service user
+    obtained it with.
     """
 
     id: str
@@ -46,6 +47,7 @@ class AccessToken:
     user_id: str | None = None
     application_id: str | None = None
     key_id: str | None = None
+    secret_id: str | None = None
     family_id: str | None = None
     session_id: str | None = None
     revoked_at: datetime | None = None

@@ -48,12 +48,18 @@ def browser_of(request: Request) -> Browser:
 
 
 def headers_for(request: Request, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
-    """The Set-Cookie headers; beyond MOST_SIGN_INS the browser is asked to forget the oldest."""
+    """The Set-Cookie headers; where one more is set than fits the bounds, the browser is asked to forget the oldest."""
     headers = [_header(request, cookie) for cookie in cookies]
-    if any(cookie.kind is CookieKind.SIGN_IN and cookie.secret is not None for cookie in cookies):
-        known = sorted(request.browser.sign_ins)
-        surplus = known[: max(0, len(known) + 1 - MOST_SIGN_INS)]
-        headers.extend(_header(request, Cookie(CookieKind.SIGN_IN, id_)) for id_ in surplus)
+    browser = request.browser
+    for kind, shown, most in (
+        (CookieKind.SESSION, browser.sessions, MOST_SESSIONS),
+        (CookieKind.SIGN_IN, browser.sign_ins, MOST_SIGN_INS),
+    ):
+        changed = {cookie.id: cookie.secret is not None for cookie in cookies if cookie.kind is kind}
+        if any(changed.values()):
+            kept = sorted(id_ for id_ in {*shown, *changed} if changed.get(id_, True))
+            surplus = (id_ for id_ in kept[: max(0, len(kept) - most)] if id_ not in changed)
+            headers.extend(_header(request, Cookie(kind, id_)) for id_ in surplus)
     return headers
 
 

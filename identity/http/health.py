@@ -18,9 +18,9 @@ def healthz(request: Request) -> Response:
 
 
 def readyz(request: Request) -> Response:
-    """200 if every check holds, else 503 with the names of those that do not; what to fix is in the log."""
+    """200 if every check of readiness holds, else 503 with the names of those that do not; the log says what to fix."""
     identity: Identity = request.registry.identity
-    failed = sorted(identity.failed_checks())
+    failed = sorted(identity.failed_checks(of_readiness=True))
     return _answer(503 if failed else 200, {"status": "not ready" if failed else "ready", "failed": failed})
 
 

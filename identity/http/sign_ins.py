@@ -8,7 +8,7 @@ from pyramid.response import Response
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
 from identity.http.cookies import headers_for
-from identity.http.endpoints import context_of, protocol_request
+from identity.http.endpoints import context_of
 from identity.provider.endpoints.authorize import PATH, sign_in_of
 from identity.provider.interaction import SignIn
 from identity.provider.request import Cookie, CookieKind
@@ -31,7 +31,7 @@ class WaitingSignIn:
     def sign_in(self) -> SignIn:
         """How far it has come. Raises Unredirectable if the application is gone; OAuthError."""
         request = self._request
-        return sign_in_of(self.pending, protocol_request(request, with_browser=True), context_of(request))
+        return sign_in_of(self.pending, request.browser, context_of(request))
 
     @property
     def continue_at(self) -> str:

@@ -1,4 +1,4 @@
-"""Grant client_credentials: an application gets a token for itself (RFC 6749 §4.4).
+"""Grant client_credentials: an application, or a service user with a secret, gets a token for itself (RFC 6749 §4.4).
 
 A token request::
 
@@ -20,27 +20,33 @@ from identity.provider.scope import check_form
 
 
 class ClientCredentials(Grant):
-    """No user, so neither openid nor an ID token, and no refresh token: the application can ask again."""
+    """Nobody signs in, so neither openid nor an ID token, and no refresh token: whoever asks can ask again.
+
+    An application's token is about no user. A service user's is about the service user, as one for an assertion is,
+    and ends with the secret that obtained it.
+    """
 
     grant_type = "client_credentials"
     parameters = frozenset[str]()
-    client = ClientRule.REQUIRED
+    client = ClientRule.OR_SERVICE_USER
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
-        """The application itself. Raises UnauthorizedClient, InvalidScope."""
-        client = request.client
-        if client is None:
+        """The application or service user itself. Raises UnauthorizedClient, InvalidScope."""
+        client, service_user = request.client, request.service_user
+        party = client or service_user
+        if party is None:
             raise ValueError("the token endpoint authenticates the client first")
-        if client.application.public:
+        if client is not None and client.application.public:
             raise UnauthorizedClient("a public client has no credentials that could stand for it")
         asked = request.parameters.words("scope")
         check_form(asked)
         return Authorization(
-            subject=None,
+            subject=None if service_user is None else service_user.subject,
             client=client,
-            client_id=client.id,
+            client_id=party.id,
             asked=asked,
             authenticated_at=context.now,
+            secret_id=None if service_user is None else service_user.secret_id,
             id_token=False,
         )
 

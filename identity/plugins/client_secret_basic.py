@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from identity import hookimpl
-from identity.domain.applications import Client
+from identity.domain.parties import Party
 from identity.provider.client_authentication import ClientAuthentication, client_with_secret, failed
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context, ProtocolRequest
@@ -25,8 +25,8 @@ class ClientSecretBasic(ClientAuthentication):
         """True for a Basic header, rightly formed or not."""
         return _BASIC.match(request.authorization or "") is not None
 
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
-        """The client whose secret this is. Every failure looks the same from outside."""
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:
+        """The application or service user whose secret this is. Every failure looks the same from outside."""
         client_id, secret = _credentials(request.authorization or "")
         return client_with_secret(client_id, secret, self.name, context)
 

@@ -1,20 +1,21 @@
 """Client authentication client_secret_post: id and secret in the form (RFC 6749 §2.3.1).
 
-The RFC advises against it; it is for clients that cannot send a Basic header, and for applications registered with it.
+The RFC advises against it; it is for clients that cannot send a Basic header: applications that are registered with it,
+and service users.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from identity import hookimpl
-from identity.domain.applications import Client
+from identity.domain.parties import Party
 from identity.provider.client_authentication import ClientAuthentication, client_with_secret, failed
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context, ProtocolRequest
 
 
 class ClientSecretPost(ClientAuthentication):
-    """Takes the secret as it stands in the form, for applications that are registered with this method."""
+    """Takes the secret as it stands in the form, of applications registered with this method and of service users."""
 
     name = "client_secret_post"
     parameters = frozenset({"client_secret"})
@@ -23,8 +24,8 @@ class ClientSecretPost(ClientAuthentication):
         """True for a secret in the form, with or without an id."""
         return "client_secret" in parameters
 
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
-        """The client whose secret this is. Every failure looks the same from outside."""
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:
+        """The application or service user whose secret this is. Every failure looks the same from outside."""
         client_id = parameters.one("client_id")
         if client_id is None:
             raise failed("client_id is missing")

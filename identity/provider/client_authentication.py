@@ -3,7 +3,9 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from identity.crypto.secrets import is_id
 from identity.domain.applications import Client
+from identity.domain.parties import Party, ServiceUserClient
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context, ProtocolRequest
@@ -26,12 +28,12 @@ class ClientAuthentication(ABC):
         """True if the request uses this method, rightly or wrongly."""
 
     @abstractmethod
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
-        """The active client that proved itself. Raises InvalidClient."""
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:
+        """The active application or service user that proved itself. Raises InvalidClient."""
 
 
-def authenticate_client(request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
-    """The client that the request authenticates.
+def authenticate_client(request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:
+    """The application, or the service user with a secret, that the request authenticates.
 
     Raises InvalidClient if it authenticates none, InvalidRequest for more than one method or another client_id in the
     body than in the credentials (RFC 6749 §2.3). Every failure is audited.
@@ -47,17 +49,26 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     if not methods:
         raise InvalidClient("client authentication is missing")
     try:
-        client = methods[0].authenticate(request, parameters, context)
+        party = methods[0].authenticate(request, parameters, context)
     except InvalidClient as refusal:
-        context.services.audit.refuse("authentication.refused", kind="application", id=None, reason=refusal.reason)
+        context.services.audit.refuse("authentication.refused", kind=refusal.kind, id=None, reason=refusal.reason)
         raise
-    if parameters.one("client_id") not in (None, client.id):
+    if parameters.one("client_id") not in (None, party.id):
         raise InvalidRequest("client_id differs from the authenticated client")
-    return client
+    return party
 
 
-def client_with_secret(client_id: str, secret: str, method: str, context: Context) -> Client:
-    """The active client whose secret this is, if it uses the method. Raises InvalidClient, always in the same words."""
+def client_with_secret(client_id: str, secret: str, method: str, context: Context) -> Party:
+    """The active application whose secret this is, if it uses the method; or the active service user.
+
+    The form of the id tells which of the two is meant, so that it is one look-up for everybody. A service user is
+    registered with no method, and may use any. Raises InvalidClient, always in the same words.
+    """
+    if is_id(client_id):
+        service_user = context.services.service_users.authenticate(client_id, secret)
+        if service_user is None:
+            raise failed("unknown service user, wrong secret or deactivated", kind="service_user")
+        return service_user
     client = context.services.applications.authenticate(client_id, secret)
     if client is None:
         raise failed("unknown client, wrong secret or deactivated")
@@ -78,12 +89,15 @@ def _using(method: str, client: Client) -> Client:
     return client
 
 
-def failed(reason: str) -> InvalidClient:
+def failed(reason: str, *, kind: str = "application") -> InvalidClient:
     """The error for wrong credentials: every failure looks the same from outside, the audit trail has the reason."""
-    return InvalidClient("client authentication failed", reason=reason)
+    return InvalidClient("client authentication failed", reason=reason, kind=kind)
 
 
-def refuse_public(client: Client) -> None:
-    """Raise InvalidClient for a client that cannot prove who it is."""
-    if client.application.public:
+def proven_application(party: Party) -> Client:
+    """The party, if it is an application that proved who it is. Raises InvalidClient."""
+    if isinstance(party, ServiceUserClient):
+        raise InvalidClient("service users may not ask this: it is for applications", kind="service_user")
+    if party.application.public:
         raise InvalidClient("public clients may not ask this: they cannot prove who they are")
+    return party

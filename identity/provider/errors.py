@@ -50,10 +50,14 @@ class MethodNotAllowed(InvalidRequest):
 
 
 class InvalidClient(OAuthError):
-    """Client authentication failed (RFC 6749 §5.2)."""
+    """Client authentication failed (RFC 6749 §5.2); ``kind`` says whose, for the audit trail."""
 
     status = 401
     error = "invalid_client"
+
+    def __init__(self, description: str, *, reason: str | None = None, kind: str = "application") -> None:
+        super().__init__(description, reason=reason)
+        self.kind = kind
 
     def headers(self) -> Mapping[str, str]:
         """Names the scheme to authenticate with."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from identity.domain.applications import Client
 from identity.domain.organizations import Organization
+from identity.domain.parties import ServiceUserClient
 from identity.domain.users import Subject
 from identity.provider.one_time import OneTime
 from identity.provider.parameters import Parameters
@@ -15,18 +16,27 @@ from identity.provider.request import Context
 
 
 class ClientRule(Enum):
-    """Whether the token endpoint authenticates the client before it asks the grant."""
+    """Whether the token endpoint authenticates the client before it asks the grant.
+
+    REQUIRED means an application that is registered for the grant type; OR_SERVICE_USER such an application, or any
+    service user that has a secret.
+    """
 
     REQUIRED = "required"
+    OR_SERVICE_USER = "or service user"
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """A token request after the endpoint's own checks; ``client`` is set where the grant requires one."""
+    """A token request after the endpoint's own checks.
+
+    ``client`` is set where the grant requires one, or in its place ``service_user`` where one showed its secret.
+    """
 
     parameters: Parameters
     client: Client | None
+    service_user: ServiceUserClient | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +56,8 @@ class Authorization:
     """What a grant has established; issuing turns it into tokens.
 
     ``subject`` is the user the tokens are about, None where a client acts for itself. ``client_id`` is what tokens
-    name as their client. ``key_id`` ties the tokens to a service user key, so that they end with it, ``family_id`` to
-    the sign-in they come from. ``one_time`` is used up when they are recorded.
+    name as their client. ``key_id`` or ``secret_id`` ties the tokens to what a service user showed, so that they end
+    with it, ``family_id`` to the sign-in they come from. ``one_time`` is used up when they are recorded.
     """
 
     subject: Subject | None
@@ -56,6 +66,7 @@ class Authorization:
     asked: tuple[str, ...]
     authenticated_at: datetime
     key_id: str | None = None
+    secret_id: str | None = None
     session_id: str | None = None
     nonce: str | None = None
     family_id: str | None = None

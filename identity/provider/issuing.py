@@ -45,13 +45,21 @@ class IssuedTokens:
 
 
 def issue(
-    authorization: Authorization, granted: GrantedScopes, context: Context, *, access_token: bool = True
+    authorization: Authorization,
+    granted: GrantedScopes,
+    context: Context,
+    *,
+    access_token: bool = True,
+    code: str | None = None,
 ) -> IssuedTokens:
-    """Mint, record and return the tokens of one authorization; an ID token alone without ``access_token``."""
+    """Mint, record and return the tokens of one authorization; an ID token alone without ``access_token``.
+
+    The ID token vouches for a ``code`` that travels beside it.
+    """
     token, text = _access_token(authorization, granted, context) if access_token else (None, None)
     id_token = None
     if authorization.id_token and OPENID in granted:
-        id_token = _id_token(authorization, granted, text, context)
+        id_token = _id_token(authorization, granted, text, context, code=code)
     refresh, refresh_text = _refresh_token(authorization, context)
     # Recorded last: unless the grant had to note something, the write begins here, after the signature. What was looked
     # up before may be gone by now.
@@ -72,22 +80,23 @@ def issue(
     )
 
 
-def issue_code(
+def new_code(
     authorization: Authorization,
     granted: GrantedScopes,
     context: Context,
     *,
     redirect_uri: str,
     code_challenge: str | None,
-) -> str:
-    """Begin a family of tokens and return the code that will bring them (RFC 6749 §4.1.2)."""
-    family = new_family(authorization, granted, context)
+) -> tuple[str, AuthorizationCode]:
+    """A code that will bring the tokens of the authorization's family, and what it stands for (RFC 6749 §4.1.2)."""
+    if authorization.subject is None or authorization.family_id is None:
+        raise ValueError("a code is about a person, and brings a family of tokens")
     text = new_token()
     code = AuthorizationCode(
         digest=digest(text),
-        family_id=family.id,
-        client_id=family.client_id,
-        user_id=family.user_id,
+        family_id=authorization.family_id,
+        client_id=authorization.client_id,
+        user_id=authorization.subject.user.id,
         redirect_uri=redirect_uri,
         scope=granted.words,
         issued_at=context.now,
@@ -97,8 +106,7 @@ def issue_code(
         nonce=authorization.nonce,
         code_challenge=code_challenge,
     )
-    context.services.tokens.begin(family, code)
-    return text
+    return text, code
 
 
 def new_family(authorization: Authorization, granted: GrantedScopes, context: Context) -> TokenFamily:
@@ -155,6 +163,7 @@ def _access_token(authorization: Authorization, granted: GrantedScopes, context:
         client_id=authorization.client_id,
         application_id=None if client is None else client.id,
         key_id=authorization.key_id,
+        secret_id=authorization.secret_id,
         family_id=authorization.family_id,
         session_id=authorization.session_id,
         scope=granted.words,
@@ -169,7 +178,14 @@ def _access_token(authorization: Authorization, granted: GrantedScopes, context:
     return replace(unsigned, digest=digest(text)), text
 
 
-def _id_token(authorization: Authorization, granted: GrantedScopes, access_token: str | None, context: Context) -> str:
+def _id_token(
+    authorization: Authorization,
+    granted: GrantedScopes,
+    access_token: str | None,
+    context: Context,
+    *,
+    code: str | None,
+) -> str:
     application = None if authorization.client is None else authorization.client.application
     subject = authorization.subject
     # With an access token in hand the client can ask for the rest itself (OpenID Connect Core §5.4).
@@ -177,6 +193,8 @@ def _id_token(authorization: Authorization, granted: GrantedScopes, access_token
     claims: dict[str, Any] = {}
     if access_token is not None:
         claims["at_hash"] = half_hash(access_token, ALGORITHM)
+    if code is not None:
+        claims["c_hash"] = half_hash(code, ALGORITHM)
     if assert_userinfo and subject is not None:
         claims |= claims_about(subject.user, granted.words, context)
     if application is not None and application.assert_roles_in_id_token:

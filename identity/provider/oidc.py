@@ -21,6 +21,7 @@ from oic.utils.settings import OicProviderSettings
 
 from identity.crypto.keys import PrivateKey
 from identity.domain.applications import Client
+from identity.domain.parties import Party
 from identity.provider.errors import InvalidRequest, UntrustedRedirect
 from identity.provider.messages import (
     AuthorizationRequestMessage,
@@ -37,7 +38,7 @@ KEPT = frozenset(
     {"build_jwx_def", "create_providerinfo", "default_capabilities", "get_redirect_uri", "id_token_as_signed_jwt"}
 )
 
-ClientAuthenticator = Callable[[ProtocolRequest, Parameters, Context], Client]
+ClientAuthenticator = Callable[[ProtocolRequest, Parameters, Context], Party]
 
 
 class PastUs(Exception):
@@ -194,10 +195,10 @@ class IdentityProvider(Provider):  # type: ignore[misc]
                 application=areq.client.application.name,
             )
 
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
-        """The authenticated client, through pyoidc's ``client_authn`` seam. Raises OAuthError."""
-        client: Client = self.client_authn(request, parameters, context)
-        return client
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:
+        """Whoever authenticated as a client, through pyoidc's ``client_authn`` seam. Raises OAuthError."""
+        party: Party = self.client_authn(request, parameters, context)
+        return party
 
     def id_token(self, content: IdTokenContent, *, key: tuple[str, PrivateKey]) -> str:
         """A signed ID token, constructed by pyoidc."""

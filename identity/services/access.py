@@ -47,11 +47,11 @@ THE_OPERATOR = Principal(None)
 class Access:
     """Answers for one transaction."""
 
-    def __init__(self, storage: Storage, roles: Mapping[str, Role], deny: Deny | None) -> None:
+    def __init__(self, storage: Storage, roles: Mapping[str, Role], deny: Deny | None, lookup: Lookup) -> None:
         self._storage = storage
         self._roles = roles
         self._deny = deny
-        self._lookup = Lookup(storage)
+        self._lookup = lookup
 
     def principal(self, subject: Subject) -> Principal:
         """The user as a principal, with the roles held right now."""

@@ -117,12 +117,12 @@ class Services:
     @cached_property
     def lookup(self) -> Lookup:
         """What hooks may read."""
-        return Lookup(self.storage)
+        return Lookup(self.look)
 
     @cached_property
     def access(self) -> Access:
         """Who may do what."""
-        return Access(self.storage, self._process.roles, self._process.deny)
+        return Access(self.storage, self._process.roles, self._process.deny, self.lookup)
 
     @cached_property
     def organizations(self) -> Organizations:

@@ -4,32 +4,37 @@ from identity.domain.applications import Application
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.users import User
-from identity.storage.backend import Storage
+from identity.services.changes import Look
 
 
 class Lookup:
-    """Read-only look-ups inside the request's transaction; every one answers None for what does not exist."""
+    """Read-only look-ups; every one answers None for what does not exist. None of them makes a writer wait."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    def __init__(self, look: Look) -> None:
+        self._look = look
 
     def user(self, user_id: str) -> User | None:
         """The user with this id."""
-        return self._storage.users.find(user_id)
+        with self._look() as storage:
+            return storage.users.find(user_id)
 
     def organization(self, organization_id: str) -> Organization | None:
         """The organization with this id."""
-        return self._storage.organizations.find(organization_id)
+        with self._look() as storage:
+            return storage.organizations.find(organization_id)
 
     def project(self, project_id: str) -> Project | None:
         """The project with this id."""
-        return self._storage.projects.find(project_id)
+        with self._look() as storage:
+            return storage.projects.find(project_id)
 
     def application(self, client_id: str) -> Application | None:
         """The application with this client id."""
-        return self._storage.applications.find(client_id)
+        with self._look() as storage:
+            return storage.applications.find(client_id)
 
     def roles(self, user_id: str, project_id: str) -> frozenset[str]:
         """The project roles that the user effectively holds in the project."""
-        grants = self._storage.user_grants.effective(user_id, frozenset({project_id}))
+        with self._look() as storage:
+            grants = storage.user_grants.effective(user_id, frozenset({project_id}))
         return frozenset(role for grant in grants for role in grant.roles)

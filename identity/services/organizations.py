@@ -46,9 +46,7 @@ class Organizations(UseCases):
     ) -> Organization:
         """The changed organization. Raises NotFound, Conflict, Invalid."""
         before = self.get(organization_id)
-        after: Organization = self._next(
-            before, "organization", expected_version, name=command.name, primary_domain=command.primary_domain
-        )
+        after: Organization = self._next(before, "organization", expected_version, **dict(command))
         return self._store("organization.changed", before, after)
 
     def deactivate(self, organization_id: str) -> Organization:

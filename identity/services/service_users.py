@@ -1,11 +1,14 @@
-"""Service users and their keys."""
+"""Service users, their keys and their secrets."""
 
 from datetime import UTC, datetime, timedelta
 
 from identity.crypto.keys import PublicKey, generate_private_key, read_public_key
-from identity.crypto.secrets import new_id
-from identity.domain.errors import Invalid, NotFound
+from identity.crypto.secrets import digest, new_id, new_token, same
+from identity.domain.applications import MAX_LIVE_SECRETS
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.parties import ServiceUserClient
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
+from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
@@ -29,9 +32,12 @@ _LAST_USED_STEP = timedelta(minutes=1)
 EXPIRY_STEPS = (30, 7, 1)
 _EXPIRING_AT_ONCE = 1000
 
+#: Compared when there is no such service user, so that an unknown id costs what a wrong secret costs.
+_NO_SECRET = digest("no secret has this digest")
+
 
 class ServiceUsers(UseCases):
-    """Programs' accounts (service description §2.1) and their keys (§2.2)."""
+    """Programs' accounts (service description §2.1), their keys (§2.2), and secrets for programs that cannot sign."""
 
     def __init__(
         self,
@@ -84,7 +90,7 @@ class ServiceUsers(UseCases):
         return self._store("service_user.changed", before, after)
 
     def deactivate(self, user_id: str, *, by: Principal) -> ServiceUser:
-        """Its keys and tokens stop working until it is reactivated.
+        """Its keys, secrets and tokens stop working until it is reactivated.
 
         Raises NotFound, Denied; Conflict for the last owner.
         """
@@ -100,7 +106,10 @@ class ServiceUsers(UseCases):
         return self._store("service_user.reactivated", before, self._next(before, "service user", None, active=True))
 
     def remove(self, user_id: str, *, by: Principal) -> None:
-        """Delete it with keys, roles, grants and tokens. Raises NotFound, Denied; Conflict for the last owner."""
+        """Delete it with keys, secrets, roles, grants and tokens.
+
+        Raises NotFound, Denied; Conflict for the last owner.
+        """
         user = self.get(user_id)
         self._access.require_not_above(by, user_id)
         refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
@@ -141,6 +150,48 @@ class ServiceUsers(UseCases):
         if not key.live(self._now) or not subject.active or not isinstance(subject.user, ServiceUser):
             return None
         return found
+
+    def secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
+        """Its live secrets, oldest first. Raises NotFound."""
+        return self._storage.service_user_secrets.of_user(self.get(user_id).id)
+
+    def add_secret(self, user_id: str, *, by: Principal) -> str:
+        """A new secret, shown this once; beside another one, so that this can be replaced without a gap.
+
+        Raises NotFound; Conflict if two are live; Denied if the user holds manager roles beyond the caller's.
+        """
+        user = self.get(user_id)
+        self._access.require_not_above(by, user_id)
+        if len(self._storage.service_user_secrets.of_user(user_id)) >= MAX_LIVE_SECRETS:
+            raise Conflict("The service user has two live secrets. End the older one first.")
+        text = new_token()
+        secret = ServiceUserSecret(id=new_id(), user_id=user_id, digest=digest(text), created_at=self._now)
+        with told("service user", user_id):
+            self._storage.service_user_secrets.add(secret)
+        self._record_created("service_user_secret.added", "service_user_secret", secret, user.organization_id)
+        return text
+
+    def remove_secret(self, user_id: str, secret_id: str, *, by: Principal) -> None:
+        """Delete the secret; the tokens it obtained stop working. Raises NotFound, Denied."""
+        user = self.get(user_id)
+        self._access.require_not_above(by, user_id)
+        live = {secret.id: secret for secret in self._storage.service_user_secrets.of_user(user_id)}
+        secret = self._found(live.get(secret_id), "secret", secret_id)
+        with told("secret", secret_id):
+            self._storage.service_user_secrets.remove(user_id, secret_id)
+        self._record_removed("service_user_secret.removed", "service_user_secret", secret, user.organization_id)
+
+    def authenticate(self, user_id: str, secret: str) -> ServiceUserClient | None:
+        """The active service user that this secret belongs to; None otherwise, with equal work."""
+        with self._look() as storage:
+            holder = storage.service_user_secrets.find_holder(user_id)
+        given = digest(secret)
+        if holder is None:
+            same(_NO_SECRET, given)
+            return None
+        subject, stored = holder
+        matching = [one.id for one in stored if same(one.digest, given)]
+        return ServiceUserClient(subject, matching[0]) if matching and subject.active else None
 
     def use_assertion(self, user_id: str, jti: str, until: datetime) -> None:
         """Note that the assertion was used. Raises AlreadyUsed (storage) the second time, on any node."""

@@ -6,6 +6,7 @@ from identity.crypto.secrets import digest
 from identity.domain.applications import ApplicationType, Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.errors import Denied, DomainError
+from identity.domain.parties import Party
 from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser
 from identity.services.audit import Recorder
@@ -135,7 +136,7 @@ class Tokens(UseCases):
             return True
         return bool(self._storage.projects.audience(frozenset({client.project.id}), organization_id))
 
-    def revoke(self, text: str, client: Client) -> None:
+    def revoke(self, text: str, client: Party) -> None:
         """Revoke a token on behalf of a client (RFC 7009 §2.1); unknown tokens are ignored.
 
         A refresh token takes its whole family along. Raises Denied, changing nothing, for another client's token.
@@ -157,12 +158,13 @@ class Tokens(UseCases):
         self._storage.tokens.revoke_family(refresh.family_id, self._now)
         self._record(refresh.id, client, "refresh_token")
 
-    def _may_revoke(self, issued: IssuedToken, client: Client) -> bool:
+    def _may_revoke(self, issued: IssuedToken, client: Party) -> bool:
         if issued.token.client_id == client.id:
             return True
-        # A service user is no client that could authenticate here; the service's own API applications stand in.
+        # A service user without a secret cannot authenticate here; the service's own API applications stand in.
         return (
-            issued.token.application_id is None
+            isinstance(client, Client)
+            and issued.token.application_id is None
             and issued.subject is not None
             and isinstance(issued.subject.user, ServiceUser)
             and client.application.type is ApplicationType.API
@@ -173,7 +175,7 @@ class Tokens(UseCases):
         instance = self._instance()
         return instance is not None and instance.project_id == project_id
 
-    def _record(self, token_id: str, client: Client, kind: str) -> None:
+    def _record(self, token_id: str, client: Party, kind: str) -> None:
         self._audit.record(
             "token.revoked",
             kind=kind,

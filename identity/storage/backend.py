@@ -21,6 +21,7 @@ from identity.storage.stores.passwords import PasswordStore
 from identity.storage.stores.project_grants import ProjectGrantStore
 from identity.storage.stores.projects import ProjectStore
 from identity.storage.stores.service_user_keys import ServiceUserKeyStore
+from identity.storage.stores.service_user_secrets import ServiceUserSecretStore
 from identity.storage.stores.sessions import SessionStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 from identity.storage.stores.tokens import TokenStore
@@ -46,6 +47,7 @@ class Storage(ABC):
     users: UserStore
     passwords: PasswordStore
     service_user_keys: ServiceUserKeyStore
+    service_user_secrets: ServiceUserSecretStore
     assertions: AssertionStore
     applications: ApplicationStore
     managers: ManagerStore

@@ -321,6 +321,7 @@ class RelyingParty:
         mode = mode or asked.mode
         assert answer.headers.get("Cache-Control") == "no-store", shown(answer)
         assert answer.headers.get("Referrer-Policy") == "no-referrer", shown(answer)
+        assert answer.headers.get("X-Content-Type-Options") == "nosniff", shown(answer)
         uri = asked.parameters["redirect_uri"]
         pairs = _posted(answer, uri) if mode == "form_post" else _redirected(answer, uri, mode)
         members = dict(pairs)
@@ -376,7 +377,9 @@ class RelyingParty:
             assert set(members) >= fronted | {"id_token", "expires_in", "scope"}, shown(answer)
             assert ("access_token" in members) == ("token" in response_type), shown(answer)
             assert "refresh_token" not in members, shown(answer)
-        claims = self.check_id_token(members["id_token"], asked, access_token=members.get("access_token"))
+        claims = self.check_id_token(
+            members["id_token"], asked, access_token=members.get("access_token"), code=members.get("code")
+        )
         return Tokens(members, claims)
 
     def check_id_token(

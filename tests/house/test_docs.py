@@ -7,23 +7,47 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from urllib.parse import urljoin
 
 import pytest
+import requests
 
 from identity import hookspecs
-from identity.plugins import jwt_bearer, project_audience
+from identity.app import main as identity_application
+from identity.ini_file import APPLICATION, read_section
+from identity.plugins import (
+    authorization_code,
+    client_credentials,
+    jwt_bearer,
+    organization_scopes,
+    project_audience,
+    project_roles,
+    refresh_token,
+)
+from identity.plugins.login import interactions
 from identity.plugins.manager_roles import ROLES
-from identity.provider import issuing, scope
-from identity.provider.endpoints import ENDPOINTS
-from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, describe
+from identity.provider import (
+    authorization_request,
+    client_authentication,
+    errors,
+    id_token_hint,
+    issuing,
+    oidc,
+    one_time,
+    parameters,
+    roles,
+    scope,
+)
+from identity.provider.endpoints import ENDPOINTS, authorize, end_session, token
+from identity.settings import PLUGIN_PREFIX, describe
 from identity.testing.fixtures import MakeWorld
+from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import pkcs1_pem
 
 ROOT = Path(__file__).parent.parent.parent
@@ -84,7 +108,7 @@ def test_hooks_stand_under_their_families() -> None:
 
 def settings() -> Iterator[tuple[str, str, str]]:
     """Full key, default and meaning of every setting."""
-    kinds = [(PREFIX, Settings)]
+    kinds = [(prefix, kind) for _, prefix, kind in reference.SECTIONS]
     kinds += [(f"{PLUGIN_PREFIX}{name}.", kind.Settings) for name, kind in reference.plugin_classes()]
     for prefix, kind in kinds:
         for name, _, default, meaning in describe(kind):
@@ -160,21 +184,55 @@ def _is_module(name: str) -> bool:
 # --- pages written by hand --------------------------------------------------------------------------------------------
 
 
-def refusals() -> Iterator[str]:
-    """Every description with which the jwt-bearer grant and its scopes refuse, "…" in place of what varies."""
-    for module in (jwt_bearer, scope, project_audience, issuing):
-        tree = ast.parse(inspect.getsource(module))
-        values = {
-            target.id: node.value
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("InvalidGrant", "InvalidScope"):
-                (described, *_) = node.args
-                yield _shown(values[described.id] if isinstance(described, ast.Name) else described)
+ERRORS = {name for name, one in vars(errors).items() if inspect.isclass(one) and issubclass(one, errors.OAuthError)}
+
+#: Which page explains the refusals of which modules.
+EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
+    "service-users": (issuing, jwt_bearer, project_audience, scope),
+    "authorization-requests": (
+        *(authorization_request, authorize, id_token_hint, interactions, oidc, organization_scopes, parameters),
+        *(project_audience, project_roles, roles, scope),
+    ),
+    "code-and-refresh": (authorization_code, one_time, refresh_token, roles),
+    "client-authentication": (client_authentication, client_credentials, token),
+    "logout": (end_session,),
+}
+#: Functions whose refusals are not that page's business.
+ELSEWHERE = {"service-users": {"required_organization"}, "authorization-requests": {"refuse_secrets"}}
+
+
+def refusals() -> Iterator[tuple[str, str]]:
+    """Page and description of every refusal of these modules, "…" in place of what varies."""
+    for page, modules in EXPLAINED.items():
+        for module in modules:
+            described = descriptions(ast.parse(inspect.getsource(module)), but=ELSEWHERE.get(page, set()))
+            yield from ((page, one) for one in described)
+
+
+def descriptions(tree: ast.Module, *, but: set[str]) -> Iterator[str]:
+    """What a module says when it raises an OAuthError, or returns from a function ``_problem``."""
+    constants = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef) or function.name in but:
+            continue
+        for node in ast.walk(function):
+            said: ast.expr | None = None
+            if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in ERRORS | {"unsupported"}:
+                said = node.args[0]
+            elif isinstance(node, ast.Return) and function.name == "_problem":
+                said = node.value
+            if isinstance(said, ast.Name):
+                said = constants.get(said.id)
+            if isinstance(said, ast.IfExp):
+                said = said.body if isinstance(said.body, ast.Constant) and said.body.value else said.orelse
+            if isinstance(said, ast.JoinedStr) or (isinstance(said, ast.Constant) and isinstance(said.value, str)):
+                yield _shown(said)
 
 
 def _shown(text: ast.expr) -> str:
@@ -184,22 +242,24 @@ def _shown(text: ast.expr) -> str:
     return str(text.value)
 
 
-@pytest.mark.parametrize("description", sorted(set(refusals())))
-def test_each_refusal_of_an_assertion_is_explained(description: str) -> None:
-    page = (DOCS / "relying-parties" / "service-users.rst").read_text()
-    assert f"     - ``{description}``\n" in page
+@pytest.mark.parametrize(("page", "description"), sorted(set(refusals())))
+def test_each_refusal_is_explained(page: str, description: str) -> None:
+    """As a row of a table, with what to do."""
+    text = (DOCS / "relying-parties" / f"{page}.rst").read_text()
+    assert re.search(rf"^   [* ] - ``{re.escape(description)}``$", text, re.MULTILINE)
 
 
-def test_the_first_plugin_shows_real_files_alone() -> None:
-    """Python and TOML on the page come from the sample that test_sample_plugin installs and runs."""
-    page = (DOCS / "integrators" / "first-plugin.rst").read_text()
-    shown = {
-        (DOCS / "integrators" / path).resolve()
-        for path in re.findall(r"^\.\. literalinclude:: (\S+)", page, re.MULTILINE)
-    }
-    files = {path for path in SAMPLE.rglob("*") if path.suffix in (".py", ".toml") and "__pycache__" not in path.parts}
+def test_the_pages_of_the_sample_show_real_files_alone() -> None:
+    """Python, TOML, templates and catalogs come from the sample that test_sample_plugin installs and runs."""
+    shown = set()
+    for name in ("first-plugin.rst", "interactions.rst"):
+        page = (DOCS / "integrators" / name).read_text()
+        included = re.findall(r"^\.\. literalinclude:: (\S+)", page, re.MULTILINE)
+        shown |= {(DOCS / "integrators" / path).resolve() for path in included}
+        assert set(re.findall(r"^\.\. code-block:: (\w+)", page, re.MULTILINE)) <= {"text", "ini"}
+    kinds = (".py", ".toml", ".html", ".po")
+    files = {path for path in SAMPLE.rglob("*") if path.suffix in kinds and "__pycache__" not in path.parts}
     assert shown == files
-    assert set(re.findall(r"^\.\. code-block:: (\w+)", page, re.MULTILINE)) <= {"text", "ini"}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
@@ -240,41 +300,82 @@ def test_documented_commands_of_the_first_client_work() -> None:
     assert {option for option in options if option not in help_text} == set()
 
 
-@contextmanager
-def served(application: Any, server: WSGIServer) -> Iterator[None]:
-    """The application on the server's port, for the length of a block."""
-    server.set_app(application)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-class Silent(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
-
-
 @pytest.mark.storages("memory")
 def test_the_example_client_gets_a_token(make_world: MakeWorld, tmp_path: Path) -> None:
-    server = WSGIServer(("127.0.0.1", 0), Silent)
-    issuer = f"http://127.0.0.1:{server.server_port}"
+    bound = loopback_socket()
+    issuer = f"http://127.0.0.1:{bound.getsockname()[1]}"
     world = make_world(**{"identity.issuer_url": issuer, "identity.development": "true"})
     robot = world.a_robot()
     key_file = tmp_path / "key.json"
     members = {"type": "serviceaccount", "keyId": robot.key_id, "key": pkcs1_pem(robot.key), "userId": robot.id}
     key_file.write_text(json.dumps(members))
     example = DOCS / "relying-parties" / "examples" / "first_token.py"
-    with served(world.app, server):
+    with serving(world.app, bound):
         run = subprocess.run(
             [sys.executable, example, issuer, key_file], capture_output=True, text=True, check=False, timeout=60
         )
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["sub"] == robot.id
+
+
+@contextmanager
+def running(script: Path, *arguments: str) -> Iterator[None]:
+    """The script in a process of its own, from the first line that it prints to the end of a block."""
+    command = [sys.executable, script, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline(), f"{script.name} stopped at once"
+            yield
+        finally:
+            process.terminate()
+
+
+def a_free_port() -> int:
+    with loopback_socket() as bound:
+        return int(bound.getsockname()[1])
+
+
+def submitted(browser: requests.Session, shown: requests.Response, **fields: str) -> requests.Response:
+    """What follows when the page's form is filled in and sent."""
+    (form,) = re.findall(r'<form class="form" .*?</form>', shown.text, re.DOTALL)
+    (action,) = re.findall(r'action="([^"]+)"', form)
+    hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form))
+    return browser.post(urljoin(shown.url, unescape(action)), hidden | fields, timeout=30)
+
+
+def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the first start, with no more than the pages tell: register, sign in, choose a password, sign out."""
+    bound = loopback_socket()
+    variables = {"http_port": str(bound.getsockname()[1]), "data": str(tmp_path)}
+    settings = read_section(str(ROOT / "development.ini"), APPLICATION, variables)
+    router = identity_application({}, **settings)
+    told = capsys.readouterr().out
+    (login_name,) = re.findall(r"first owner +(\S+)", told)
+    (one_time_password,) = re.findall(r"password +(\S+)", told)
+    home = f"http://localhost:{a_free_port()}"
+
+    example = DOCS / "administrators" / "examples" / "register_application.py"
+    words = [ROOT / "development.ini", "Example", home, *(f"{name}={value}" for name, value in variables.items())]
+    run = subprocess.run([sys.executable, example, *words], capture_output=True, text=True, check=False, timeout=60)
+    assert run.returncode == 0, run.stderr
+    registered = dict(re.findall(r"^(client id|client secret) +(\S+)$", run.stdout, re.MULTILINE))
+
+    script = DOCS / "relying-parties" / "examples" / "web_application.py"
+    issuer = settings["identity.issuer_url"]
+    asked = (issuer, registered["client id"], registered["client secret"], home.rpartition(":")[2])
+    with serving(router, bound), running(script, *asked), requests.Session() as browser:
+        shown = submitted(browser, browser.get(f"{home}/sign-in", timeout=30), login_name=login_name)
+        shown = submitted(browser, shown, password=one_time_password)
+        shown = submitted(browser, shown, new_password="not the one that was printed")
+        assert "Hello First Owner." in shown.text, shown.text
+        assert "Hello First Owner." in browser.get(f"{home}/sign-in", timeout=30).text, "signed in already"
+        shown = browser.get(f"{home}/sign-out", timeout=30)
+        assert shown.url == f"{home}/"
+        assert "You are not signed in." in shown.text
+        shown = browser.get(f"{home}/sign-in", timeout=30)
+        assert "login_name" in shown.text, "the session at the service is over too"
+    router.registry.identity.close()
 
 
 def test_sphinx_builds_without_a_warning(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from identity.app import assemble, configure
 from identity.domain.permissions import PERMISSIONS
 from identity.http.endpoints import PROTOCOL_ROUTE
 from identity.http.routes import AuthenticatePredicate, HostPredicate
-from identity.http.security import ANY_MANAGER, NOBODY
+from identity.http.security import ANY_MANAGER, NOBODY, SIGNED_IN
 from identity.plugin_host import PluginProblem
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.endpoints import ENDPOINTS
@@ -29,6 +29,28 @@ PUBLIC = {
     *(PROTOCOL_ROUTE + endpoint.name for endpoint in ENDPOINTS),  # these authenticate by protocol rules
     "healthz",
     "readyz",
+    "pages.static",
+    # The way in and out of a session.
+    "home",
+    "login",
+    "login.name",
+    "login.password",
+    "login.accounts",
+    "login.register",
+    "login.register.sent",
+    "login.password.change",
+    "login.consent",
+    "login.again",
+    "sign_out",
+    "signed_out",
+    # Behind links, which are credentials themselves, and before them.
+    "password.reset",
+    "password.reset.sent",
+    "password.reset.link",
+    "password.changed",
+    "email.link",
+    "email.confirmed",
+    "register.link",
 }
 
 
@@ -51,7 +73,7 @@ def predicates(world: World, kind: type) -> dict[str, Any]:
 
 
 def test_every_view_declares_a_known_permission(world: World) -> None:
-    known = PERMISSIONS | {ANY_MANAGER, NO_PERMISSION_REQUIRED}
+    known = PERMISSIONS | {ANY_MANAGER, SIGNED_IN, NO_PERMISSION_REQUIRED}
     assert {route: permission for route, permission in views(world) if permission not in known} == {}
     assert NOBODY not in known
 
@@ -72,7 +94,7 @@ def test_whatever_needs_a_permission_says_which_credential_it_accepts(world: Wor
 
 def test_every_route_but_the_probes_is_bound_to_a_host(world: World) -> None:
     unbound = {route for route, predicate in predicates(world, HostPredicate).items() if predicate is None}
-    assert unbound == {"healthz", "readyz"}
+    assert unbound == {"healthz", "readyz", "pages.static"}
 
 
 @pytest.mark.parametrize("permission", [None, NOBODY])
@@ -115,7 +137,8 @@ def test_start_up_refuses_a_view_without_a_permission(databases: Any, route: dic
 
 def test_each_endpoint_is_one_file_named_like_it() -> None:
     for endpoint in ENDPOINTS:
-        assert endpoint.handle.__module__ == f"identity.provider.endpoints.{endpoint.name}"
+        file = endpoint.name.partition(".")[0]
+        assert endpoint.handle.__module__ == f"identity.provider.endpoints.{file}"
     assert len({endpoint.path for endpoint in ENDPOINTS}) == len(ENDPOINTS)
     assert len({endpoint.name for endpoint in ENDPOINTS}) == len(ENDPOINTS)
 

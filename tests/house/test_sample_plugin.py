@@ -19,12 +19,16 @@ PUBLIC = (
     "identity.domain",
     "identity.hookspecs",
     "identity.http.security",
+    "identity.http.sign_ins",
     "identity.operations",
+    "identity.pages",
     "identity.provider.client_authentication",
     "identity.provider.errors",
     "identity.provider.grant",
+    "identity.provider.interaction",
     "identity.provider.parameters",
     "identity.provider.request",
+    "identity.provider.response_type",
     "identity.provider.scope",
     "identity.services.access",
     "identity.services.lookup",
@@ -59,7 +63,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def test_it_passes_its_own_tests(installed_sample: Path) -> None:
-    """Contracts of plugin, grant and storage, and an application on the sample's storage that issues tokens."""
+    """Contracts of plugin, grant and storage; tokens and a sign-in of an application on the sample's storage."""
     run = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-W", "error", "-W", "ignore::DeprecationWarning"),

@@ -1,13 +1,14 @@
 """Several processes of one service at once, as behind a load balancer: on databases that processes can share."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
 from identity.domain.permissions import INSTANCE_KEY
 from identity.testing import nodes as acts
 from identity.testing.clock import RunningClock
-from identity.testing.fixtures import Databases
+from identity.testing.fixtures import Databases, MakeWorld
 from identity.testing.nodes import PROCESSES, Nodes
 from identity.testing.world import KeyPool, World
 
@@ -29,6 +30,94 @@ def test_without_a_jti_all_of_them_succeed(own_world: World, nodes: Nodes) -> No
     assertion = robot.assertion(exp=own_world.clock.seconds + 3600)
     answers = [one for outcome in nodes.all(acts.present, own_world.settings, assertion, 16) for one in outcome]
     assert Counter(answers) == {(200, "openid"): 16 * PROCESSES}
+
+
+def outcomes_of(answers: list[tuple[int, str]]) -> Counter[tuple[int, str]]:
+    """How many answers of each kind: what was granted is only counted."""
+    return Counter((status, "" if status == 200 else word) for status, word in answers)
+
+
+@pytest.fixture
+def patient(make_world: MakeWorld) -> World:
+    """A service whose codes live longer than processes need to start."""
+    return make_world(**{"identity.authorization_code_lifetime": "10m"})
+
+
+@pytest.mark.parametrize("scope", ["openid offline_access", "openid"])
+def test_of_a_hundred_uses_of_one_code_one_succeeds(patient: World, nodes: Nodes, scope: str) -> None:
+    """Security 5.2 and 5.3: one conditional write decides; the others are replays, and what they did is committed."""
+    world, client = patient, patient.a_web_application()
+    other = world.tokens(client)
+    form = {"grant_type": "authorization_code", **world.a_code(client, scope=scope).form()}
+    each = -(-100 // PROCESSES)
+    answers = [one for part in nodes.all(acts.exchange, world.settings, form, client, each) for one in part]
+    assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): each * PROCESSES - 1}
+    [brought] = [word for status, word in answers if status == 200]
+    if "offline_access" in scope:
+        assert world.refresh(brought, client).json["error"] == "invalid_grant"
+    else:
+        assert world.client.userinfo(brought).status_int == 401
+    assert [event.object_kind for event in world.audit_events(event="token.replayed")] == ["authorization_code"]
+    assert world.client.userinfo(other["access_token"]).status_int == 200
+
+
+def test_of_a_hundred_refreshes_one_succeeds_and_the_family_ends(patient: World, nodes: Nodes) -> None:
+    """Security 6.2 and 6.3, without a grace."""
+    world, client = patient, patient.a_web_application()
+    members, other = world.tokens(client), world.tokens(client)
+    form = {"grant_type": "refresh_token", "refresh_token": members["refresh_token"]}
+    each = -(-100 // PROCESSES)
+    answers = [one for part in nodes.all(acts.exchange, world.settings, form, client, each) for one in part]
+    assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): each * PROCESSES - 1}
+    [successor] = [word for status, word in answers if status == 200]
+    assert world.refresh(successor, client).json["error"] == "invalid_grant"
+    assert world.client.userinfo(members["access_token"]).status_int == 401
+    assert len(world.audit_events(event="token.replayed")) == 1
+    assert world.client.userinfo(other["access_token"]).status_int == 200
+    assert world.refresh(other["refresh_token"], client).status_int == 200
+
+
+@pytest.fixture
+def graceful(make_world: MakeWorld) -> World:
+    """A service that bears with clients that lost an answer."""
+    return make_world(**{"identity.authorization_code_lifetime": "10m", "identity.refresh_token_grace": "60"})
+
+
+def live(world: World, refresh_tokens: Iterable[str]) -> list[str]:
+    """Those refresh tokens that could be used now."""
+    with world.reading() as services:
+        presented = [(text, services.tokens.find_refresh(text)) for text in refresh_tokens]
+    return [
+        text
+        for text, one in presented
+        if one is not None
+        and one.token.rotated_at is None
+        and one.token.revoked_at is None
+        and one.family.revoked_at is None
+    ]
+
+
+def test_with_a_grace_a_hundred_refreshes_leave_one_live_chain(graceful: World, nodes: Nodes) -> None:
+    """Security 6.2: each gets an answer, and the last one's successor alone is good."""
+    world, client = graceful, graceful.a_web_application()
+    form = {"grant_type": "refresh_token", "refresh_token": world.tokens(client)["refresh_token"]}
+    each = -(-100 // PROCESSES)
+    answers = [one for part in nodes.all(acts.exchange, world.settings, form, client, each) for one in part]
+    assert outcomes_of(answers) == {(200, ""): each * PROCESSES}
+    [successor] = live(world, [word for _, word in answers])
+    assert world.refresh(successor, client).status_int == 200
+    assert world.audit_events(event="token.replayed") == ()
+
+
+def test_with_a_grace_two_generations_at_once_never_leave_two_live_chains(graceful: World, nodes: Nodes) -> None:
+    """Half of them repeat the last refresh, half of them use what it brought: whoever comes first."""
+    world, client = graceful, graceful.a_web_application()
+    first = world.tokens(client)["refresh_token"]
+    second = world.refresh(first, client).json["refresh_token"]
+    forms = [{"grant_type": "refresh_token", "refresh_token": token} for token in (first, second)]
+    answers = [one for part in nodes.all(acts.exchange_either, world.settings, forms, client, 34) for one in part]
+    assert set(outcomes_of(answers)) <= {(200, ""), (400, "invalid_grant")}
+    assert len(live(world, [second, *(word for status, word in answers if status == 200)])) <= 1
 
 
 def test_a_revoked_token_is_dead_on_every_node_at_once(own_world: World, nodes: Nodes) -> None:

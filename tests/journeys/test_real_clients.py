@@ -1,16 +1,27 @@
-"""Clients that do not know us, over real HTTP: authlib, and a script with requests and the published key file."""
+"""Clients that do not know us, over real HTTP: authlib, requests-oauthlib, pyoidc's consumer, and plain requests."""
 
 import json
 import time
+from collections.abc import Callable
+from urllib.parse import urlencode, urlsplit
 
+import oic.oic
+import pytest
 import requests
+import requests_oauthlib
+from authlib.common.security import generate_token
 from authlib.integrations.requests_client import AssertionSession, OAuth2Session
 from authlib.oauth2.rfc7523 import JWTBearerGrant
+from authlib.oidc.core import CodeIDToken, ImplicitIDToken
 from joserfc import jwk, jwt
+from oic.oic.message import AuthorizationResponse, RegistrationResponse
+from oic.utils.authn.client import CLIENT_AUTHN_METHOD
 
-from identity.domain.users import TokenFormat
+from identity.domain.users import HumanUser, TokenFormat
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.service_users import AddServiceUserKey
+from identity.testing.browser import Browser, give_password
+from identity.testing.relying_party import RelyingParty
 from identity.testing.world import Robot, World
 
 
@@ -108,3 +119,212 @@ def test_a_script_with_requests_and_the_key_file(served: World) -> None:
     keys = jwk.KeySet.import_key_set(requests.get(f"{served.issuer}/oauth/v2/keys", timeout=10).json())
     assert jwt.decode(token, keys, algorithms=["RS256"]).claims["sub"] == robot.id
     assert "Server" not in answer.headers
+
+
+# --- people sign in ---------------------------------------------------------------------------------------------------
+
+CALLBACK = "https://app.example/cb"
+
+
+@pytest.fixture
+def party(served: World) -> RelyingParty:
+    """What is registered for the clients below; they are not written by us, this here only holds id and secret."""
+    return RelyingParty.of(served, redirect_uri=CALLBACK)
+
+
+@pytest.fixture
+def person(served: World) -> HumanUser:
+    return served.a_person()
+
+
+@pytest.fixture
+def visit(served: World, person: HumanUser) -> Callable[[str], str]:
+    """The person goes where the client sends them, signs in where they are asked, and comes back with an address."""
+    browser = Browser(served)
+    login_name = give_password(served, person)
+
+    def visit(url: str) -> str:
+        browser.open(url, by="https://app.example")
+        if browser.step is not None:
+            browser.sign_in(login_name)
+        assert browser.left_for is not None, browser.page
+        return browser.left_for
+
+    return visit
+
+
+def published_keys(served: World) -> jwk.KeySet:
+    return jwk.KeySet.import_key_set(requests.get(served.client.discovery["jwks_uri"], timeout=10).json())
+
+
+def test_authlib_signs_a_person_in_refreshes_and_signs_out(
+    served: World, party: RelyingParty, person: HumanUser, visit: Callable[[str], str]
+) -> None:
+    """With PKCE, and its own checks of the ID token (OpenID Connect Core §3.1.3.7)."""
+    discovery = served.client.discovery
+    verifier, nonce = generate_token(48), generate_token()
+    with OAuth2Session(
+        party.client_id,
+        party.secret,
+        scope="openid profile offline_access",
+        redirect_uri=CALLBACK,
+        code_challenge_method="S256",
+        token_endpoint_auth_method="client_secret_basic",
+        default_timeout=10,
+    ) as session:
+        url, state = session.create_authorization_url(
+            discovery["authorization_endpoint"], code_verifier=verifier, nonce=nonce
+        )
+        token = session.fetch_token(
+            discovery["token_endpoint"], authorization_response=visit(url), state=state, code_verifier=verifier
+        )
+        decoded = jwt.decode(token["id_token"], published_keys(served), algorithms=["RS256"])
+        claims = CodeIDToken(
+            decoded.claims,
+            decoded.header,
+            options={"iss": {"essential": True, "value": served.issuer}},
+            params={"nonce": nonce, "client_id": party.client_id, "access_token": token["access_token"]},
+        )
+        claims.validate(leeway=0)
+        assert claims["sub"] == person.id
+        told = session.get(discovery["userinfo_endpoint"]).json()
+        assert (told["sub"], told["preferred_username"]) == (person.id, person.user_name)
+
+        refreshed = session.refresh_token(discovery["token_endpoint"], refresh_token=token["refresh_token"])
+        assert refreshed["refresh_token"] != token["refresh_token"]
+        assert session.get(discovery["userinfo_endpoint"]).json()["sub"] == person.id
+
+        query = urlencode({"id_token_hint": token["id_token"], "post_logout_redirect_uri": "https://app.example/bye"})
+        assert visit(f"{discovery['end_session_endpoint']}?{query}") == "https://app.example/bye"
+        assert session.get(discovery["userinfo_endpoint"]).status_code == 401
+
+
+def test_authlib_as_a_public_client(served: World, person: HumanUser, visit: Callable[[str], str]) -> None:
+    party = RelyingParty.of(served, redirect_uri=CALLBACK, authentication_method="none")
+    discovery = served.client.discovery
+    verifier = generate_token(48)
+    with OAuth2Session(
+        party.client_id,
+        scope="openid",
+        redirect_uri=CALLBACK,
+        code_challenge_method="S256",
+        token_endpoint_auth_method="none",
+        default_timeout=10,
+    ) as session:
+        url, state = session.create_authorization_url(discovery["authorization_endpoint"], code_verifier=verifier)
+        session.fetch_token(
+            discovery["token_endpoint"], authorization_response=visit(url), state=state, code_verifier=verifier
+        )
+        assert session.get(discovery["userinfo_endpoint"]).json()["sub"] == person.id
+
+
+def test_authlib_takes_tokens_from_the_fragment(
+    served: World, party: RelyingParty, person: HumanUser, visit: Callable[[str], str]
+) -> None:
+    discovery, nonce = served.client.discovery, generate_token()
+    with OAuth2Session(party.client_id, scope="openid", redirect_uri=CALLBACK, default_timeout=10) as session:
+        url, state = session.create_authorization_url(
+            discovery["authorization_endpoint"], response_type="id_token token", nonce=nonce
+        )
+        token = session.token_from_fragment(visit(url), state=state)
+        decoded = jwt.decode(token["id_token"], published_keys(served), algorithms=["RS256"])
+        claims = ImplicitIDToken(
+            decoded.claims,
+            decoded.header,
+            options={"iss": {"essential": True, "value": served.issuer}},
+            params={"nonce": nonce, "client_id": party.client_id, "access_token": token["access_token"]},
+        )
+        claims.validate(leeway=0)
+        assert session.get(discovery["userinfo_endpoint"]).json()["sub"] == claims["sub"] == person.id
+
+
+def test_requests_oauthlib_signs_a_person_in_and_refreshes(
+    served: World,
+    party: RelyingParty,
+    person: HumanUser,
+    visit: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With PKCE, the secret in a Basic header; it would take a changed scope for an attack."""
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    discovery = served.client.discovery
+    with requests_oauthlib.OAuth2Session(
+        party.client_id, redirect_uri=CALLBACK, scope=["openid", "email", "offline_access"], pkce="S256"
+    ) as session:
+        url, _ = session.authorization_url(discovery["authorization_endpoint"], nonce="n")
+        token = session.fetch_token(
+            discovery["token_endpoint"], authorization_response=visit(url), client_secret=party.secret, timeout=10
+        )
+        assert session.get(discovery["userinfo_endpoint"], timeout=10).json()["sub"] == person.id
+        refreshed = session.refresh_token(discovery["token_endpoint"], auth=(party.client_id, party.secret), timeout=10)
+        assert refreshed["refresh_token"] != token["refresh_token"]
+        assert session.get(discovery["userinfo_endpoint"], timeout=10).json()["sub"] == person.id
+
+
+@pytest.fixture
+def consumer(served: World, party: RelyingParty) -> oic.oic.Client:
+    """pyoidc's own client, which has read the discovery document and the keys."""
+    client = oic.oic.Client(client_authn_method=CLIENT_AUTHN_METHOD)
+    client.provider_config(served.issuer)
+    client.store_registration_info(RegistrationResponse(client_id=party.client_id, client_secret=party.secret))
+    client.redirect_uris = [CALLBACK]
+    return client
+
+
+def test_pyoidc_s_consumer_takes_a_code(
+    served: World, consumer: oic.oic.Client, person: HumanUser, visit: Callable[[str], str]
+) -> None:
+    """It verifies the ID token by the keys that it found."""
+    request = consumer.construct_AuthorizationRequest(
+        request_args={
+            "response_type": "code",
+            "scope": ["openid", "profile"],
+            "redirect_uri": CALLBACK,
+            "state": "some-state",
+            "nonce": "some-nonce",
+        }
+    )
+    query = urlsplit(visit(request.request(consumer.authorization_endpoint))).query
+    answer = consumer.parse_response(AuthorizationResponse, info=query, sformat="urlencoded")
+    assert (answer["state"], answer["iss"]) == ("some-state", served.issuer)
+    tokens = consumer.do_access_token_request(
+        state="some-state",
+        request_args={"code": answer["code"], "redirect_uri": CALLBACK},
+        authn_method="client_secret_basic",
+    )
+    assert tokens["id_token"]["sub"] == person.id
+    assert tokens["id_token"]["nonce"] == "some-nonce"
+    told = consumer.do_user_info_request(state="some-state")
+    assert (told["sub"], told["preferred_username"]) == (person.id, person.user_name)
+
+
+def test_pyoidc_s_consumer_takes_tokens_from_the_fragment(
+    served: World, consumer: oic.oic.Client, person: HumanUser, visit: Callable[[str], str]
+) -> None:
+    request = consumer.construct_AuthorizationRequest(
+        request_args={
+            "response_type": ["id_token", "token"],
+            "scope": ["openid"],
+            "redirect_uri": CALLBACK,
+            "state": "some-state",
+            "nonce": "some-nonce",
+        }
+    )
+    fragment = urlsplit(visit(request.request(consumer.authorization_endpoint))).fragment
+    answer = consumer.parse_response(AuthorizationResponse, info=fragment, sformat="urlencoded")
+    assert answer["id_token"]["sub"] == person.id
+    assert consumer.do_user_info_request(token=answer["access_token"])["sub"] == person.id
+
+
+def test_pyoidc_s_consumer_reads_errors(consumer: oic.oic.Client, visit: Callable[[str], str]) -> None:
+    request = consumer.construct_AuthorizationRequest(
+        request_args={
+            "response_type": "code",
+            "scope": ["profile"],
+            "redirect_uri": CALLBACK,
+            "state": "some-state",
+        }
+    )
+    query = urlsplit(visit(request.request(consumer.authorization_endpoint))).query
+    answer = consumer.parse_response(AuthorizationResponse, info=query, sformat="urlencoded")
+    assert (answer["error"], answer["state"]) == ("invalid_scope", "some-state")

@@ -1,10 +1,12 @@
 """Every change writes its event in the same transaction; refusals are bounded; nothing secret is told."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
 from identity.app import Identity
+from identity.domain.applications import Client
 from identity.domain.audit import EVENTS
 from identity.domain.permissions import organization_resource
 from identity.services.access import THE_OPERATOR
@@ -21,10 +23,13 @@ from identity.services.commands.projects import (
     CreateProject,
 )
 from identity.services.commands.service_users import AddServiceUserKey, ChangeServiceUser, CreateServiceUser
-from identity.services.commands.users import CreateHumanUser
+from identity.services.commands.users import ChangeProfile, CreateHumanUser, RegisterUser
 from identity.storage.errors import Unavailable
 from identity.storage.memory import MemoryBackend
 from identity.testing.clock import MovableClock
+from identity.testing.factories import a_family
+
+_PASSWORD = "correct horse battery staple"
 
 
 def everything(services: Services) -> set[str]:
@@ -58,8 +63,25 @@ def everything(services: Services) -> set[str]:
     person = services.users.create(
         own.id, CreateHumanUser(user_name="anna", given_name="Anna", family_name="B", email="a@b.example")
     )
-    password = services.users.set_one_time_password(person.id)
+    password = services.passwords.set_one_time(person.id)
     recovered = services.users.recover(person.id)
+    services.users.change_profile(person.id, ChangeProfile(nickname="Anni"))
+    link = services.passwords.issue_link(person.id)
+    services.passwords.reset(link.rpartition("/")[2], services.passwords.hash(_PASSWORD))
+    email_link = services.users.issue_email_link(person.id, "anna@b.example")
+    services.users.verify_email(email_link.rpartition("/")[2])
+    anna = services.storage.users.find_subject(person.id)
+    assert anna is not None
+    account, session_secret = services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")
+    account, renewed_secret = services.sessions.sign_in(anna, (account,), methods=("pwd",), user_agent="")
+    registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
+    services.registration.register(own, registered, services.passwords.hash(_PASSWORD))
+    web = services.applications.register(project.id, RegisterApplication(name="Web", type="web"))[0]
+    family = a_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
+    services.tokens.begin(family)
+    services.users.disconnect(anna, web.id)
+    services.tokens.replayed(family.id, Client(web, (), project, own), "refresh_token")
+    services.sessions.end(account)
     robot = services.service_users.create(own.id, CreateServiceUser(user_name="robot", display_name="Robot"))
     services.service_users.change(robot.id, ChangeServiceUser(description="Runs."))
     file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
@@ -76,7 +98,9 @@ def everything(services: Services) -> set[str]:
     services.signing_keys.rotate()
     services.projects.remove(project.id)
     services.organizations.remove(other.id)
-    return {secret, second, password, recovered, file.key, *file.key.splitlines()[1:-1]}
+    links = {one.rpartition("/")[2] for one in (link, email_link)}
+    passwords = {password, recovered, _PASSWORD}
+    return {secret, second, session_secret, renewed_secret, file.key, *file.key.splitlines()[1:-1], *links, *passwords}
 
 
 def test_every_change_has_its_event(services: Services) -> None:
@@ -88,7 +112,9 @@ def test_every_change_has_its_event(services: Services) -> None:
         "token.revoked",
         "signing_key.removed",
         "signing_key.rewrapped",
+        "password.link_asked",
         "authentication.refused",
+        "authorization.refused",
         "access.refused",
     }
     assert EVENTS - written == elsewhere

@@ -3,9 +3,12 @@ from datetime import timedelta
 import pytest
 
 from identity.app import Identity
+from identity.domain.users import Subject
 from identity.services import purge
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.users import CreateHumanUser
 from identity.testing.clock import MovableClock
-from identity.testing.factories import an_access_token
+from identity.testing.factories import an_access_token, an_outgoing_message
 
 
 def fill(identity: Identity, count: int, **fields: object) -> None:
@@ -55,3 +58,37 @@ def test_a_node_that_finds_the_lease_taken_deletes_nothing(
         services.storage.leases.acquire("purge", at=clock(), until=clock() + timedelta(minutes=1))
     identity.purge_if_free()
     assert identity.purge() == {"access tokens": 1}
+
+
+def test_what_a_sign_in_leaves_behind_goes_too(identity: Identity, clock: MovableClock) -> None:
+    with identity.transaction() as services:
+        organization = services.organizations.create(CreateOrganization(name="Acme"))
+        command = CreateHumanUser(user_name="anna", given_name="Anna", family_name="B")
+        anna = Subject(services.users.create(organization.id, command), organization)
+        services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")
+        services.sign_ins.begin({"client_id": "c"})
+        services.passwords.issue_link(anna.user.id)
+        services.storage.attempts.reserve("name:nobody", at=services.now)
+        services.storage.outbox.add(an_outgoing_message(next_at=clock(), expires_at=clock() + timedelta(hours=1)))
+    clock.advance(hours=26)
+    gone = identity.purge()
+    assert gone == {
+        "authorization requests": 1,
+        "one-time codes": 1,
+        "outgoing messages": 1,
+        "attempts": 1,
+    }
+    clock.advance(hours=7 * 24 - 26)
+    assert identity.purge() == {}, "the session has just reached its end"
+    # A token that names the session may live for another twelve hours, and is dead only because the session says so.
+    clock.advance(hours=24 + 12)
+    assert identity.purge() == {}
+    clock.advance(seconds=1)
+    assert identity.purge() == {"sessions": 1}
+
+
+def test_mails_that_may_still_go_out_stay(identity: Identity, clock: MovableClock) -> None:
+    with identity.transaction() as services:
+        services.storage.outbox.add(an_outgoing_message(next_at=clock(), expires_at=clock() + timedelta(days=3)))
+    clock.advance(hours=26)
+    assert identity.purge() == {}

@@ -32,6 +32,7 @@ from identity.plugins.sql.stores.passwords import SqlPasswordStore
 from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
 from identity.plugins.sql.stores.projects import SqlProjectStore
 from identity.plugins.sql.stores.service_user_keys import SqlServiceUserKeyStore
+from identity.plugins.sql.stores.service_user_secrets import SqlServiceUserSecretStore
 from identity.plugins.sql.stores.sessions import SqlSessionStore
 from identity.plugins.sql.stores.signing_keys import SqlSigningKeyStore
 from identity.plugins.sql.stores.tokens import SqlTokenStore
@@ -52,6 +53,7 @@ _STORES: dict[str, type[SqlStore]] = {
     "users": SqlUserStore,
     "passwords": SqlPasswordStore,
     "service_user_keys": SqlServiceUserKeyStore,
+    "service_user_secrets": SqlServiceUserSecretStore,
     "assertions": SqlAssertionStore,
     "applications": SqlApplicationStore,
     "managers": SqlManagerStore,

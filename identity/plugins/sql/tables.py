@@ -232,6 +232,16 @@ service_user_keys = Table(
     Index(None, "expires_at", "id"),
 )
 
+service_user_secrets = Table(
+    "service_user_secrets",
+    metadata,
+    _id(),
+    _parent("user_id", "users"),
+    Column("digest", LargeBinary, nullable=False),
+    _moment("created_at"),
+    Index(None, "user_id", "created_at", "id"),
+)
+
 assertions = Table(
     "assertions",
     metadata,
@@ -432,6 +442,7 @@ access_tokens = Table(
     _parent("user_id", "users", nullable=True),
     _parent("application_id", "applications", nullable=True),
     _parent("key_id", "service_user_keys", nullable=True),
+    _parent("secret_id", "service_user_secrets", nullable=True),
     _parent("family_id", "token_families", nullable=True),
     # No reference: a token outlives the row of its session.
     _string("session_id", nullable=True),
@@ -440,6 +451,7 @@ access_tokens = Table(
     Index(None, "user_id", **_where("user_id IS NOT NULL")),
     Index(None, "application_id", **_where("application_id IS NOT NULL")),
     Index(None, "key_id", **_where("key_id IS NOT NULL")),
+    Index(None, "secret_id", **_where("secret_id IS NOT NULL")),
     Index(None, "family_id", **_where("family_id IS NOT NULL")),
 )
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from identity.domain.applications import Client
+from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
 from identity.provider.authorization_request import AuthorizationRequest, find_address, read_request
@@ -29,9 +30,9 @@ from identity.provider.errors import (
 )
 from identity.provider.grant import Authorization
 from identity.provider.interaction import Interaction, SignIn, first_required
-from identity.provider.issuing import issue, issue_code, new_family
+from identity.provider.issuing import issue, new_code, new_family
 from identity.provider.parameters import Parameters
-from identity.provider.request import NO_STORE, Context, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
+from identity.provider.request import NO_STORE, Browser, Context, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact
 from identity.provider.return_address import ReturnAddress
 from identity.provider.roles import refuse_without_role
@@ -55,7 +56,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
             if request.method == "POST":
                 # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
                 return _wait(asked, context, f"{PATH}/{{}}")
-            return _go_on(_sign_in(asked, None, request, context), request, context)
+            return _go_on(_sign_in(asked, None, request.browser, context), request.browser, context)
         except OAuthError as error:
             return _refusal(error, client, address, context)
 
@@ -68,26 +69,26 @@ def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     request_id = request.resumed or ""
     pending = context.services.sign_ins.find(request_id, request.browser.sign_ins.get(request_id))
     if pending.target is not None:
-        return _go_on(_sign_in(None, pending, request, context), request, context)
+        return _go_on(_sign_in(None, pending, request.browser, context), request.browser, context)
     parameters = Parameters(pending.parameters)
     client, address = _find_address(parameters, (), context)
     with _told_to(address):
         try:
             asked = read_request(parameters, (), client, address, context)
-            return _go_on(_sign_in(asked, pending, request, context), request, context)
+            return _go_on(_sign_in(asked, pending, request.browser, context), request.browser, context)
         except OAuthError as error:
             context.services.sign_ins.finish(pending)
             refusal = _refusal(error, client, address, context)
             return replace(refusal, cookies=(Cookie(CookieKind.SIGN_IN, pending.id),))
 
 
-def sign_in_of(pending: PendingAuthorization, request: ProtocolRequest, context: Context) -> SignIn:
+def sign_in_of(pending: PendingAuthorization, browser: Browser, context: Context) -> SignIn:
     """How far a waiting request has come, for the pages that draw it. Raises OAuthError, Unredirectable."""
     if pending.target is not None:
-        return _sign_in(None, pending, request, context)
+        return _sign_in(None, pending, browser, context)
     parameters = Parameters(pending.parameters)
     client, address = _find_address(parameters, (), context)
-    return _sign_in(read_request(parameters, (), client, address, context), pending, request, context)
+    return _sign_in(read_request(parameters, (), client, address, context), pending, browser, context)
 
 
 def _parameters(request: ProtocolRequest) -> tuple[Parameters, tuple[str, ...]]:
@@ -144,7 +145,7 @@ def _audit(
 def _sign_in(
     asked: AuthorizationRequest | None,
     pending: PendingAuthorization | None,
-    request: ProtocolRequest,
+    browser: Browser,
     context: Context,
 ) -> SignIn:
     proved: Subject | None = None
@@ -155,7 +156,7 @@ def _sign_in(
             proved = None
     return SignIn(
         request=asked,
-        accounts=context.services.sessions.of_browser(request.browser.sessions.values()),
+        accounts=context.services.sessions.of_browser(browser.sessions.values()),
         now=context.now,
         idle_age=context.settings.session_idle_age,
         pending=pending,
@@ -164,11 +165,11 @@ def _sign_in(
     )
 
 
-def _go_on(sign_in: SignIn, request: ProtocolRequest, context: Context) -> ProtocolResponse:
+def _go_on(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResponse:
     """The next page, or the answer."""
     needed = first_required(context.protocol.interactions.values(), sign_in, context)
     if needed is None:
-        return _answer(sign_in, request, context)
+        return _answer(sign_in, browser, context)
     if sign_in.request is not None and sign_in.request.silent:
         raise needed.error(needed.description)
     return _show(needed, sign_in, context)
@@ -196,7 +197,7 @@ def _wait(asked: AuthorizationRequest, context: Context, path: str) -> ProtocolR
     return _redirect(context, path.format(pending.id), cookie)
 
 
-def _answer(sign_in: SignIn, request: ProtocolRequest, context: Context) -> ProtocolResponse:
+def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResponse:
     """What was asked for, from the session that was chosen or that starts now."""
     cookies: list[Cookie] = []
     pending = sign_in.pending
@@ -210,7 +211,7 @@ def _answer(sign_in: SignIn, request: ProtocolRequest, context: Context) -> Prot
             sign_in.proved,
             sign_in.accounts,
             methods=pending.methods,
-            user_agent=request.browser.user_agent,
+            user_agent=browser.user_agent,
             at=pending.authenticated_at,
         )
         cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, context.settings.session_max_age))
@@ -267,16 +268,23 @@ def _members(
     granted = resolve(authorization, context)
     context.services.sessions.touch(account)
     members: dict[str, Any] = {}
-    if Artifact.CODE in issues:
-        members["code"] = issue_code(
-            authorization, granted, context, redirect_uri=asked.redirect_uri, code_challenge=asked.code_challenge
-        )
-    if Artifact.ACCESS_TOKEN in issues:
+    code: AuthorizationCode | None = None
+    if issues & {Artifact.CODE, Artifact.ACCESS_TOKEN}:
         family = new_family(authorization, granted, context)
-        context.services.tokens.begin(family)
         authorization = replace(authorization, family_id=family.id)
+        if Artifact.CODE in issues:
+            members["code"], code = new_code(
+                authorization, granted, context, redirect_uri=asked.redirect_uri, code_challenge=asked.code_challenge
+            )
+        context.services.tokens.begin(family, code)
     if asked.response_type.fronts_tokens:
-        tokens = issue(authorization, granted, context, access_token=Artifact.ACCESS_TOKEN in issues)
+        tokens = issue(
+            authorization,
+            granted,
+            context,
+            access_token=Artifact.ACCESS_TOKEN in issues,
+            code=members.get("code"),
+        )
         members |= tokens.members()
     return members
 
@@ -285,10 +293,6 @@ def _redirect(context: Context, path: str, *cookies: Cookie) -> ProtocolResponse
     """303 to a path on the login host, whose address the settings tell: behind a proxy the request does not know it."""
     headers = {**NO_STORE, "Location": context.settings.login_url + path}
     return ProtocolResponse(303, headers=headers, cookies=cookies)
-
-
-def _forgetting(response: ProtocolResponse, pending: PendingAuthorization) -> ProtocolResponse:
-    return replace(response, cookies=(*response.cookies, Cookie(CookieKind.SIGN_IN, pending.id)))
 
 
 ENDPOINT = Endpoint(

@@ -5,7 +5,7 @@ from typing import Any
 from identity.domain.tokens import IssuedToken
 from identity.provider.answers import json_answer
 from identity.provider.claims import claims_about
-from identity.provider.client_authentication import refuse_public
+from identity.provider.client_authentication import proven_application
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.messages import TokenIntrospectionResponse
 from identity.provider.parameters import refuse_secrets
@@ -18,8 +18,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Say whether an access token is live and meant for the asking client; nothing more if not. Raises OAuthError."""
     refuse_secrets(request.query)
     parameters = request.form()
-    client = context.provider.authenticate(request, parameters, context)
-    refuse_public(client)
+    client = proven_application(context.provider.authenticate(request, parameters, context))
     issued = context.services.tokens.find_live(parameters.required("token"))
     if issued is None or not context.services.tokens.in_audience(issued, client):
         return json_answer('{"active": false}')

@@ -1,5 +1,6 @@
 """The token endpoint (service description §4.3, RFC 6749 §3.2)."""
 
+from identity.domain.parties import ServiceUserClient
 from identity.provider.answers import json_answer
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import UnauthorizedClient, UnsupportedGrantType
@@ -32,10 +33,15 @@ def _grant(parameters: Parameters, context: Context) -> Grant:
 def _authenticated(request: ProtocolRequest, parameters: Parameters, grant: Grant, context: Context) -> TokenRequest:
     if grant.client is ClientRule.NONE:
         return TokenRequest(parameters, None)
-    client = context.provider.authenticate(request, parameters, context)
-    if grant.grant_type not in client.application.grant_types:
+    party = context.provider.authenticate(request, parameters, context)
+    if isinstance(party, ServiceUserClient):
+        # Grant types are registered for applications alone: here the grant itself has to allow it.
+        if grant.client is not ClientRule.OR_SERVICE_USER:
+            raise UnauthorizedClient(f"service users may not use {grant.grant_type} with a secret")
+        return TokenRequest(parameters, None, party)
+    if grant.grant_type not in party.application.grant_types:
         raise UnauthorizedClient(f"this application may not use {grant.grant_type}")
-    return TokenRequest(parameters, client)
+    return TokenRequest(parameters, party)
 
 
 ENDPOINT = Endpoint(

@@ -12,7 +12,8 @@ class CreateOrganization(Command):
 
 
 class ChangeOrganization(Command):
-    """Change what is given."""
+    """Change what is given; ``registration`` says whether people may make an account of it for themselves."""
 
     name: Name | None = None
     primary_domain: Domain | None = None
+    registration: bool | None = None

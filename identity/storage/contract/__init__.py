@@ -46,6 +46,7 @@ _PARTS = (
     "projects",
     "racing",
     "service_user_keys",
+    "service_user_secrets",
     "sessions",
     "signing_keys",
     "tokens",
@@ -72,6 +73,7 @@ from identity.storage.contract.passwords import PasswordContract  # noqa: E402
 from identity.storage.contract.project_grants import ProjectGrantContract  # noqa: E402
 from identity.storage.contract.projects import ProjectContract  # noqa: E402
 from identity.storage.contract.service_user_keys import ServiceUserKeyContract  # noqa: E402
+from identity.storage.contract.service_user_secrets import ServiceUserSecretContract  # noqa: E402
 from identity.storage.contract.sessions import SessionContract  # noqa: E402
 from identity.storage.contract.signing_keys import SigningKeyContract  # noqa: E402
 from identity.storage.contract.tokens import TokenContract  # noqa: E402
@@ -90,6 +92,7 @@ class StorageContract(
     UserContract,
     PasswordContract,
     ServiceUserKeyContract,
+    ServiceUserSecretContract,
     AssertionContract,
     ApplicationContract,
     ManagerContract,

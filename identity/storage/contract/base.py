@@ -17,6 +17,7 @@ from identity.domain.organizations import Organization
 from identity.domain.outbox import OutgoingMessage
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
@@ -193,6 +194,8 @@ def add(storage: Storage, value: Any) -> None:
             storage.passwords.set(value)
         case ServiceUserKey():
             storage.service_user_keys.add(value)
+        case ServiceUserSecret():
+            storage.service_user_secrets.add(value)
         case Application():
             storage.applications.add(value)
         case Manager():

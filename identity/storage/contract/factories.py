@@ -19,6 +19,7 @@ from identity.domain.outbox import OutgoingMessage
 from identity.domain.permissions import INSTANCE_KEY, ResourceKey
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
@@ -162,6 +163,17 @@ def a_key(user: User | None = None, **overrides: Any) -> ServiceUserKey:
         "expires_at": NOW + timedelta(days=90),
     }
     return ServiceUserKey(**(fields | overrides))
+
+
+def a_service_user_secret(user: User | None = None, **overrides: Any) -> ServiceUserSecret:
+    """A secret of the service user; no text has its digest."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "user_id": user.id if user else an_id(),
+        "digest": a_digest(),
+        "created_at": NOW,
+    }
+    return ServiceUserSecret(**(fields | overrides))
 
 
 def an_application(project: Project | None = None, **overrides: Any) -> Application:

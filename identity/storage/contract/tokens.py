@@ -22,6 +22,7 @@ from identity.storage.contract.factories import (
     a_human_user,
     a_key,
     a_refresh_token,
+    a_service_user_secret,
     an_access_token,
     an_application,
     an_id,
@@ -190,8 +191,8 @@ class AccessTokenContract(ContractBase):
         application: Application,
         family: TokenFamily,
     ) -> None:
-        key = a_key(service_user)
-        save(key)
+        key, secret = a_key(service_user), a_service_user_secret(service_user)
+        save(key, secret)
         token = an_access_token(
             human_user,
             application,
@@ -201,6 +202,7 @@ class AccessTokenContract(ContractBase):
             scope=("openid", "z", "a"),
             audience=("b", "a", "https://identity.example"),
             key_id=key.id,
+            secret_id=secret.id,
             session_id="session",
         )
         save(token)
@@ -412,6 +414,7 @@ class AccessTokenContract(ContractBase):
         for orphan in (
             replace(token, user_id=an_id()),
             replace(token, key_id=an_id()),
+            replace(token, secret_id=an_id()),
             replace(token, application_id=an_id()),
             replace(token, family_id=an_id()),
         ):

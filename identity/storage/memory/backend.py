@@ -23,6 +23,7 @@ from identity.storage.memory.passwords import MemoryPasswordStore
 from identity.storage.memory.project_grants import MemoryProjectGrantStore
 from identity.storage.memory.projects import MemoryProjectStore
 from identity.storage.memory.service_user_keys import MemoryServiceUserKeyStore
+from identity.storage.memory.service_user_secrets import MemoryServiceUserSecretStore
 from identity.storage.memory.sessions import MemorySessionStore
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
 from identity.storage.memory.tables import Tables
@@ -49,6 +50,7 @@ class MemoryStorage(Storage):
         self.users = MemoryUserStore(tables)
         self.passwords = MemoryPasswordStore(tables)
         self.service_user_keys = MemoryServiceUserKeyStore(tables)
+        self.service_user_secrets = MemoryServiceUserSecretStore(tables)
         self.assertions = MemoryAssertionStore(tables)
         self.applications = MemoryApplicationStore(tables)
         self.managers = MemoryManagerStore(tables)

@@ -15,6 +15,7 @@ from identity.domain.organizations import Organization
 from identity.domain.outbox import OutgoingMessage
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
@@ -116,6 +117,7 @@ class Tables:
     users: Table[str, User]
     passwords: Table[str, PasswordHash]
     service_user_keys: Table[str, ServiceUserKey]
+    service_user_secrets: Table[str, ServiceUserSecret]
     assertions: Table[tuple[str, str], datetime]
     applications: Table[str, Application]
     client_secrets: Table[tuple[str, str], ClientSecret]

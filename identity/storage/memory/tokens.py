@@ -48,6 +48,7 @@ class MemoryTokenStore(TokenStore):
         parents: tuple[tuple[Table[str, Any], str | None], ...] = (
             (tables.users, token.user_id),
             (tables.service_user_keys, token.key_id),
+            (tables.service_user_secrets, token.secret_id),
             (tables.applications, token.application_id),
             (tables.families, token.family_id),
         )

@@ -27,6 +27,7 @@ from identity.storage.contract.factories import (
     a_project,
     a_refresh_token,
     a_service_user,
+    a_service_user_secret,
     a_session,
     a_user_grant,
     an_access_token,
@@ -45,6 +46,7 @@ APPLICATION = an_application(PROJECT)
 PERSON = a_human_user(ORGANIZATION)
 ROBOT = a_service_user(ORGANIZATION)
 KEY = a_key(ROBOT)
+SECRET = a_service_user_secret(ROBOT)
 SESSION = a_session(PERSON)
 FAMILY = a_family(PERSON, APPLICATION)
 TOKEN = an_access_token(PERSON, APPLICATION, FAMILY, session_id=SESSION.id)
@@ -59,8 +61,8 @@ MANAGER = a_manager(PERSON)
 GRANT = a_user_grant(PERSON, PROJECT)
 EVENT = an_audit_event()
 VALUES = (
-    ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR, CODE,
-    PENDING, ONE_TIME_CODE, MESSAGE, MANAGER, GRANT,
+    ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SECRET, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR,
+    CODE, PENDING, ONE_TIME_CODE, MESSAGE, MANAGER, GRANT,
 )  # fmt: skip
 DIGESTS = [SESSION.digest, *(bytes([number]) * 32 for number in range(4))]
 LATER = NOW + timedelta(days=100)
@@ -88,6 +90,8 @@ READS: dict[str, Call] = {
     "find_refresh": lambda storage: storage.tokens.find_refresh(REFRESH.digest),
     "find_client": lambda storage: storage.applications.find_client(APPLICATION.id),
     "find_signer": lambda storage: storage.service_user_keys.find_signer(KEY.id, ROBOT.id),
+    "find_holder": lambda storage: storage.service_user_secrets.find_holder(ROBOT.id),
+    "secrets of_user": lambda storage: storage.service_user_secrets.of_user(ROBOT.id),
     "find_subject": lambda storage: storage.users.find_subject(PERSON.id),
     "find_by_login_name": lambda storage: storage.users.find_by_login_name(f"ada@{ORGANIZATION.primary_domain}"),
     "find_by_bare_name": lambda storage: storage.users.find_by_login_name(PERSON.user_name),
@@ -112,6 +116,9 @@ READS: dict[str, Call] = {
 }
 WRITES: dict[str, Call] = {
     "add_access": lambda storage: storage.tokens.add_access(an_access_token(ROBOT, key_id=KEY.id)),
+    "add_access by secret": lambda storage: storage.tokens.add_access(an_access_token(ROBOT, secret_id=SECRET.id)),
+    "add service user secret": lambda storage: storage.service_user_secrets.add(a_service_user_secret(ROBOT)),
+    "remove service user secret": lambda storage: storage.service_user_secrets.remove(ROBOT.id, SECRET.id),
     "redeem": lambda storage: storage.authorization_codes.redeem(CODE.digest, client_id=APPLICATION.id, at=NOW),
     "add session": lambda storage: storage.sessions.add(a_session(PERSON)),
     "reauthenticate": lambda storage: storage.sessions.reauthenticate(

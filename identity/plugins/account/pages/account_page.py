@@ -3,16 +3,20 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from identity.domain.errors import Conflict
+from identity.domain.errors import Conflict, Invalid
 from identity.domain.sessions import SignedIn
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
+from identity.hashing import Busy
 from identity.http.locale import UI_LOCALES
+from identity.http.sign_ins import try_password
 from identity.pages.drawing import HOME
 from identity.pages.frame import Frame, Group, Item, OtherAccount, Person
+from identity.pages.held_back import held_back
 from identity.pages.notices import told_event, with_notice
 from identity.pages.page import Page
 from identity.provider.endpoints.end_session import ASK
+from identity.services.passwords import TooManyAttempts
 
 PROFILE = f"{HOME}/profile"
 PASSWORD = f"{HOME}/password"
@@ -75,6 +79,23 @@ class AccountPage(Page):
     def done(self, path: str) -> str:
         """The path, which is then to say what this request has done."""
         return with_notice(path, self.request, _DONE)
+
+    def prove(self, current: str) -> Subject:
+        """The person, once the present password is right: a session left open is not enough to take an account.
+
+        It is tried as on the sign-in pages, and what was tried stands. Raises Invalid for ``current_password``; Again.
+        """
+        if not current:
+            raise Invalid({"current_password": say("Enter your present password.")})
+        try:
+            subject = try_password(self.request, self.subject.login_name, current)
+        except (TooManyAttempts, Busy) as problem:
+            raise held_back(problem) from None
+        # Nobody waits for a lock while whatever follows takes its time.
+        self.request.commit()
+        if subject is None or subject.user.id != self.subject.user.id:
+            raise Invalid({"current_password": say("This is not your present password.")})
+        return subject
 
     def _frame(self) -> Frame:
         t = self.words.t

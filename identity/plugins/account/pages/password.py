@@ -8,17 +8,15 @@ from identity.domain.errors import Invalid
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.hashing import Busy
-from identity.http.sign_ins import try_password
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
 from identity.pages.mails import email_of, mail_notice
 from identity.pages.page import FormPage
 from identity.plugins.account.pages.account_page import PASSWORD, AccountPage
-from identity.services.passwords import TooManyAttempts
 
 
 class Password(AccountPage, FormPage):
-    """The present password is tried as on the sign-in pages: a session left open is not enough to take an account."""
+    """The present password, then the new one."""
 
     template = "account/password.html"
     section = PASSWORD
@@ -37,14 +35,10 @@ class Password(AccountPage, FormPage):
         """Keep the new one and this session; all others end."""
         current, new = form.one("current_password"), form.one("new_password")
         self._check(form, current, new)
+        subject = self.prove(current)
         try:
-            subject = try_password(self.request, self.subject.login_name, current)
-            # What was tried stands, and nobody waits for a lock while the new one is hashed.
-            self.request.commit()
-            if subject is None or subject.user.id != self.subject.user.id:
-                raise Invalid({"current_password": say("This is not your present password.")})
             hashed = self.request.services.passwords.hash(new)
-        except (TooManyAttempts, Busy) as problem:
+        except Busy as problem:
             raise held_back(problem) from None
         self.request.services.passwords.change(subject, hashed, keep_session=self.account.session.id)
         mail_notice(self.request, "password_changed", subject, email_of(subject), language=self.language)

@@ -9,7 +9,7 @@ from pyramid.response import Response
 
 from identity.domain.errors import Invalid
 from identity.domain.users import Address
-from identity.domain.words import LANGUAGES
+from identity.domain.words import LANGUAGES, say
 from identity.pages.forms import VERSION, Form
 from identity.pages.held_back import held_back
 from identity.pages.mails import mail_email_link, mail_notice
@@ -24,6 +24,14 @@ _FIRST = ("given_name", "family_name", "display_name", "nickname", "email", "pho
 _MORE = ("middle_name", "gender", "birthdate", "profile", "website", "picture")
 _ADDRESS = tuple(one.name for one in fields(Address))
 
+_PROOF = "current_password"
+
+#: What is said of an empty field tells which one it is: the summary above the form lists them.
+_MISSING = {
+    "given_name": say("Enter your given name."),
+    "family_name": say("Enter your family name."),
+}
+
 #: Areas of the time zone database whose names people know.
 _AREAS = ("Africa/", "America/", "Antarctica/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
 
@@ -33,7 +41,8 @@ class Profile(AccountPage, FormPage):
 
     template = "account/profile.html"
     section = PROFILE
-    fields = (*_FIRST, *_MORE, *_ADDRESS)
+    fields = (*_FIRST, *_MORE, *_ADDRESS, _PROOF)
+    secret_fields = frozenset({_PROOF})
 
     def values(self) -> Mapping[str, str]:
         """What is stored, and in which version."""
@@ -58,9 +67,14 @@ class Profile(AccountPage, FormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Save it; where mail can be sent, a new address gets a link first, which makes it the person's."""
+        """Save it; where mail can be sent, a new address gets a link first, which makes it the person's.
+
+        Whoever reads the mail of the address can choose a new password, so the present one is asked for.
+        """
         command = _command(form)
         version = version_of(form.one(VERSION))
+        if command.email != self.person.profile.email:
+            self.prove(form.one(_PROOF))
         services, before = self.request.services, self.person
         asked = ""
         if services.mails.enabled and command.email not in ("", before.profile.email):
@@ -116,7 +130,8 @@ def _command(form: Form) -> ChangeProfile:
     try:
         command = decode(ChangeProfile, {**form.texts(*_FIRST, *_MORE), "address": address})
     except Invalid as refused:
-        raise Invalid(refused.fields | problems) from None
+        missing = {name: sentence for name, sentence in _MISSING.items() if not form.one(name).strip()}
+        raise Invalid(refused.fields | missing | problems) from None
     if problems:
         raise Invalid(problems)
     return command

@@ -50,6 +50,4 @@ class ConsentPage(SignInPage):
         return self.sign_in.chosen.subject
 
     def _expected(self) -> bool:
-        return (
-            self._account() is not None and Consent.name in self.sign_in.prompts and not self.sign_in.done(Consent.name)
-        )
+        return self._account() is not None and self.is_next(Consent.name)

@@ -6,7 +6,6 @@ from pyramid.response import Response
 
 from identity.domain.users import HumanUser
 from identity.hashing import Busy
-from identity.http.endpoints import context_of
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
 from identity.plugins.login.interactions import ChangePassword
@@ -23,14 +22,14 @@ class NewPassword(SignInPage):
     def show(self) -> Mapping[str, object] | Response:
         """Whose password; on with the sign-in if there is nothing to change."""
         proved = self.sign_in.proved
-        if proved is None or not self._required():
+        if proved is None or not self.is_next(ChangePassword.name):
             return self.go_on()
         return {"login_name": proved.login_name, "min_length": self.request.services.passwords.min_length}
 
     def submit(self, form: Form) -> Response:
         """Keep the new password; all other sessions of the person end."""
         proved = self.sign_in.proved
-        if proved is None or not self._required():
+        if proved is None or not self.is_next(ChangePassword.name):
             return self.go_on()
         services = self.request.services
         email = proved.user.profile.email if isinstance(proved.user, HumanUser) else ""
@@ -43,6 +42,3 @@ class NewPassword(SignInPage):
         services.passwords.change(proved, hashed)
         services.sign_ins.done(self.pending, ChangePassword.name)
         return self.go_on()
-
-    def _required(self) -> bool:
-        return ChangePassword().required(self.sign_in, context_of(self.request))

@@ -10,11 +10,12 @@ from pyramid.response import Response
 from identity.domain.applications import ApplicationType
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.words import Message, say
+from identity.http.endpoints import context_of
 from identity.http.sign_ins import WaitingSignIn
 from identity.pages.page import FormPage
 from identity.pages.scope_words import received
 from identity.provider.errors import OAuthError, Unredirectable
-from identity.provider.interaction import SignIn
+from identity.provider.interaction import SignIn, first_required
 
 _CONSOLE = "/console"
 
@@ -38,6 +39,15 @@ class SignInPage(FormPage):
     def root(self) -> str:
         """The address of the first page, below which the others lie."""
         return f"/login/{self.pending.id}"
+
+    def is_next(self, interaction: str) -> bool:
+        """True if this interaction is what the sign-in waits for: nobody gets to a page past the ones before it."""
+        context = context_of(self.request)
+        try:
+            needed = first_required(context.protocol.interactions.values(), self.sign_in, context)
+        except OAuthError:
+            return False
+        return needed is not None and needed.name == interaction
 
     def go_on(self) -> Response:
         """303 to where it is decided what comes next."""

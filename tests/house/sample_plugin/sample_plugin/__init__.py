@@ -1,16 +1,21 @@
-"""A plugin that adds a grant type, a scope with its claim, and a storage backend."""
+"""A plugin that adds a grant type, a scope with its claim, a page of the sign-in, and a storage backend."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pyramid.config import Configurator
+
 from identity import hookimpl
 from identity.domain.users import User
 from identity.provider.grant import Grant
+from identity.provider.interaction import Interaction
 from identity.provider.scope import Scope
 from identity.services.lookup import Lookup
 from identity.settings import setting
 from identity.storage.backend import Backend
+from sample_plugin import page
 from sample_plugin.grant import Delegation
+from sample_plugin.interaction import Door
 from sample_plugin.scope import CLAIM, SCOPE, department_scope
 from sample_plugin.storage import SampleBackend
 
@@ -25,6 +30,7 @@ class Plugin:
         """The keys ``identity.plugin.sample.*`` of the ini file."""
 
         department: str = setting("The department that every user of this installation works for.", default="")
+        door_code: str = setting("What people type after their password; nothing is asked if empty.", default="")
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -44,6 +50,17 @@ class Plugin:
         """The department, where the scope was granted and a department is set."""
         department = self.settings.department
         return {CLAIM: department} if SCOPE in scopes and department else {}
+
+    @hookimpl
+    def identity_interactions(self) -> Iterable[Interaction]:
+        """The door, where a code is set."""
+        return [Door()] if self.settings.door_code else []
+
+    @hookimpl
+    def identity_configure(self, config: Configurator) -> None:
+        """Its page."""
+        if self.settings.door_code:
+            page.configure(config, self.settings.door_code)
 
     @hookimpl
     def identity_storage_backends(self) -> Iterable[Backend]:

@@ -22,6 +22,7 @@ def upgrade() -> None:
     op.drop_index("ix_refresh_tokens_family_id", "refresh_tokens")
     op.create_index("ix_refresh_tokens_family_id_issued_at", "refresh_tokens", ["family_id", "issued_at"])
     _create_application_origins()
+    _create_service_user_secrets()
     op.create_table(
         "authorization_requests",
         sa.Column("id", STRING, nullable=False),
@@ -106,6 +107,34 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_outgoing_messages"),
     )
     op.create_index("ix_outgoing_messages_next_at_id", "outgoing_messages", ["next_at", "id"])
+
+
+def _create_service_user_secrets() -> None:
+    """The table, and in access tokens what names the secret that obtained them."""
+    op.create_table(
+        "service_user_secrets",
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("user_id", STRING, nullable=False),
+        sa.Column("digest", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_service_user_secrets_user_id", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name="pk_service_user_secrets"),
+    )
+    op.create_index(
+        "ix_service_user_secrets_user_id_created_at_id", "service_user_secrets", ["user_id", "created_at", "id"]
+    )
+    # SQLite cannot add a reference to a table that is there, so there the table is copied.
+    with op.batch_alter_table("access_tokens") as access_tokens:
+        access_tokens.add_column(sa.Column("secret_id", STRING, nullable=True))
+        access_tokens.create_foreign_key(
+            "fk_access_tokens_secret_id", "service_user_secrets", ["secret_id"], ["id"], ondelete="CASCADE"
+        )
+        access_tokens.create_index(
+            "ix_access_tokens_secret_id",
+            ["secret_id"],
+            sqlite_where=sa.text("secret_id IS NOT NULL"),
+            postgresql_where=sa.text("secret_id IS NOT NULL"),
+        )
 
 
 def _create_application_origins() -> None:

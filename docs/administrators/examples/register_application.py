@@ -1,0 +1,39 @@
+"""Register a web application: python register_application.py INI NAME ADDRESS [VARIABLE=VALUE …].
+
+Makes a project of the instance's own organization, and in it an application with authorization code and refresh token,
+whose callback is ADDRESS/callback. Prints its client id and, this once, its secret.
+"""
+
+import sys
+
+from identity.app import assemble
+from identity.domain.applications import ApplicationType
+from identity.ini_file import APPLICATION, read_section
+from identity.services.commands import decode
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.projects import CreateProject
+
+ini, name, address, *variables = sys.argv[1:]
+settings = read_section(ini, APPLICATION, dict(one.split("=", 1) for one in variables))
+application_members = {
+    "name": name,
+    "type": ApplicationType.WEB,
+    "response_types": ["code"],
+    "grant_types": ["authorization_code", "refresh_token"],
+    "redirect_uris": [f"{address}/callback"],
+    "post_logout_redirect_uris": [f"{address}/"],
+}
+
+identity = assemble(settings)
+with identity.transaction() as services:
+    instance = services.instance()
+    if instance is None:
+        raise SystemExit("Run `identity bootstrap` first.")
+    project = services.projects.create(instance.organization_id, decode(CreateProject, {"name": name}))
+    command = decode(RegisterApplication, application_members)
+    application, secret = services.applications.register(project.id, command)
+identity.close()
+
+print("project id   ", project.id)
+print("client id    ", application.id)
+print("client secret", secret)

@@ -1,0 +1,35 @@
+"""identity registration: whether people may make an account of an organization for themselves."""
+
+from argparse import ArgumentParser, Namespace
+
+from identity.cli.program import Failed, add_ini_arguments, opened
+from identity.operations import Command
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, --organization, and on or off."""
+    add_ini_arguments(parser)
+    parser.add_argument("--organization", metavar="ID|DOMAIN", required=True, help="the organization")
+    choice = parser.add_mutually_exclusive_group(required=True)
+    choice.add_argument("--on", dest="registration", action="store_true", help="people may register")
+    choice.add_argument("--off", dest="registration", action="store_false", help="nobody may register")
+
+
+def run(arguments: Namespace) -> int:
+    """Switch it, and say how it stands."""
+    with opened(arguments) as identity:
+        from identity.services.commands.organizations import ChangeOrganization
+
+        with identity.transaction() as services:
+            organizations = services.storage.organizations
+            found = organizations.find_by_domain(arguments.organization) or organizations.find(arguments.organization)
+            if found is None:
+                raise Failed(f"There is no organization {arguments.organization}. Give its id or its primary domain.")
+            command = ChangeOrganization(registration=arguments.registration)
+            organization = services.organizations.change(found.id, command)
+    may = "may" if organization.registration else "may not"
+    print(f"People {may} register with {organization.name} ({organization.primary_domain}).")
+    return 0
+
+
+COMMAND = Command("registration", "let people register with an organization, or not", add_arguments, run)

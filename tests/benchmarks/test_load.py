@@ -1,0 +1,87 @@
+"""The load generator sends what it is told to, and gives up at the first answer that is not the expected one."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from benchmarks.load import Expected, Load, LoadFailed, Pace, drive, keep_pace
+
+OK = {200: b"hello"}
+FOUND = {303: b"https://app.example/?code="}
+
+
+class Answering(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    clients: list[tuple[str, int]]
+
+    def do_GET(self) -> None:
+        self.clients.append(self.client_address)
+        body = b"hello" if self.path == "/hello" else b""
+        self.send_response(200 if body else 303)
+        self.send_header("Content-Length", str(len(body)))
+        if not body:
+            self.send_header("LOCATION", f"https://app.example/?code={self.path[1:]}")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving() -> Iterator[tuple[tuple[str, int], list[tuple[str, int]]]]:
+    """The address of a small server, and the addresses of its clients, one per request."""
+    clients: list[tuple[str, int]] = []
+    handler = type("Handler", (Answering,), {"clients": clients})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield ("127.0.0.1", server.server_port), clients
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def test_each_request_is_sent_once_and_locations_are_handed_back() -> None:
+    with serving() as (address, clients):
+        answers = drive(Load(address, [get(f"/{one}") for one in range(5)], FOUND, 2, 10.0, keeps=True))
+    assert {content[-1:] for content in answers.contents} == {b"0", b"1", b"2", b"3", b"4"}
+    assert answers.statuses == {303: 5}
+    assert len(answers.latencies) == len(clients) == 5
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/hello", FOUND), ("/other", OK), ("/hello", {200: b"bye"})])
+def test_another_answer_ends_the_load(path: str, expected: Expected) -> None:
+    with serving() as (address, _), pytest.raises(LoadFailed):
+        drive(Load(address, [get(path)], expected, 1, 10.0))
+
+
+def test_a_connection_takes_its_turn_and_the_next_one_comes_from_elsewhere() -> None:
+    with serving() as (address, clients):
+        sources = ("127.0.0.1", "127.0.0.1")
+        drive(Load(address, [get("/hello")] * 5, OK, 1, 10.0, sources=sources, turn=2))
+    ports = [port for _, port in clients]
+    assert ports[0] == ports[1] != ports[2] == ports[3] != ports[4]
+
+
+def test_a_pace_is_kept() -> None:
+    with serving() as (address, _):
+        paces = [Pace(address, [get("/hello")] * 100, OK, per_second=50, seconds=0.2) for _ in range(2)]
+        found = keep_pace(paces)
+    assert [len(answers.latencies) for answers in found] == [10, 10]
+    assert all(answers.elapsed >= 0.18 for answers in found)
+
+
+def test_what_waits_for_a_slow_answer_counts_from_when_it_was_due() -> None:
+    with serving() as (address, _):
+        # Faster than anybody can answer over one connection.
+        [answers] = keep_pace([Pace(address, [get("/hello")] * 200, OK, per_second=1e6, seconds=1.0)])
+    assert answers.latencies == sorted(answers.latencies)

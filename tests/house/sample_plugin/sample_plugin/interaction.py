@@ -1,0 +1,22 @@
+"""An interaction: after the password, a page asks for the code of the door."""
+
+from identity.provider.interaction import Interaction, SignIn
+from identity.provider.request import Context
+
+#: The interaction's name, and where its page lies below ``/login/{request}``.
+NAME = "door"
+
+
+class Door(Interaction):
+    """A second factor for whoever has just given the right password."""
+
+    name = NAME
+    description = "The user has to act on a page: to enter the code of the door."
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        """True for somebody who is about to be signed in, until it is done in this very sign-in."""
+        return sign_in.proved is not None and not sign_in.done(NAME)
+
+    def path(self, sign_in: SignIn) -> str:
+        """Where the page lies below ``/login/{request}``."""
+        return NAME

@@ -1,0 +1,86 @@
+"""The page of the interaction."""
+
+import hmac
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from pyramid.config import Configurator
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.domain.errors import Invalid
+from identity.domain.words import say
+from identity.http.sign_ins import WaitingSignIn
+from identity.pages.forms import Form
+from identity.pages.page import Again, FormPage
+from sample_plugin.interaction import NAME
+
+ATTEMPTS = 5
+SPAN = timedelta(minutes=10)
+
+
+class DoorPage(FormPage):
+    """Asks for the code, and notes in the row that waits that it was right."""
+
+    template = "sample/door.html"
+    fields = ("code",)
+    secret_fields = frozenset({"code"})
+    context: WaitingSignIn
+
+    def show(self) -> Mapping[str, object] | Response:
+        """Nothing but words; on with the sign-in, if nobody has given a password yet."""
+        return {} if self.context.sign_in.proved is not None else self.go_on()
+
+    def submit(self, form: Form) -> Response:
+        """On with the sign-in, if the code is right."""
+        proved = self.context.sign_in.proved
+        if proved is None:
+            return self.go_on()
+        typed = form.one("code")
+        if not typed:
+            raise Invalid({"code": say("Enter the code.")})
+        self.count(proved.user.id)
+        if not hmac.compare_digest(typed.encode(), self.request.registry.sample_door_code.encode()):
+            raise Invalid({"code": say("This is not the code.")})
+        self.request.services.sign_ins.done(self.context.pending, NAME, methods=("kba",))
+        return self.go_on()
+
+    def count(self, user_id: str) -> None:
+        """Count an attempt, whatever comes of it. Raises Again, so that nobody can try all codes."""
+        services = self.request.services
+        over = services.storage.attempts.count(f"sample door:{user_id}", at=services.now, span=SPAN, most=ATTEMPTS)
+        # From here on in another transaction, and with other services.
+        self.request.commit()
+        if over is not None:
+            seconds = max(1, int((over - services.now).total_seconds()))
+            message = say("Too many attempts. Wait {n} seconds, then try again.", n=seconds)
+            raise Again(message, status=429, headers={"Retry-After": str(seconds)})
+
+    def go_on(self) -> Response:
+        """To where it is decided what comes next."""
+        return self.redirect(self.context.continue_at)
+
+    def preferred_locales(self) -> str:
+        """What was chosen on an earlier page, else what the application asked for."""
+        return self.context.pending.ui_locales
+
+    def keep_language(self, language: str) -> bool:
+        """Remembered with the sign-in, so that its next pages speak it too."""
+        self.request.services.sign_ins.speak(self.context.pending, language)
+        return True
+
+
+def configure(config: Configurator, door_code: str) -> None:
+    """Add the page, its template and its words."""
+    config.include("identity.pages")
+    config.registry.sample_door_code = door_code
+    config.add_page_templates("sample_plugin:templates")
+    config.add_catalogs(Path(__file__).parent / "locale")
+    config.add_page(
+        "sample.door",
+        f"/login/{{request}}/{NAME}",
+        DoorPage,
+        permission=NO_PERMISSION_REQUIRED,
+        factory=WaitingSignIn,
+    )

@@ -1,0 +1,82 @@
+"""The page of the door stands between the password and the answer."""
+
+import pytest
+from sample_plugin.page import ATTEMPTS
+
+from identity.testing.browser import Browser, give_password
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import RelyingParty
+from identity.testing.responses import check_page
+from identity.testing.world import World
+
+CODE = "2580"
+
+
+@pytest.fixture
+def world(make_world: MakeWorld) -> World:
+    """A service with a code at the door."""
+    return make_world(**{"identity.plugin.sample.door_code": CODE})
+
+
+@pytest.fixture
+def party(world: World) -> RelyingParty:
+    return RelyingParty.of(world)
+
+
+@pytest.fixture
+def browser(world: World, party: RelyingParty) -> Browser:
+    """A browser in which somebody has just given the right password."""
+    browser = Browser(world)
+    browser.open(party.ask().url, by=party.origin)
+    browser.sign_in(give_password(world, world.a_person()))
+    return browser
+
+
+def test_the_code_leads_to_the_application(browser: Browser, party: RelyingParty) -> None:
+    assert browser.step == "door"
+    check_page(browser.page, title="Enter the code of the door")
+    assert not browser.session_cookies, "the password alone signs nobody in"
+    browser.submit({"code": CODE}, form="page-form")
+    assert browser.left_for is not None
+    assert browser.left_for.startswith(f"{party.redirect_uri}?code=")
+    assert browser.session_cookies
+
+
+def test_a_wrong_code_leads_nowhere_and_is_not_sent_back(browser: Browser) -> None:
+    for wrong in ("", "0000"):
+        browser.submit({"code": wrong}, form="page-form")
+        check_page(browser.page, 422)
+        assert browser.step == "door"
+        assert "value" not in browser.page.html.find(id="field-code").attrs
+    assert not browser.session_cookies
+
+
+def test_nobody_can_try_all_codes(browser: Browser) -> None:
+    for _ in range(ATTEMPTS):
+        browser.submit({"code": "0000"}, form="page-form")
+    browser.submit({"code": CODE}, form="page-form")
+    check_page(browser.page, 429)
+    assert 0 < int(browser.page.headers["Retry-After"]) <= 600
+    browser.world.clock.advance(minutes=10)
+    browser.submit({"code": CODE}, form="page-form")
+    assert browser.left_for is not None
+
+
+def test_the_page_is_not_for_somebody_without_a_password(world: World, party: RelyingParty) -> None:
+    browser = Browser(world)
+    browser.open(party.ask().url, by=party.origin)
+    browser.open(f"{browser.path}/door")
+    assert browser.step == "", "back at the login name"
+
+
+def test_a_session_is_not_asked_again(browser: Browser, party: RelyingParty) -> None:
+    browser.submit({"code": CODE}, form="page-form")
+    silent = party.ask(prompt="none")
+    assert party.code(browser.open(silent.url, by=party.origin), silent)
+
+
+def test_it_speaks_german(browser: Browser) -> None:
+    browser.submit(press=("ui_locales", "de"), form="page-form")
+    check_page(browser.page, title="Türcode eingeben")
+    browser.submit({"code": "0000"}, form="page-form")
+    assert "Das ist nicht der Code." in browser.page.html.find(id="error-code").get_text()

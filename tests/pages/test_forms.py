@@ -1,0 +1,203 @@
+"""Forms: nothing typed is lost, secrets are never sent back, and a form that is drawn again commits nothing."""
+
+import json
+import re
+from typing import Any
+
+import html5lib
+import pytest
+
+from identity.domain.errors import Conflict, Invalid
+from identity.domain.words import say
+from identity.pages.forms import Form
+from identity.pages.page import Again
+from identity.provider.errors import InvalidRequest
+
+from .conftest import Browser, Thing
+
+TYPED = {"name": 'Ünï "<x>', "note": "a\r\n<b>\r\n c", "kind": "a", "agreed": "yes", "password": "hunter2-hunter2"}
+SECRET = "hunter2-hunter2"
+
+
+def shown(answer: Any) -> dict[str, Any]:
+    """What stands in the fields of the page's form."""
+    return dict(answer.forms["page-form"].submit_fields())
+
+
+def tree(answer: Any) -> Any:
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(answer.text)
+
+
+def check_kept(answer: Any) -> None:
+    values = shown(answer)
+    assert {name: values[name] for name in ("name", "kind", "agreed")} == {
+        name: TYPED[name] for name in ("name", "kind", "agreed")
+    }
+    assert values["note"].replace("\r\n", "\n") == "a\n<b>\n c"
+    assert values["password"] == ""
+    assert SECRET not in answer.text
+    assert answer.forms["page-form"].get("role", index=0).checked is True
+    assert answer.forms["page-form"].get("role", index=1).checked is False
+
+
+def send(browser: Browser, changed: dict[str, str] | None = None, **headers: str) -> Any:
+    """The form as TYPED, with role reader ticked."""
+    form = browser.get("/things/new").forms["page-form"]
+    fields = [(name, value) for name, value in form.submit_fields() if name not in {*TYPED, "role"}]
+    typed = [*fields, *TYPED.items(), ("role", "reader")]
+    sent = [(name, value) for name, value in typed if name not in (changed or {})] + list((changed or {}).items())
+    return browser.post("/things/new", sent, **headers)
+
+
+def test_a_form_that_is_taken_answers_303(browser: Browser) -> None:
+    answer = send(browser)
+    assert (answer.status_int, answer.headers["Location"]) == (303, "https://id.example.com/things")
+    [form] = Thing.submitted
+    assert form.one("note") == "a\n<b>\n c"
+    assert form.several("role") == ("reader",)
+    assert form.texts("name", "kind", "nothing") == {"name": TYPED["name"], "kind": "a", "nothing": ""}
+    assert browser.organizations() == 1
+
+
+def test_bad_fields_are_told_beside_them_and_above(browser: Browser) -> None:
+    Thing.raises.append(Invalid({"role": say("Choose a role."), "name": say("Use <less>.")}))
+    answer = send(browser)
+    assert answer.status_int == 422
+    check_kept(answer)
+    page = tree(answer)
+    assert page.findtext(".//title").startswith("Error: ")
+    summary = page.find(".//*[@id='errors']")
+    assert summary.attrib["tabindex"] == "-1"
+    assert "autofocus" in summary.attrib
+    links = [(one.attrib["href"], one.text) for one in summary.iter("a")]
+    assert links == [("#field-name", "Use <less>."), ("#field-role", "Choose a role.")]
+    assert summary.findtext(".//h2") == "Check 2 fields"
+    for name in ("name", "role"):
+        assert page.find(f".//*[@id='error-{name}']") is not None
+        control = page.find(f".//*[@id='field-{name}']")
+        assert control.attrib["aria-invalid"] == "true"
+        assert control.attrib["aria-describedby"].split()[0] == f"error-{name}"
+    assert sum("autofocus" in one.attrib for one in page.iter()) == 1
+    assert browser.organizations() == 0
+
+
+def test_a_problem_without_a_field_is_told_above(browser: Browser) -> None:
+    Thing.raises.append(Invalid({"request": say("Too much at once.")}))
+    answer = send(browser)
+    assert answer.status_int == 422
+    assert "<li>Too much at once.</li>" in answer.text
+    check_kept(answer)
+
+
+def test_one_field_tells_its_problem_by_itself(browser: Browser) -> None:
+    answer = browser.send("/one", {"code": "12"})
+    page = tree(answer)
+    assert answer.status_int == 422
+    assert page.find(".//*[@id='errors']") is None
+    field = page.find(".//*[@id='field-code']")
+    assert field.attrib["value"] == "12"
+    assert "autofocus" in field.attrib
+
+
+def test_a_conflict_shows_what_others_saved(browser: Browser) -> None:
+    Thing.raises.append(Conflict("stale"))
+    answer = send(browser, {"version": "6"})
+    assert answer.status_int == 409
+    check_kept(answer)
+    assert "Somebody changed this meanwhile." in answer.text
+    assert "Saved now: Stored &lt;name&gt;" in answer.text
+    assert shown(answer)["version"] == "7"
+    assert browser.organizations() == 0
+
+
+def test_again_says_something_above_the_form(browser: Browser) -> None:
+    message = say("Wait {n} seconds.", n=8)
+    Thing.raises.append(
+        Again(message, status=429, link=("/reset?a=1&b=2", say("Choose a new one.")), headers={"Retry-After": "8"})
+    )
+    answer = send(browser)
+    assert (answer.status_int, answer.headers["Retry-After"]) == (429, "8")
+    assert 'Wait 8 seconds. <a href="/reset?a=1&amp;b=2">Choose a new one.</a>' in answer.text
+    check_kept(answer)
+    assert browser.organizations() == 0
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_changes_are_dropped_unless_the_refusal_keeps_them(browser: Browser, kept: bool) -> None:
+    Thing.raises.append(Again("Counted.", keep_changes=kept))
+    send(browser)
+    assert browser.organizations() == int(kept)
+
+
+def test_an_id_for_creating_stays_while_the_form_is_drawn_again(browser: Browser) -> None:
+    once = shown(browser.get("/things/new"))["once"]
+    assert once != shown(browser.get("/things/new"))["once"]
+    Thing.raises.append(Invalid({"name": "No."}))
+    assert shown(send(browser, {"once": once}))["once"] == once
+    assert "once" not in shown(browser.get("/one"))
+
+
+# --- what is not a form -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"name=a&name=b",
+        b"name=%ff",
+        b"name=%zz",
+        b"name=a%00b",
+        b"name=\xff",
+        b"&".join([b"a%d=1" % n for n in range(101)]),
+    ],
+)
+def test_what_cannot_be_read_is_400(browser: Browser, body: bytes) -> None:
+    browser.get("/things/new")
+    answer = browser.post("/things/new", body, content_type="application/x-www-form-urlencoded")
+    assert answer.status_int == 400
+    assert "This request cannot be read" in answer.text
+    assert Thing.submitted == []
+
+
+def test_another_content_type_is_415(browser: Browser) -> None:
+    assert browser.post("/things/new", b"{}", content_type="application/json").status_int == 415
+
+
+def test_too_large_is_413(browser: Browser) -> None:
+    answer = browser.post("/things/new", {"note": "x" * 70_000})
+    assert answer.status_int == 413
+    assert answer.content_type == "text/html"
+
+
+def test_another_method_is_405(browser: Browser) -> None:
+    answer = browser.app.put("/things/new", headers={"Accept": "text/html"}, expect_errors=True)
+    assert (answer.status_int, answer.headers["Allow"]) == (405, "GET, HEAD, POST")
+    answer = browser.post("/things", {})
+    assert (answer.status_int, answer.headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_repeated_fields_are_read_only_where_declared() -> None:
+    form = Form.parse(b"role=a&role=b&role=a&x=", frozenset({"role"}))
+    assert form.several("role") == ("a", "b")
+    assert "x" not in form
+    with pytest.raises(InvalidRequest):
+        Form.parse(b"role=a&role=b")
+
+
+# --- field check ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "fields"), [("bad", {"name": "Use at most 200 characters."}), ("good", {})])
+def test_the_script_asks_what_is_wrong_and_nothing_is_saved(browser: Browser, name: str, fields: Any) -> None:
+    answer = browser.send("/things/new", {"name": name}, x_check="1")
+    assert (answer.status_int, json.loads(answer.body)) == (200, {"fields": fields})
+    assert Thing.submitted == []
+
+
+def test_no_page_has_a_form_without_a_token(browser: Browser) -> None:
+    """Also those of menus."""
+    for path in ("/things", "/things/new", "/one"):
+        page = browser.get(path).text
+        forms = re.findall(r'<form[^>]*method="post".*?</form>', page, re.DOTALL)
+        assert forms
+        assert all(re.search(r'name="csrf_token" value="[A-Za-z0-9_-]{43}"', form) for form in forms)

@@ -1,0 +1,114 @@
+"""Which language, and what happens to a form when it is changed."""
+
+from typing import Any
+
+import pytest
+
+from identity.domain.words import Message, say
+from identity.http.locale import LANGUAGES, choose
+from identity.pages.translation import Catalog, Catalogs, Words
+
+from .conftest import Browser, Thing
+
+
+@pytest.mark.parametrize(
+    ("asked", "header", "language"),
+    [
+        ("", "", "en"),
+        ("de", "fr", "de"),
+        ("de-CH", "", "de"),
+        ("xx fr-CA de", "", "fr"),
+        ("zh-Hans", "", "zh"),
+        ("ZH", "", "zh"),
+        ("xx", "it", "it"),
+        ("", "de-DE,de;q=0.9,en;q=0.8", "de"),
+        ("", "en;q=0.1, es;q=0.9", "es"),
+        ("", "de;q=0, fr;q=0.2", "fr"),
+        ("", "xx, *", "en"),
+        ("", "de;q=nonsense, it;q=0.1", "it"),
+        ("", ";;;,,=", "en"),
+        ("deutsch", "", "en"),
+        ("de" * 5000, "", "en"),
+    ],
+)
+def test_the_language_is_chosen(asked: str, header: str, language: str) -> None:
+    assert choose(asked, accept_language=header) == language
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_html_says_its_language(browser: Browser, language: str) -> None:
+    assert f'<html lang="{language}">' in browser.get(f"/one?ui_locales={language}").text
+    assert f'<html lang="{language}">' in browser.get("/nowhere", accept_language=language).text
+
+
+def test_a_language_button_keeps_what_was_typed(browser: Browser) -> None:
+    answer = browser.send("/things/new", {"name": "Kept", "ui_locales": "de"})
+    assert answer.status_int == 200
+    assert '<html lang="de">' in answer.text
+    form = answer.forms["page-form"]
+    assert form["name"].value == "Kept"
+    assert form.action == "/things/new?ui_locales=de"
+    assert Thing.submitted == []
+    assert '<html lang="de">' in browser.post(form.action, {"name": "Kept"}).text
+
+
+def test_an_unknown_language_changes_nothing(browser: Browser) -> None:
+    answer = browser.send("/things/new", {"name": "Kept", "ui_locales": "tlh"})
+    assert '<html lang="en">' in answer.text
+    assert answer.forms["page-form"]["name"].value == "Kept"
+
+
+def test_the_language_line(browser: Browser) -> None:
+    """Buttons of the form where there is one, links elsewhere; other parameters stay."""
+    answer = browser.get("/one")
+    assert answer.text.count('form="page-form" name="ui_locales"') == len(LANGUAGES) - 1
+    assert 'href="?a=%26&amp;ui_locales=de"' in browser.get("/nowhere?a=%26&ui_locales=fr").text
+
+
+def words(**messages: Any) -> Words:
+    return Words("de", Catalog({key.replace("_", " "): value for key, value in messages.items()}))
+
+
+def test_sentences_are_translated_with_their_values_escaped() -> None:
+    german = Words("de", Catalog({"Use {n} of {name}.": ("Von {name} <b> nur {n}.",)}))
+    message = say("Use {n} of {name}.", n=3, name="<x>")
+    assert str(message) == "Use 3 of <x>."
+    assert german.t(message) == "Von &lt;x&gt; &lt;b&gt; nur 3."
+    assert german.t("Use {n} of {name}.", n=1, name="y") == "Von y &lt;b&gt; nur 1."
+    assert german.t("Not there {x}.", x="<") == "Not there &lt;."
+
+
+def test_markup_in_a_place_stays_markup() -> None:
+    from markupsafe import Markup
+
+    assert words().t("Go to {link}.", link=Markup("<a>b</a>")) == "Go to <a>b</a>."
+
+
+def test_plurals() -> None:
+    english, polish = (
+        Words("en", Catalog()),
+        Words("pl", Catalog({"one": ("1", "2-4 {n}", "5 {n}")}, lambda n: min(n, 2))),
+    )
+    assert [english.tn("{n} key", "{n} keys", n) for n in (0, 1, 2)] == ["0 keys", "1 key", "2 keys"]
+    assert polish.tn("one", "many", 2) == "5 2"
+
+
+def test_a_message_is_a_string() -> None:
+    message = say("Hello {name}.", name="Ada")
+    assert message == "Hello Ada."
+    assert isinstance(message, (str, Message))
+    assert (message.template, message.values) == ("Hello {name}.", {"name": "Ada"})
+    assert say("No {places} filled.").template == "No {places} filled."
+
+
+def test_catalogs_are_read_at_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    from identity.pages import translation
+
+    read = []
+    monkeypatch.setattr(translation, "read_catalog", lambda path, language: read.append(language) or Catalog())
+    catalogs = Catalogs()
+    catalogs.words("en")
+    assert read == []
+    catalogs.words("de")
+    catalogs.words("de")
+    assert read in ([], ["de"])

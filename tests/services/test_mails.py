@@ -1,0 +1,187 @@
+"""The outbox: nothing leaves before the commit, nothing is lost, nothing leaves twice."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from identity.app import Identity, assemble
+from identity.services.mails import Mail, Undeliverable
+from identity.testing.clock import MovableClock
+from identity.worker import Worker
+
+MAIL = Mail(to="ada@acme.example", subject="Hello", text="Hello\n")
+
+
+class Server:
+    """Stands for the way to the mail server."""
+
+    def __init__(self) -> None:
+        self.sent: list[Mail] = []
+        self.problem: Exception | None = None
+
+    def send(self, mail: Mail) -> None:
+        if self.problem is not None:
+            raise self.problem
+        self.sent.append(mail)
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock(datetime(2026, 11, 21, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def identity(tmp_path: Path, clock: MovableClock) -> Iterator[Identity]:
+    made = assemble(
+        {
+            "identity.issuer_url": "https://id.example.com",
+            "identity.storage": "memory",
+            "identity.plugins": "memory",
+            "identity.development": "true",
+            "identity.data": str(tmp_path),
+            "identity.smtp.host": "mail.example",
+            "identity.smtp.sender": "no-reply@id.example.com",
+        },
+        clock=clock,
+    )
+    made.worker = Worker([])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> Server:
+    server = Server()
+    monkeypatch.setattr(identity.mailer, "send", server.send)
+    return server
+
+
+@pytest.fixture
+def calls(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the worker was called for."""
+    calls: list[str] = []
+    monkeypatch.setattr(identity.worker, "call", calls.append)
+    return calls
+
+
+def queue(identity: Identity, mail: Mail = MAIL) -> None:
+    with identity.transaction() as services:
+        services.mails.queue(mail)
+
+
+def test_after_the_commit_the_worker_is_called_once(identity: Identity, calls: list[str]) -> None:
+    with identity.transaction() as services:
+        services.mails.queue(MAIL)
+        services.mails.queue(MAIL)
+        assert calls == []
+    assert calls == ["mail"]
+
+
+def test_what_is_aborted_is_never_sent(identity: Identity, server: Server, calls: list[str]) -> None:
+    def change_our_mind() -> None:
+        with identity.transaction() as services:
+            services.mails.queue(MAIL)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        change_our_mind()
+    assert calls == []
+    assert identity.empty_outbox() is None
+    assert server.sent == []
+
+
+def test_a_transaction_without_mails_calls_nobody(identity: Identity, calls: list[str]) -> None:
+    with identity.transaction() as services:
+        assert services.mails.due() == ()
+    assert calls == []
+
+
+def test_each_is_sent_once_and_at_once(identity: Identity, server: Server) -> None:
+    queue(identity)
+    assert identity.empty_outbox() is None
+    # The way is free again right away.
+    queue(identity)
+    assert identity.empty_outbox() is None
+    assert server.sent == [MAIL, MAIL]
+
+
+def test_while_the_server_is_away_it_waits_longer_and_longer(
+    identity: Identity, server: Server, clock: MovableClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.problem = ConnectionRefusedError(f"no way to {MAIL.to}")
+    queue(identity)
+    spans = []
+    for _ in range(8):
+        span = identity.empty_outbox()
+        assert span is not None
+        spans.append(int(span.total_seconds()))
+        clock.advance(spans[-1])
+    assert spans == [10, 20, 40, 80, 160, 320, 600, 600]
+    assert MAIL.to not in caplog.text
+    assert "ConnectionRefusedError" in caplog.text
+    server.problem = None
+    assert identity.empty_outbox() is None
+    assert server.sent == [MAIL]
+
+
+def test_it_is_given_up_when_it_is_worth_nothing_any_more(
+    identity: Identity, server: Server, clock: MovableClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue(identity)
+    clock.advance(hours=1)
+    assert identity.empty_outbox() is None
+    assert server.sent == []
+    assert "given up" in caplog.text
+
+
+def test_an_address_that_does_not_exist_is_given_up(
+    identity: Identity, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.problem = Undeliverable()
+    queue(identity)
+    assert identity.empty_outbox() is None
+    assert MAIL.to not in caplog.text
+
+
+def test_a_mail_to_nobody_goes_nowhere(identity: Identity, server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    queue(identity, Mail(to="", subject="Hello", text="Hello\n"))
+    assert identity.empty_outbox() is None
+    assert server.sent == []
+    assert caplog.text == ""
+
+
+def test_one_node_sends_and_another_looks_again_later(identity: Identity, server: Server, clock: MovableClock) -> None:
+    queue(identity)
+    with identity.transaction() as services:
+        services.storage.leases.acquire("mail", at=clock(), until=clock() + timedelta(seconds=60))
+    assert identity.empty_outbox() == timedelta(minutes=1)
+    assert server.sent == []
+    clock.advance(60)
+    assert identity.empty_outbox() is None
+    assert server.sent == [MAIL]
+
+
+def test_more_than_one_batch_is_sent_without_waiting(identity: Identity, server: Server) -> None:
+    with identity.transaction() as services:
+        for _ in range(60):
+            services.mails.queue(MAIL)
+    assert identity.empty_outbox() == timedelta()
+    assert identity.empty_outbox() is None
+    assert len(server.sent) == 60
+
+
+def test_what_was_altered_in_the_outbox_is_not_sent(
+    identity: Identity, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    with identity.transaction() as services:
+        services.mails.queue(MAIL)
+        services.mails.queue(MAIL)
+        first, second = services.mails.due()
+        services.storage.outbox.remove(second.id)
+        services.storage.outbox.add(replace(second, sealed=first.sealed))
+    assert identity.empty_outbox() is None
+    assert len(server.sent) == 1
+    assert "cannot be opened" in caplog.text

@@ -1,0 +1,212 @@
+"""Passwords: attempts are counted before they are judged, and a password has to be good enough."""
+
+import unicodedata
+from collections.abc import Iterator
+
+import pytest
+
+from identity.app import Identity
+from identity.domain.audit import Actor, ActorKind
+from identity.domain.errors import Invalid, NotFound
+from identity.domain.users import Subject
+from identity.services.bundle import Services
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.users import CreateHumanUser
+from identity.services.links import LinkUsed
+from identity.services.passwords import TooManyAttempts
+from identity.testing.clock import MovableClock
+
+GOOD = "correct horse battery staple"
+
+
+@pytest.fixture
+def anna(identity: Identity) -> Subject:
+    with identity.transaction() as services:
+        organization = services.organizations.create(CreateOrganization(name="Acme", primary_domain="acme.example"))
+        command = CreateHumanUser(user_name="anna", given_name="Anna", family_name="Bauer", email="a@b.example")
+        subject = Subject(services.users.create(organization.id, command), organization)
+        services.passwords.change(subject, services.passwords.hash(GOOD))
+        return subject
+
+
+def tried(identity: Identity, login_name: str, *, address: str | None = None) -> int | None:
+    """Seconds to wait, None if an attempt was granted."""
+    actor = Actor(kind=ActorKind.ANONYMOUS, client_address=address)
+    try:
+        with identity.transaction(actor) as services:
+            services.passwords.reserve(login_name)
+    except TooManyAttempts as refusal:
+        return refusal.seconds
+    return None
+
+
+def test_after_five_failures_delays_double(identity: Identity, anna: Subject, clock: MovableClock) -> None:
+    assert [tried(identity, "anna") for _ in range(5)] == [None] * 5
+    waits = []
+    for _ in range(12):
+        wait = tried(identity, "anna")
+        assert wait is not None
+        waits.append(wait)
+        clock.advance(seconds=wait)
+        assert tried(identity, "anna") is None
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
+
+
+def test_all_spellings_of_a_name_are_one_account(identity: Identity, anna: Subject) -> None:
+    for name in ("anna", "ANNA", " anna@acme.example ", "Anna@ACME.example", "ａnna"):
+        assert tried(identity, name) is None, name
+    assert tried(identity, "anna@acme.example") == 1
+
+
+def test_a_name_that_nobody_has_is_counted_alike(identity: Identity, anna: Subject) -> None:
+    known = [tried(identity, "anna") for _ in range(7)]
+    assert [tried(identity, "nobody") for _ in range(7)] == known
+
+
+def test_a_hundred_failures_need_a_reset(identity: Identity, anna: Subject, clock: MovableClock) -> None:
+    granted = 0
+    for _ in range(110):
+        granted += tried(identity, "anna") is None
+        clock.advance(seconds=900)
+    assert granted == 100
+    with identity.transaction() as services:
+        code = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
+        services.passwords.reset(code, services.passwords.hash(GOOD))
+    assert tried(identity, "anna") is None
+
+
+def test_success_clears_the_count(identity: Identity, anna: Subject) -> None:
+    for _ in range(4):
+        tried(identity, "anna")
+    with identity.transaction() as services:
+        trial = services.passwords.reserve("anna")
+        assert services.passwords.succeeded(trial) is not None
+    assert [tried(identity, "anna") for _ in range(5)] == [None] * 5
+
+
+def test_an_address_is_counted_over_all_accounts(identity: Identity, clock: MovableClock) -> None:
+    assert [tried(identity, f"name-{n}", address="192.0.2.7") for n in range(100)] == [None] * 100
+    assert tried(identity, "one-more", address="192.0.2.7") == 600
+    assert tried(identity, "one-more", address="192.0.2.8") is None
+    clock.advance(minutes=10)
+    assert tried(identity, "one-more", address="192.0.2.7") is None
+
+
+def test_a_deactivated_person_is_refused_with_the_right_password(identity: Identity, anna: Subject) -> None:
+    with identity.transaction() as services:
+        services.organizations.deactivate(anna.organization.id)
+    with identity.transaction() as services:
+        assert services.passwords.succeeded(services.passwords.reserve("anna")) is None
+
+
+def test_an_outdated_hash_is_replaced_and_nothing_else(identity: Identity, anna: Subject) -> None:
+    with identity.transaction() as services:
+        before = services.storage.passwords.find(anna.user.id)
+        services.passwords.succeeded(services.passwords.reserve("anna"), outdated_hash="$new$")
+        after = services.storage.passwords.find(anna.user.id)
+    assert before is not None
+    assert after is not None
+    assert (after.hash, after.must_change, after.changed_at) == ("$new$", False, before.changed_at)
+
+
+@pytest.fixture
+def services(identity: Identity) -> Iterator[Services]:
+    with identity.transaction() as services:
+        yield services
+
+
+@pytest.mark.parametrize(
+    ("password", "again", "field", "sentence"),
+    [
+        ("", None, "new_password", "Enter a password."),
+        ("fourteen chars", None, "new_password", "Use at least 15 characters; several words work well."),
+        ("x" * 257, None, "new_password", "Use at most 256 characters."),
+        ("anna@acme.example", None, "new_password", "Do not use your user name."),
+        ("ＡＮＮＡ@acme.example", None, "new_password", "Do not use your user name."),
+        (GOOD, GOOD[:-1], "new_password_again", "Type the same password twice."),
+    ],
+)
+def test_what_is_wrong_with_a_password(
+    services: Services, password: str, again: str | None, field: str, sentence: str
+) -> None:
+    with pytest.raises(Invalid) as refusal:
+        services.passwords.check(password, again, names=("anna", "anna@acme.example"))
+    assert refusal.value.fields == {field: sentence}
+
+
+@pytest.mark.parametrize("password", ["1qaz2wsx3edc4rfv", "1QAZ2WSX3EDC4RFV"])
+def test_well_known_passwords_are_refused_in_any_case(
+    services: Services, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Invalid) as refusal:
+        services.passwords.check(password, None, names=())
+    assert refusal.value.fields == {"new_password": "This password is too well known. Choose another."}
+
+
+@pytest.mark.parametrize("password", [GOOD, "ü" * 15, "密码密码密码密码密码密码密码密", "               x", "x" * 256])
+def test_good_passwords_of_any_kind(services: Services, password: str) -> None:
+    services.passwords.check(password, password, names=("anna",))
+
+
+def test_composed_and_decomposed_letters_are_one_password(identity: Identity) -> None:
+    hasher = identity.process.hasher
+    stored = hasher.hash(unicodedata.normalize("NFD", "Füße über Bäume, fünf"))
+    assert hasher.verify(stored, unicodedata.normalize("NFC", "Füße über Bäume, fünf")).matches
+
+
+def test_length_is_counted_in_composed_characters(services: Services) -> None:
+    with pytest.raises(Invalid):
+        services.passwords.check(unicodedata.normalize("NFD", "ü" * 14), None, names=())
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_works_once(identity: Identity, anna: Subject) -> None:
+    with identity.transaction() as services:
+        link = services.passwords.issue_link(anna.user.id)
+    assert link.startswith("https://id.example.com/password/reset/")
+    code = link.rpartition("/")[2]
+    for _ in range(3):
+        with identity.reading() as services:
+            assert services.passwords.find_by_link(code).user.id == anna.user.id
+    with identity.transaction() as services:
+        services.passwords.reset(code, "$hash$")
+    with pytest.raises(LinkUsed), identity.transaction() as services:
+        services.passwords.reset(code, "$other$")
+    with pytest.raises(LinkUsed), identity.reading() as services:
+        services.passwords.find_by_link(code)
+
+
+def test_a_link_expires(identity: Identity, anna: Subject, clock: MovableClock) -> None:
+    with identity.transaction() as services:
+        code = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
+    clock.advance(hours=1)
+    with pytest.raises(LinkUsed), identity.transaction() as services:
+        services.passwords.reset(code, "$hash$")
+
+
+def test_a_newer_link_ends_the_older(identity: Identity, anna: Subject) -> None:
+    with identity.transaction() as services:
+        old = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
+        services.passwords.issue_link(anna.user.id)
+    with pytest.raises(LinkUsed), identity.reading() as services:
+        services.passwords.find_by_link(old)
+
+
+def test_a_new_password_ends_links_sessions_and_tokens(identity: Identity, anna: Subject) -> None:
+    with identity.transaction() as services:
+        code = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
+        _, kept = services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")
+        _, secret = services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")
+        services.passwords.change(anna, "$hash$", keep_session=services.sessions.of_browser([kept])[0].session.id)
+    with identity.reading() as services:
+        assert services.sessions.of_browser([secret]) == ()
+        assert services.sessions.of_browser([kept])
+        with pytest.raises(LinkUsed):
+            services.passwords.find_by_link(code)
+
+
+def test_links_are_for_people(identity: Identity) -> None:
+    with pytest.raises(NotFound), identity.transaction() as services:
+        services.passwords.issue_link("nobody")

@@ -1,0 +1,166 @@
+"""Sessions: recognised by secret, renewed under a new one, ended for good."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from identity.app import Identity
+from identity.domain.errors import NotFound
+from identity.domain.sessions import SignedIn
+from identity.domain.users import Subject
+from identity.services.bundle import Services
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.users import CreateHumanUser
+from identity.testing.clock import MovableClock
+
+Visit = Callable[..., tuple[SignedIn, str]]
+
+
+@pytest.fixture
+def anna(identity: Identity) -> Subject:
+    with identity.transaction() as services:
+        organization = services.organizations.create(CreateOrganization(name="Acme"))
+        command = CreateHumanUser(user_name="anna", given_name="Anna", family_name="Bauer")
+        return Subject(services.users.create(organization.id, command), organization)
+
+
+@pytest.fixture
+def sign_in(identity: Identity, anna: Subject) -> Visit:
+    def sign_in(*accounts: SignedIn) -> tuple[SignedIn, str]:
+        with identity.transaction() as services:
+            return services.sessions.sign_in(anna, accounts, methods=("pwd",), user_agent="Test")
+
+    return sign_in
+
+
+def seen(identity: Identity, *secrets: str) -> tuple[SignedIn, ...]:
+    with identity.reading() as services:
+        return services.sessions.of_browser(secrets)
+
+
+def test_a_session_is_recognised_by_its_secret_alone(identity: Identity, anna: Subject, sign_in: Visit) -> None:
+    account, secret = sign_in()
+    assert [one.session for one in seen(identity, secret)] == [account.session]
+    assert seen(identity, account.session.id, account.session.digest.hex(), secret[:-1]) == ()
+
+
+def test_a_session_tells_where_it_was_begun(identity: Identity, sign_in: Visit) -> None:
+    account, _ = sign_in()
+    assert (account.session.user_agent, account.session.client_address) == ("Test", "")
+
+
+def test_signing_in_again_renews_the_secret_and_keeps_the_session(
+    identity: Identity, sign_in: Visit, clock: MovableClock
+) -> None:
+    first, old = sign_in()
+    clock.advance(minutes=10)
+    second, new = sign_in(first)
+    assert second.session.id == first.session.id
+    assert second.session.authenticated_at == clock()
+    assert seen(identity, old) == ()
+    assert [one.session.id for one in seen(identity, new)] == [first.session.id]
+
+
+def test_an_expired_session_is_not_renewed_but_replaced(
+    identity: Identity, sign_in: Visit, clock: MovableClock
+) -> None:
+    first, old = sign_in()
+    clock.advance(hours=12)
+    second, new = sign_in(first)
+    assert second.session.id != first.session.id
+    assert [one.session.id for one in seen(identity, old, new)] == [second.session.id]
+
+
+def test_a_session_that_was_ended_meanwhile_is_not_renewed(identity: Identity, sign_in: Visit) -> None:
+    first, _ = sign_in()
+    with identity.transaction() as services:
+        services.sessions.end(first)
+    second, _ = sign_in(first)
+    assert second.session.id != first.session.id
+
+
+@pytest.mark.parametrize(
+    ("idle", "lives"), [(timedelta(hours=12) - timedelta(seconds=1), True), (timedelta(hours=12), False)]
+)
+def test_idling_ends_it_to_the_second(
+    identity: Identity, sign_in: Visit, clock: MovableClock, idle: timedelta, lives: bool
+) -> None:
+    _, secret = sign_in()
+    clock.advance(seconds=int(idle.total_seconds()))
+    with identity.reading() as services:
+        assert (services.sessions.current([secret]) is not None) is lives
+
+
+def test_activity_does_not_move_the_absolute_end(identity: Identity, sign_in: Visit, clock: MovableClock) -> None:
+    _, secret = sign_in()
+    for _ in range(14):
+        clock.advance(hours=11)
+        with identity.transaction() as services:
+            account = services.sessions.current([secret])
+            if account is not None:
+                services.sessions.touch(account)
+        if account is None:
+            break
+    # The last time it was seen alive was before the end of its seventh day.
+    (last,) = seen(identity, secret)
+    assert account is not None
+    clock.advance(hours=14)
+    with identity.reading() as services:
+        assert services.sessions.current([secret]) is None
+    assert clock() >= last.session.ends_at
+
+
+def test_last_seen_moves_at_most_once_a_minute(identity: Identity, sign_in: Visit, clock: MovableClock) -> None:
+    account, secret = sign_in()
+    for seconds, moved in ((59, False), (1, True)):
+        clock.advance(seconds=seconds)
+        with identity.transaction() as services:
+            services.sessions.touch(services.sessions.of_browser([secret])[0])
+        (now,) = seen(identity, secret)
+        assert (now.session.last_seen_at != account.session.last_seen_at) is moved
+
+
+def test_the_account_selected_last_is_the_current_one(
+    identity: Identity, sign_in: Visit, clock: MovableClock, anna: Subject
+) -> None:
+    _, annas = sign_in()
+    clock.advance(minutes=1)
+    with identity.transaction() as services:
+        command = CreateHumanUser(user_name="bert", given_name="Bert", family_name="C")
+        bert = Subject(services.users.create(anna.organization.id, command), anna.organization)
+        account, berts = services.sessions.sign_in(bert, (), methods=("pwd",), user_agent="")
+    clock.advance(minutes=1)
+    with identity.transaction() as services:
+        current = services.sessions.current([annas, berts])
+        assert current is not None
+        assert current.subject.user.id == bert.user.id
+        services.sessions.select(next(one for one in services.sessions.of_browser([annas, berts]) if one != account))
+        current = services.sessions.current([annas, berts])
+        assert current is not None
+
+
+def test_nobody_ends_the_session_of_another(identity: Identity, sign_in: Visit, anna: Subject) -> None:
+    account, secret = sign_in()
+    stranger = Subject(replace(anna.user, id="stranger"), anna.organization)
+    with pytest.raises(NotFound), identity.transaction() as services:
+        services.sessions.end_one_of(stranger, account.session.id)
+    assert seen(identity, secret)
+
+
+def test_all_sessions_but_one_can_be_ended(identity: Identity, sign_in: Visit, anna: Subject) -> None:
+    secrets = [sign_in()[1] for _ in range(3)]
+    (kept, *_) = seen(identity, secrets[1])
+    with identity.transaction() as services:
+        assert services.sessions.end_all_of(anna, but=kept.session.id) == 2
+    assert [one.session.id for one in seen(identity, *secrets)] == [kept.session.id]
+
+
+def test_a_deactivated_person_is_signed_in_nowhere(services: Services) -> None:
+    organization = services.organizations.create(CreateOrganization(name="Acme"))
+    command = CreateHumanUser(user_name="anna", given_name="Anna", family_name="Bauer")
+    subject = Subject(services.users.create(organization.id, command), organization)
+    _, secret = services.sessions.sign_in(subject, (), methods=("pwd",), user_agent="")
+    services.organizations.deactivate(organization.id)
+    assert services.sessions.current([secret]) is None

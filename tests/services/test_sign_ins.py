@@ -1,0 +1,130 @@
+"""Sign-ins under way: bound to one browser, finished once, and never in each other's way."""
+
+import pytest
+
+from identity.app import Identity
+from identity.domain.sessions import PendingAuthorization, SignedIn
+from identity.domain.users import Subject
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.users import CreateHumanUser
+from identity.services.sign_ins import ExpiredSignIn, FinishedSignIn, ForeignSignIn, UnknownSignIn
+from identity.testing.clock import MovableClock
+
+
+@pytest.fixture
+def begun(identity: Identity) -> tuple[PendingAuthorization, str]:
+    with identity.transaction() as services:
+        return services.sign_ins.begin({"client_id": "c", "state": "s"}, login_name="anna", ui_locales="de")
+
+
+def test_its_browser_finds_it(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
+    pending, secret = begun
+    with identity.reading() as services:
+        assert services.sign_ins.find(pending.id, secret) == pending
+
+
+@pytest.mark.parametrize("shown", [None, "", "another"])
+def test_another_browser_does_not(
+    identity: Identity, begun: tuple[PendingAuthorization, str], shown: str | None
+) -> None:
+    with identity.reading() as services, pytest.raises(ForeignSignIn):
+        services.sign_ins.find(begun[0].id, shown)
+
+
+def test_unknown_ones_are_told_apart(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
+    with identity.reading() as services, pytest.raises(UnknownSignIn):
+        services.sign_ins.find("unknown", begun[1])
+
+
+def test_one_that_waited_too_long_can_be_started_again(
+    identity: Identity, begun: tuple[PendingAuthorization, str], clock: MovableClock
+) -> None:
+    pending, secret = begun
+    clock.advance(minutes=30)
+    with identity.reading() as services, pytest.raises(ExpiredSignIn):
+        services.sign_ins.find(pending.id, secret)
+    with identity.transaction() as services:
+        again, new_secret = services.sign_ins.start_again(pending.id, secret)
+    assert again.id != pending.id
+    assert new_secret != secret
+    assert (again.parameters, again.login_name, again.ui_locales) == (pending.parameters, "anna", "de")
+    with identity.transaction() as services, pytest.raises(ForeignSignIn):
+        services.sign_ins.start_again(pending.id, new_secret)
+
+
+def test_it_is_finished_once(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
+    pending, secret = begun
+    with identity.transaction() as services:
+        services.sign_ins.finish(pending)
+    with identity.transaction() as services, pytest.raises(FinishedSignIn):
+        services.sign_ins.finish(pending)
+    with identity.reading() as services, pytest.raises(FinishedSignIn):
+        services.sign_ins.find(pending.id, secret)
+
+
+def test_a_change_to_a_finished_one_is_refused(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
+    pending, _ = begun
+    with identity.transaction() as services:
+        services.sign_ins.finish(pending)
+    with identity.transaction() as services, pytest.raises(FinishedSignIn):
+        services.sign_ins.speak(pending, "fr")
+
+
+def test_two_tabs_change_it_one_after_the_other(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
+    """The second tab still holds what the first one has replaced: both changes stand."""
+    pending, secret = begun
+    with identity.transaction() as services:
+        services.sign_ins.done(pending, "terms")
+    with identity.transaction() as services:
+        services.sign_ins.done(pending, "consent", methods=("otp",))
+    with identity.reading() as services:
+        after = services.sign_ins.find(pending.id, secret)
+    assert after.done == {"terms", "consent"}
+    assert after.methods == ("otp",)
+
+
+# --- who has proved what ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def people(identity: Identity) -> tuple[Subject, SignedIn]:
+    """Anna, and Bert who is signed in."""
+    with identity.transaction() as services:
+        organization = services.organizations.create(CreateOrganization(name="Acme"))
+        anna, bert = (
+            Subject(
+                services.users.create(
+                    organization.id, CreateHumanUser(user_name=name, given_name=name.title(), family_name="B")
+                ),
+                organization,
+            )
+            for name in ("anna", "bert")
+        )
+        return anna, services.sessions.sign_in(bert, (), methods=("pwd",), user_agent="")[0]
+
+
+def test_choosing_an_account_undoes_what_another_has_proved(
+    identity: Identity, begun: tuple[PendingAuthorization, str], people: tuple[Subject, SignedIn]
+) -> None:
+    """Otherwise Anna's password would stand for Bert's, whom prompt=login wants to hear from."""
+    anna, bert = people
+    with identity.transaction() as services:
+        proved = services.sign_ins.prove(begun[0], anna, ("pwd",))
+        proved = services.sign_ins.done(proved, "one_time_code", methods=("otp",))
+        chosen = services.sign_ins.choose(proved, bert)
+    assert (chosen.user_id, chosen.authenticated_at, chosen.methods) == (None, None, ())
+    assert chosen.session_id == bert.session.id
+    assert chosen.done == {"select_account"}
+
+
+def test_a_second_proof_has_to_pass_every_factor_again(
+    identity: Identity, begun: tuple[PendingAuthorization, str], people: tuple[Subject, SignedIn]
+) -> None:
+    anna, bert = people
+    with identity.transaction() as services:
+        chosen = services.sign_ins.choose(begun[0], None)
+        proved = services.sign_ins.prove(chosen, anna, ("pwd",))
+        proved = services.sign_ins.done(proved, "one_time_code", methods=("otp",))
+        again = services.sign_ins.prove(proved, bert.subject, ("pwd",))
+    assert (again.user_id, again.methods) == (bert.subject.user.id, ("pwd",))
+    assert again.done == {"select_account", "login"}

@@ -1,0 +1,77 @@
+"""The server's threads: whoever waits for a hash steps aside, so that one thread is enough for all others."""
+
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from identity import hashing
+from identity.server import _Server
+
+WAIT = 30
+
+
+class Application:
+    """Answers /slow only after /quick was answered."""
+
+    def __init__(self) -> None:
+        self.slow_begun = threading.Event()
+        self.quick_answered = threading.Event()
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["PATH_INFO"] == "/slow":
+            self.slow_begun.set()
+            with hashing.stepping_aside():
+                answered = self.quick_answered.wait(WAIT)
+        else:
+            answered = True
+            self.quick_answered.set()
+        start_response("200 OK" if answered else "500 Waited in vain", [("Content-Length", "0")])
+        return []
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Application, str]]:
+    monkeypatch.setattr(hashing, "stepping_aside", hashing.stepping_aside)
+    server = _Server({"listen": "127.0.0.1:0", "threads": "1"})
+    application = Application()
+    thread = threading.Thread(target=server.serve, args=[application])
+    thread.start()
+    (listener,) = server._listeners()
+    host, port = listener.socket.getsockname()
+    yield application, f"http://{host}:{port}"
+    server._stopping = True
+    listener.pull_trigger()
+    thread.join(WAIT)
+    assert not thread.is_alive()
+
+
+def test_one_thread_answers_while_another_request_waits_for_a_hash(served: tuple[Application, str]) -> None:
+    application, address = served
+    statuses: list[int] = []
+    slow = threading.Thread(target=lambda: statuses.append(_status(f"{address}/slow")))
+    slow.start()
+    assert application.slow_begun.wait(WAIT)
+    assert _status(f"{address}/quick") == 200
+    slow.join(WAIT)
+    assert statuses == [200]
+
+
+def test_afterwards_there_is_one_thread_again(served: tuple[Application, str]) -> None:
+    application, address = served
+    application.quick_answered.set()
+    for _ in range(3):
+        assert _status(f"{address}/slow") == 200
+    for _ in range(3):
+        assert _status(f"{address}/quick") == 200
+
+
+def _status(address: str) -> int:
+    try:
+        with urllib.request.urlopen(address, timeout=2 * WAIT) as answer:  # noqa: S310 - a loopback address
+            return int(answer.status)
+    except urllib.error.HTTPError as refusal:
+        return refusal.code
