@@ -22,6 +22,7 @@ from identity.cli import (
     recover_admin,
     registration,
     rotate_keys,
+    service_user_secret,
     token,
 )
 from identity.cli.program import Failed, add_ini_arguments, assembled, problems_told
@@ -36,6 +37,7 @@ _GROUPS: Mapping[str, tuple[Command, ...]] = {
         add_manager.COMMAND,
         recover_admin.COMMAND,
         password_link.COMMAND,
+        service_user_secret.COMMAND,
         registration.COMMAND,
         rotate_keys.COMMAND,
         purge.COMMAND,

@@ -15,7 +15,8 @@ from identity.http.endpoints import PROTOCOL_ROUTE, respond
 from identity.http.routes import answered_methods, known_hosts
 from identity.provider.answers import refusal
 from identity.provider.bearer import from_header
-from identity.provider.errors import OAuthError, TemporarilyUnavailable
+from identity.provider.errors import OAuthError, ServerError, TemporarilyUnavailable
+from identity.provider.return_address import ReturnAddress
 from identity.storage.errors import StorageError, Unavailable
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def unavailable(error: StorageError, request: Request) -> Response:
     log.warning("request %s: storage unavailable: %s", request.request_id, error)
     if _is_protocol(request):
         problem = TemporarilyUnavailable("try again in a few seconds")
-        address = getattr(error, "return_address", None)
+        address = return_address(error)
         return respond(request, refusal(problem) if address is None else address.error(problem))
     return api_error(request, 503, "temporarily_unavailable", _BUSY, Retry_After="5")
 
@@ -147,12 +148,20 @@ def undecodable(error: UnicodeDecodeError, request: Request) -> Response:
 def unexpected(error: Exception, request: Request) -> Response:
     """500 with a request id and nothing else; the log has the rest."""
     log.error("request %s failed", request.request_id, exc_info=error)
+    address = return_address(error)
+    if address is not None:
+        return respond(request, address.error(ServerError(f"something went wrong on our side ({request.request_id})")))
     if _is_protocol(request):
         body = {"error": "server_error", "request_id": request.request_id}
         response = Response(json.dumps(body).encode(), status=500, content_type="application/json", charset=None)
         response.cache_control = "no-store"
         return response
     return api_error(request, 500, "server_error", "Something went wrong on our side.")
+
+
+def return_address(error: Exception) -> ReturnAddress | None:
+    """Where an application waits for an answer that has now failed; None if nobody does."""
+    return getattr(error, "return_address", None)
 
 
 def _is_protocol(request: Request) -> bool:

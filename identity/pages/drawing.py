@@ -74,6 +74,7 @@ class Pages:
         known: dict[str, object] = {
             "t": words.t,
             "tn": words.tn,
+            "listed": words.listed,
             "lang": words.language,
             "language_line": _language_line(request),
             "distance": partial(_distance, self._registry, words),

@@ -220,7 +220,9 @@ def stale_form(error: StaleForm, request: Request) -> Response:
 def unavailable(error: Unavailable, request: Request) -> Response:
     """503 while the storage is away; an application that waits for its answer gets that instead."""
     answer: Response = for_programs.unavailable(error, request)
-    return answer if error.return_address is not None else _busy(request, int(answer.headers.get("Retry-After", "5")))
+    if for_programs.return_address(error) is not None:
+        return answer
+    return _busy(request, int(answer.headers.get("Retry-After", "5")))
 
 
 def http_exception(error: HTTPException, request: Request) -> Response:
@@ -237,8 +239,8 @@ def undecodable(error: UnicodeDecodeError, request: Request) -> Response:
 
 def unexpected(error: Exception, request: Request) -> Response:
     """500 with a request id and nothing else; the log has the rest."""
-    for_programs.unexpected(error, request)
-    return _failed(request)
+    answer: Response = for_programs.unexpected(error, request)
+    return answer if for_programs.return_address(error) is not None else _failed(request)
 
 
 def _failed(request: Request) -> Response:

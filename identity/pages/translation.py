@@ -30,6 +30,10 @@ class Catalog:
     form_of: Callable[[int], int] = _one_or_many
 
 
+#: What stands between the members of a list where that is no comma with a space.
+_COMMAS = {"zh": "、"}
+
+
 @dataclass(frozen=True)
 class Words:
     """The voice of one page, in one language. Whatever is put into a sentence is escaped, unless it is markup."""
@@ -55,6 +59,10 @@ class Words:
         found = self.catalog.messages.get(singular)
         text = found[self.catalog.form_of(n)] if found is not None else (plural if _one_or_many(n) else singular)
         return _filled(text, {"n": n, **values})
+
+    def listed(self, parts: Iterable[str]) -> Markup:
+        """Several things in a row, as the language writes them."""
+        return Markup(_COMMAS.get(self.language, ", ")).join(parts)  # noqa: S704 - a constant
 
 
 class Catalogs:

@@ -212,6 +212,13 @@ class NoToken(BearerError):
         return {"WWW-Authenticate": 'Bearer realm="identity"'}
 
 
+class ServerError(OAuthError):
+    """Something unexpected went wrong on our side."""
+
+    status = 500
+    error = "server_error"
+
+
 class TemporarilyUnavailable(OAuthError):
     """The service cannot answer now; the same request may succeed later."""
 

@@ -1,7 +1,5 @@
 """The answers, besides values, that a store can give."""
 
-from typing import Any
-
 
 class StorageError(Exception):
     """Base of them all; nothing else leaves a backend."""
@@ -30,12 +28,7 @@ class AlreadyUsed(StorageError):
 
 
 class Unavailable(StorageError):
-    """The backend cannot answer now: down, full, overloaded, or its schema does not fit.
-
-    ``return_address`` may be set on the way up, by who knows somebody to be told.
-    """
-
-    return_address: Any = None
+    """The backend cannot answer now: down, full, overloaded, or its schema does not fit."""
 
 
 class Stale(StorageError):

@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from identity.provider.client_authentication import CREDENTIALS
 from identity.provider.grant import ClientRule, Grant
 from identity.testing.responses import check_granted, check_refused
 from identity.testing.world import World
@@ -196,12 +197,17 @@ class GrantContract:
             # Common clients send one beside other credentials.
             check_granted(ask(call, client_id="somebody"))
             return
-        # Public clients name themselves in the form.
-        nameless = {name: value for name, value in call.form.items() if name != "client_id"}
+        # Public clients name themselves in the form, and others may send their secret there.
+        nameless = {name: value for name, value in call.form.items() if name not in ("client_id", *CREDENTIALS)}
         check_refused(ask(TokenCall(nameless)), "invalid_client", status=401)
         stranger = world.an_application()
         refused = ask(TokenCall(nameless, {**call.headers, "Authorization": stranger.header}))
         check_refused(refused, "unauthorized_client")
+        if grant.client is ClientRule.REQUIRED:
+            # A service user has no registered grant types.
+            service_user = world.a_secret(world.a_robot())
+            refused = ask(TokenCall(nameless, {**call.headers, "Authorization": service_user.header}))
+            check_refused(refused, "unauthorized_client")
 
     def test_a_refusal_is_no_obstacle_to_the_next_request(
         self, grant: Grant, right: MakeCall, ask: Callable[..., Any]

@@ -80,6 +80,28 @@ def exchange_either(
     return _asked(settings, ask, times)
 
 
+def guess(settings: Mapping[str, str], login_name: str, passwords: Sequence[str]) -> list[int]:
+    """Try passwords on the pages of signing in, from several threads, each at a browser of its own; the statuses."""
+    from identity.testing.browser import Browser
+
+    world = _world(settings)
+    together = threading.Barrier(THREADS, action=_wait_for_others)
+
+    def lane(words: Sequence[str]) -> list[int]:
+        browser = Browser(world)
+        browser.open(f"{world.identity.settings.login_url}/login")
+        browser.submit({"login_name": login_name}, form="page-form")
+        together.wait(PATIENCE)
+        return [browser.submit({"password": word}, form="page-form").status_int for word in words]
+
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            lanes = pool.map(lane, [passwords[number::THREADS] for number in range(THREADS)])
+            return [status for statuses in lanes for status in statuses]
+    finally:
+        world.close()
+
+
 def revoke_and_ask(settings: Mapping[str, str], token: str, credentials: Credentials) -> list[tuple[int, str]]:
     """Revoke a token and ask about it, over and over; status of the first, activity told by the second."""
 

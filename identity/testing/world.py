@@ -255,6 +255,13 @@ class World:
             stored = services.service_users.upload_key(robot.id, upload, by=THE_OPERATOR)
         return Robot(self, robot.user, robot.organization, stored.id, key)
 
+    def a_secret(self, robot: Robot, *, in_form: bool = False) -> Credentials:
+        """A new secret of the service user, with its id: what it shows to be a client."""
+        with self.transaction() as services:
+            secret = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+        self.client.secrets.add(secret)
+        return (FormCredentials if in_form else Credentials)(robot.id, secret)
+
     def a_manager(self, role: str = "ORG_OWNER", *, resource: Resource | None = None) -> Robot:
         """A new service user that holds a manager role, by default at its own organization."""
         robot = self.a_robot()

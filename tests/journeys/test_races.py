@@ -1,12 +1,16 @@
 """Several processes of one service at once, as behind a load balancer: on databases that processes can share."""
 
+import math
+import time
 from collections import Counter
 from collections.abc import Iterable
 
 import pytest
 
+from identity.domain.attempts import FREE_ATTEMPTS
 from identity.domain.permissions import INSTANCE_KEY
 from identity.testing import nodes as acts
+from identity.testing.browser import Browser, give_password
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases, MakeWorld
 from identity.testing.nodes import PROCESSES, Nodes
@@ -155,3 +159,24 @@ def test_concurrent_rotation_makes_one_new_key(own_world: World, nodes: Nodes) -
     assert len(seen.pop()) == 2
     with own_world.reading() as services:
         assert [key.generation for key in services.storage.signing_keys.all()] == [1, 2]
+
+
+def test_of_a_hundred_wrong_passwords_few_are_looked_at(own_world: World, nodes: Nodes) -> None:
+    """Security 10.3: attempts are counted over all processes before a password is looked at, and then delayed."""
+    person = own_world.a_person()
+    give_password(own_world, person)
+    wrong = [f"a wrong password, number {number}" for number in range(-(-100 // PROCESSES))]
+    begun = time.monotonic()
+    statuses = Counter(
+        status for part in nodes.all(acts.guess, own_world.settings, person.user_name, wrong) for status in part
+    )
+    seconds = time.monotonic() - begun
+    assert set(statuses) == {422, 429}, statuses
+    # Five at once; then one after 1 s, one after 2 more, and so on.
+    assert FREE_ATTEMPTS <= statuses[422] <= FREE_ATTEMPTS + 1 + math.log2(seconds + 1), (statuses, seconds)
+    # The right one is held back like any other.
+    browser = Browser(own_world)
+    browser.open(f"{own_world.issuer}/login")
+    browser.sign_in(person.user_name)
+    assert browser.page.status_int == 429
+    assert int(browser.page.headers["Retry-After"]) > 0

@@ -86,6 +86,9 @@ def everything(services: Services) -> set[str]:
     services.service_users.change(robot.id, ChangeServiceUser(description="Runs."))
     file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
     services.service_users.remove_key(robot.id, file.key_id, by=THE_OPERATOR)
+    robot_secret = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+    [stored] = services.service_users.secrets(robot.id)
+    services.service_users.remove_secret(robot.id, stored.id, by=THE_OPERATOR)
     services.service_users.deactivate(robot.id, by=THE_OPERATOR)
     services.service_users.reactivate(robot.id, by=THE_OPERATOR)
     manager = services.managers.add(
@@ -100,7 +103,8 @@ def everything(services: Services) -> set[str]:
     services.organizations.remove(other.id)
     links = {one.rpartition("/")[2] for one in (link, email_link)}
     passwords = {password, recovered, _PASSWORD}
-    return {secret, second, session_secret, renewed_secret, file.key, *file.key.splitlines()[1:-1], *links, *passwords}
+    secrets = {secret, second, robot_secret, session_secret, renewed_secret}
+    return {*secrets, file.key, *file.key.splitlines()[1:-1], *links, *passwords}
 
 
 def test_every_change_has_its_event(services: Services) -> None:

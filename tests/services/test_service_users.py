@@ -4,12 +4,16 @@ import pytest
 
 from identity.app import Identity
 from identity.crypto.keys import PrivateKey
-from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.crypto.secrets import digest
+from identity.domain.errors import Conflict, Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.users import ServiceUser
+from identity.services import service_users
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands import decode
+from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.service_users import (
     AddServiceUserKey,
@@ -21,6 +25,7 @@ from identity.services.commands.users import CreateHumanUser
 from identity.services.service_users import NO_EXPIRATION
 from identity.storage.errors import AlreadyUsed
 from identity.testing.clock import MovableClock
+from identity.testing.factories import an_access_token, an_id
 
 
 @pytest.fixture
@@ -188,3 +193,135 @@ def test_keys_that_expire_soon_are_spoken_of_once_per_step(
     assert noted() == noted() == [30, 7, 1]
     clock.advance(days=2)
     assert noted() == [30, 7, 1]
+
+
+def test_a_secret_is_shown_once_and_its_digest_kept(
+    services: Services, robot: ServiceUser, clock: MovableClock
+) -> None:
+    text = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+    assert len(text) == 43
+    assert text.isalnum()
+    [stored] = services.service_users.secrets(robot.id)
+    assert (stored.user_id, stored.digest, stored.created_at) == (robot.id, digest(text), clock())
+    assert text not in repr(stored)
+
+
+def test_two_secrets_are_live_and_not_three(services: Services, robot: ServiceUser) -> None:
+    """Security 3.2."""
+    users = services.service_users
+    first, second = (users.add_secret(robot.id, by=THE_OPERATOR) for _ in range(2))
+    assert users.authenticate(robot.id, first) is not None
+    assert users.authenticate(robot.id, second) is not None
+    with pytest.raises(Conflict, match="two live secrets"):
+        users.add_secret(robot.id, by=THE_OPERATOR)
+    oldest, kept = users.secrets(robot.id)
+    users.remove_secret(robot.id, oldest.id, by=THE_OPERATOR)
+    assert users.secrets(robot.id) == (kept,)
+    assert users.authenticate(robot.id, first) is None
+    assert users.authenticate(robot.id, second) is not None
+    users.add_secret(robot.id, by=THE_OPERATOR)
+
+
+def test_a_secret_is_its_service_user_s_alone(
+    services: Services, robot: ServiceUser, organization: Organization
+) -> None:
+    users = services.service_users
+    other = users.create(organization.id, CreateServiceUser(user_name="other", display_name="Other"))
+    text = users.add_secret(robot.id, by=THE_OPERATOR)
+    users.add_secret(other.id, by=THE_OPERATOR)
+    [stored] = users.secrets(robot.id)
+    found = users.authenticate(robot.id, text)
+    assert found is not None
+    assert (found.id, found.secret_id, found.organization) == (robot.id, stored.id, organization)
+    assert found.subject.user == robot
+    assert users.authenticate(other.id, text) is None
+    assert users.authenticate(robot.id, text.swapcase()) is None
+    assert users.authenticate(robot.id, "") is None
+    with pytest.raises(NotFound, match="secret"):
+        users.remove_secret(other.id, stored.id, by=THE_OPERATOR)
+    assert users.secrets(robot.id) == (stored,)
+
+
+def test_a_secret_works_until_something_stands_against_its_user(services: Services, robot: ServiceUser) -> None:
+    users = services.service_users
+    text = users.add_secret(robot.id, by=THE_OPERATOR)
+    users.deactivate(robot.id, by=THE_OPERATOR)
+    assert users.authenticate(robot.id, text) is None
+    users.reactivate(robot.id, by=THE_OPERATOR)
+    services.organizations.deactivate(robot.organization_id)
+    assert users.authenticate(robot.id, text) is None
+    services.organizations.reactivate(robot.organization_id)
+    assert users.authenticate(robot.id, text) is not None
+    users.remove(robot.id, by=THE_OPERATOR)
+    assert users.authenticate(robot.id, text) is None
+
+
+def test_the_same_work_for_who_is_known_and_who_is_not(
+    services: Services, robot: ServiceUser, organization: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Security 3.2: an unknown service user, and one without a secret, is compared against a dummy."""
+    users = services.service_users
+    idle = users.create(organization.id, CreateServiceUser(user_name="idle", display_name="Idle"))
+    users.add_secret(robot.id, by=THE_OPERATOR)
+    compared: list[bytes] = []
+
+    def noting(stored: bytes, given: bytes) -> bool:
+        compared.append(given)
+        return False
+
+    monkeypatch.setattr(service_users, "same", noting)
+    for user_id in (robot.id, idle.id, an_id()):
+        assert users.authenticate(user_id, "wrong") is None
+    assert compared == [digest("wrong")] * 3
+    monkeypatch.undo()
+    for user_id in (idle.id, an_id()):
+        assert users.authenticate(user_id, "no secret has this digest") is None
+
+
+def test_a_removed_secret_takes_the_tokens_that_it_obtained_along(services: Services, robot: ServiceUser) -> None:
+    users = services.service_users
+    for _ in range(2):
+        users.add_secret(robot.id, by=THE_OPERATOR)
+    removed, kept = users.secrets(robot.id)
+    tokens = [an_access_token(robot, secret_id=one.id) for one in (removed, kept)]
+    for token in tokens:
+        services.tokens.record(token)
+    users.remove_secret(robot.id, removed.id, by=THE_OPERATOR)
+    assert [services.storage.tokens.find_access(token.digest) for token in tokens] == [None, tokens[1]]
+
+
+def test_nobody_makes_or_ends_a_secret_of_a_service_user_with_more_rights(
+    services: Services, robot: ServiceUser, organization: Organization
+) -> None:
+    """Security 14.4."""
+    users = services.service_users
+    boss = users.create(organization.id, CreateServiceUser(user_name="boss", display_name="Boss"))
+    for resource, user, role in (
+        (organization_resource(organization.id), robot, "ORG_OWNER"),
+        (INSTANCE, boss, "IAM_OWNER"),
+    ):
+        command = AddManager(user_id=user.id, roles=frozenset({role}))
+        services.managers.add(resource, command, by=THE_OPERATOR)
+    users.add_secret(boss.id, by=THE_OPERATOR)
+    [stored] = users.secrets(boss.id)
+    subject = services.storage.users.find_subject(robot.id)
+    assert subject is not None
+    owner = services.access.principal(subject)
+    with pytest.raises(Denied):
+        users.add_secret(boss.id, by=owner)
+    with pytest.raises(Denied):
+        users.remove_secret(boss.id, stored.id, by=owner)
+    assert users.secrets(boss.id) == (stored,)
+    users.add_secret(robot.id, by=owner)
+
+
+def test_a_person_has_no_secret(services: Services, organization: Organization) -> None:
+    person = services.users.create(organization.id, CreateHumanUser(user_name="p", given_name="P", family_name="Q"))
+    users = services.service_users
+    for attempt in (
+        lambda: users.secrets(person.id),
+        lambda: users.add_secret(person.id, by=THE_OPERATOR),
+        lambda: users.remove_secret(person.id, an_id(), by=THE_OPERATOR),
+    ):
+        with pytest.raises(NotFound, match="service user"):
+            attempt()

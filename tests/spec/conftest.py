@@ -5,7 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from identity.domain.users import HumanUser
+from identity.testing.browser import Browser
 from identity.testing.fixtures import Worlds
+from identity.testing.relying_party import RelyingParty
 from identity.testing.world import Robot, World
 
 
@@ -13,6 +16,26 @@ from identity.testing.world import Robot, World
 def robot(world: World) -> Robot:
     """A service user of an organization of its own."""
     return world.a_robot()
+
+
+@pytest.fixture
+def person(world: World) -> HumanUser:
+    """A person of an organization of their own."""
+    return world.a_person()
+
+
+@pytest.fixture
+def party(world: World) -> RelyingParty:
+    """An application for all response types, with a secret."""
+    return RelyingParty.of(world)
+
+
+@pytest.fixture
+def browser(world: World, person: HumanUser) -> Browser:
+    """A browser at which the person is signed in."""
+    browser = Browser(world)
+    browser.start_session(person)
+    return browser
 
 
 class Listener(logging.Handler):

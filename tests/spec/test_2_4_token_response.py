@@ -1,4 +1,4 @@
-"""Service description §2.4: the token answer, as the JWT profile grant gives it."""
+"""Service description §2.4: the token answer, as the JWT profile grant gives it, and what is else for people."""
 
 import re
 import time
@@ -169,3 +169,68 @@ def test_the_clock_of_the_service_counts(world: World, robot: Robot) -> None:
     world.clock.advance(days=40)
     _, claims = decoded(check_granted(robot.token())["id_token"])
     assert claims["iat"] == world.clock.seconds > time.time() + 39 * 86400
+
+
+# --- tokens about people ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token_format", TokenFormat)
+def test_a_person_s_id_token_verifies_and_is_bound_to_the_access_token(world: World, token_format: TokenFormat) -> None:
+    """By a library that does not know us; after a code and after a refresh."""
+    import hashlib
+
+    client = world.a_web_application(access_token_type=token_format)
+    first = world.tokens(client)
+    for members in (first, check_granted(world.refresh(first["refresh_token"], client))):
+        keys = jwk.KeySet.import_key_set(world.client.keys().json)
+        verified = jwt.decode(members["id_token"], keys, algorithms=["RS256"])
+        left_half = hashlib.sha256(members["access_token"].encode()).digest()[:16]
+        assert verified.claims["at_hash"] == base64url(left_half)
+        assert verified.claims["aud"] == verified.claims["azp"] == client.client_id
+
+
+def test_a_person_s_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
+    project = world.a_project()
+    client = world.a_web_application(project.id, access_token_type=TokenFormat.JWT)
+    session = world.a_session()
+    members = world.tokens(client, session, scope="openid profile")
+    header, claims = decoded(members["access_token"])
+    assert header["typ"] == "at+jwt"
+    assert isinstance(claims.pop("jti"), str)
+    assert claims == {
+        "iss": world.issuer,
+        "sub": session.person.id,
+        "aud": [client.client_id, project.id],
+        "client_id": client.client_id,
+        "scope": "openid profile",
+        "iat": world.clock.seconds,
+        "exp": world.clock.seconds + 3600,
+    }
+
+
+def test_claims_about_people_stay_out_of_the_id_token_unless_the_application_wants_them(world: World) -> None:
+    """§2.7: with an access token they are fetched from userinfo, except with id_token_userinfo_assertion."""
+    scope, session = "openid profile email", world.a_session()
+    _, claims = decoded(world.tokens(world.a_web_application(), session, scope=scope)["id_token"])
+    assert claims.keys().isdisjoint({"name", "given_name", "preferred_username", "updated_at"})
+    wanting = world.a_web_application(id_token_userinfo_assertion=True)
+    members = world.tokens(wanting, session, scope=scope)
+    _, claims = decoded(members["id_token"])
+    userinfo = world.client.userinfo(members["access_token"]).json
+    assert userinfo["given_name"] == "Ada"
+    assert {name: claims[name] for name in userinfo} == userinfo
+
+
+def test_a_refresh_token_is_opaque(world: World) -> None:
+    """Security 6.1: 256 random bits."""
+    client = world.a_web_application(access_token_type=TokenFormat.JWT)
+    assert re.fullmatch(r"[A-Za-z0-9]{43}", world.tokens(client)["refresh_token"])
+
+
+def test_an_id_token_is_no_access_token_and_the_reverse(world: World) -> None:
+    """Security 7.1."""
+    client, session = world.a_web_application(access_token_type=TokenFormat.JWT), world.a_session()
+    members = world.tokens(client, session)
+    assert world.client.userinfo(members["id_token"]).status_int == 401
+    answer = session.authorize(client, id_token_hint=members["access_token"])
+    assert "error=invalid_request" in answer.headers["Location"]

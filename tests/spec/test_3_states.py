@@ -5,6 +5,7 @@ Every state change, against everything that a token is good for, within one requ
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,16 @@ from identity.domain.projects import Project, ProjectGrant
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.testing.relying_party import Credentials
+from identity.testing.responses import check_granted
 from identity.testing.world import Robot, World
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A service user of one organization, with a project granted by another one, and all rights in use."""
+    """A service user of one organization, with a project granted by another one, and all rights in use.
+
+    ``secret`` is its secret, ``token`` was obtained with its key and ``secret_token`` with the secret.
+    """
 
     world: World
     robot: Robot
@@ -28,6 +33,8 @@ class Scene:
     client: Credentials
     scope: str
     token: str
+    secret: Credentials
+    secret_token: str
 
     def seen(self) -> dict[str, str]:
         """What each use of the token comes to, in one word."""
@@ -38,7 +45,20 @@ class Scene:
             "introspection": _introspection(client.introspect(self.token, self.client)),
             "introspection by the own project": _introspection(client.introspect(self.token, self.world.introspector)),
             "management": str(client.management("/me", self.token).status_int),
+            "by secret: token": _token(self.ask()),
+            "by secret: userinfo": str(client.userinfo(self.secret_token).status_int),
+            "by secret: introspection": _introspection(client.introspect(self.secret_token, self.client)),
+            "by secret: management": str(client.management("/me", self.secret_token).status_int),
         }
+
+    def ask(self) -> Any:
+        """The token endpoint's answer to the secret."""
+        return self.world.as_client(self.secret, {"grant_type": "client_credentials", "scope": self.scope})
+
+
+def _remove_secret(scene: Scene, services: Services) -> None:
+    [secret] = services.service_users.secrets(scene.robot.id)
+    services.service_users.remove_secret(scene.robot.id, secret.id, by=THE_OPERATOR)
 
 
 def _token(answer: object) -> str:
@@ -58,7 +78,10 @@ def scene(world: World) -> Scene:
     grant = world.a_grant(project, robot.organization)
     scope = f"openid {world.audience_scope(project.id)} {world.audience_scope()}"
     client = world.an_application(project.id)
-    return Scene(world, robot, owner, project, grant, client, scope, robot.access_token(scope))
+    secret = world.a_secret(robot)
+    by_secret = world.as_client(secret, {"grant_type": "client_credentials", "scope": scope})
+    secret_token = check_granted(by_secret)["access_token"]
+    return Scene(world, robot, owner, project, grant, client, scope, robot.access_token(scope), secret, secret_token)
 
 
 ALL_WELL = {
@@ -67,17 +90,34 @@ ALL_WELL = {
     "introspection": "active",
     "introspection by the own project": "active",
     "management": "200",
+    "by secret: token": "granted",
+    "by secret: userinfo": "200",
+    "by secret: introspection": "active",
+    "by secret: management": "200",
 }
-NOBODY = {
+KEY_GONE = ALL_WELL | {
     "token": "invalid_grant",
     "userinfo": "401",
     "introspection": "inactive",
     "introspection by the own project": "inactive",
     "management": "401",
 }
-CLIENT_GONE = ALL_WELL | {"introspection": "invalid_client"}
-PROJECT_GONE = CLIENT_GONE | {"token": "invalid_scope"}
-GRANT_GONE = ALL_WELL | {"token": "invalid_scope", "introspection": "inactive"}
+WITHOUT_SECRET = {
+    "by secret: token": "invalid_client",
+    "by secret: userinfo": "401",
+    "by secret: introspection": "inactive",
+    "by secret: management": "401",
+}
+SECRET_GONE = ALL_WELL | WITHOUT_SECRET
+NOBODY = KEY_GONE | WITHOUT_SECRET
+CLIENT_GONE = ALL_WELL | {"introspection": "invalid_client", "by secret: introspection": "invalid_client"}
+PROJECT_GONE = CLIENT_GONE | {"token": "invalid_scope", "by secret: token": "invalid_scope"}
+GRANT_GONE = ALL_WELL | {
+    "token": "invalid_scope",
+    "introspection": "inactive",
+    "by secret: token": "invalid_scope",
+    "by secret: introspection": "inactive",
+}
 
 Change = Callable[[Scene, Services], object]
 
@@ -118,8 +158,9 @@ DELETED: dict[str, tuple[Change, dict[str, str]]] = {
     "user": (lambda scene, services: services.service_users.remove(scene.robot.id, by=THE_OPERATOR), NOBODY),
     "key": (
         lambda scene, services: services.service_users.remove_key(scene.robot.id, scene.robot.key_id, by=THE_OPERATOR),
-        NOBODY,
+        KEY_GONE,
     ),
+    "secret": (_remove_secret, SECRET_GONE),
     "organization": (lambda scene, services: services.organizations.remove(scene.robot.organization.id), NOBODY),
     "application": (lambda scene, services: services.applications.remove(scene.client.client_id), CLIENT_GONE),
     "project": (lambda scene, services: services.projects.remove(scene.project.id), PROJECT_GONE),
@@ -172,7 +213,7 @@ def test_a_revoked_manager_keeps_the_token_and_loses_the_rights(scene: Scene) ->
     with scene.world.transaction() as services:
         [manager] = services.storage.managers.of_user(scene.robot.id)
         services.managers.remove(manager.id, by=THE_OPERATOR)
-    assert scene.seen() == ALL_WELL | {"management": "403"}
+    assert scene.seen() == ALL_WELL | {"management": "403", "by secret: management": "403"}
 
 
 def test_reactivating_does_not_revive_what_was_revoked(scene: Scene) -> None:

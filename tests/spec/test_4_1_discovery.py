@@ -39,7 +39,7 @@ def test_the_document_is_one_of_openid_connect_discovery(world: World) -> None:
     assert {"openid", "profile", "email", "phone", "address"} <= set(document["scopes_supported"])
     assert document["scopes_supported"][0] == "openid"
     for endpoint in ("token", "introspection", "revocation"):
-        assert document[f"{endpoint}_endpoint_auth_methods_supported"] == ["client_secret_basic"]
+        assert document[f"{endpoint}_endpoint_auth_methods_supported"][0] == "client_secret_basic"
     assert document["request_parameter_supported"] is False
     assert document["request_uri_parameter_supported"] is False
     assert document["claims_parameter_supported"] is False
@@ -48,7 +48,8 @@ def test_the_document_is_one_of_openid_connect_discovery(world: World) -> None:
 
 def test_nothing_is_promised_that_this_service_would_refuse(world: World) -> None:
     document = world.client.discovery
-    for grant_type in document["grant_types_supported"]:
+    # The word implicit stands for response types; no token request can name it.
+    for grant_type in set(document["grant_types_supported"]) - {"implicit"}:
         answer = world.client.token({"grant_type": grant_type})
         assert answer.json["error"] != "unsupported_grant_type"
     assert "none" not in str(document["id_token_signing_alg_values_supported"])

@@ -78,6 +78,52 @@ def test_the_application_that_got_a_person_s_token_is_told_by_granted_scopes(wor
     check_inactive(world.client.introspect(profile, world.an_application()))
 
 
+def test_a_person_s_token_is_described_with_all_its_members(world: World) -> None:
+    client = world.a_web_application()
+    session = world.a_session()
+    members = world.tokens(client, session, scope="openid offline_access")
+    answer = world.client.introspect(members["access_token"], client).json
+    with world.reading() as services:
+        found = services.applications.find_client(client.client_id)
+        subject = services.storage.users.find_subject(session.person.id)
+    assert found is not None
+    assert subject is not None
+    assert isinstance(answer.pop("jti"), str)
+    assert answer == {
+        "active": True,
+        "scope": "openid offline_access",
+        "client_id": client.client_id,
+        "token_type": "Bearer",
+        "iss": world.issuer,
+        "sub": session.person.id,
+        "aud": [client.client_id, found.project.id],
+        "iat": world.clock.seconds,
+        "exp": world.clock.seconds + 3600,
+        "username": subject.login_name,
+    }
+
+
+def test_an_api_of_the_application_s_project_is_told_too(world: World) -> None:
+    """And one of another project only if the token was asked for with it in its audience."""
+    organization = world.an_organization()
+    project, other = world.a_project(organization), world.a_project(organization)
+    client, session = world.a_web_application(project.id), world.a_session(world.a_person(organization))
+    api, other_api = world.an_application(project.id), world.an_application(other.id)
+    bare = world.tokens(client, session, scope="openid")["access_token"]
+    assert world.client.introspect(bare, api).json["active"] is True
+    check_inactive(world.client.introspect(bare, other_api))
+    both = world.tokens(client, session, scope=f"openid {world.audience_scope(other.id)}")["access_token"]
+    assert world.client.introspect(both, other_api).json["active"] is True
+
+
+def test_a_public_client_is_told_nothing(world: World) -> None:
+    """RFC 7662 §2.1: the endpoint wants proof, and a public client has none; not even for its own token."""
+    client = world.a_public_application()
+    token = world.tokens(client)["access_token"]
+    answer = world.client.post(world.client.discovery["introspection_endpoint"], {"token": token, "client_id": client})
+    check_refused(answer, "invalid_client", status=401)
+
+
 def test_an_expired_token_is_inactive(world: World, token: str) -> None:
     world.clock.advance(3599)
     assert world.client.introspect(token, world.introspector).json["active"] is True

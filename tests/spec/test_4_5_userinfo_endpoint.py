@@ -1,12 +1,14 @@
 """Service description §4.5: the userinfo endpoint (OpenID Connect Core §5.3, RFC 6750)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from identity.domain.users import Address, Profile
 from identity.testing.relying_party import FORM, basic, bearer
 from identity.testing.responses import check_private, check_refused
-from identity.testing.world import Robot, World
+from identity.testing.world import BrowserSession, Robot, World
 
 
 def challenge(answer: Any) -> str:
@@ -135,3 +137,105 @@ def test_a_malformed_form_is_an_invalid_request(world: World, address: str) -> N
     for body in (b"access_token=%zz", b"access_token=%ff", b"access_token=%00"):
         answer = world.client.request("POST", address, headers={"Content-Type": FORM}, body=body)
         check_refused(answer, "invalid_request")
+
+
+# --- claims about people, by granted scopes ---------------------------------------------------------------------------
+
+PROFILE = Profile(
+    given_name="Ada",
+    family_name="Lovelace",
+    middle_name="King",
+    nickname="Enchantress",
+    display_name="Ada, Countess of Lovelace",
+    profile="https://people.example/ada",
+    picture="https://people.example/ada.png",
+    website="https://ada.example",
+    gender="female",
+    birthdate="1815-12-10",
+    zoneinfo="Europe/London",
+    locale="en-GB",
+    email="ada@example.com",
+    email_verified=True,
+    phone="+44 20 7946 0000",
+    phone_verified=False,
+    address=Address(street_address="12 St James's Square", locality="London", country="GB"),
+)
+
+#: Scope → the claims that it opens (OpenID Connect Core §5.4).
+CLAIMS: dict[str, dict[str, Any]] = {
+    "openid": {},
+    "profile": {
+        "name": "Ada, Countess of Lovelace",
+        "given_name": "Ada",
+        "family_name": "Lovelace",
+        "middle_name": "King",
+        "nickname": "Enchantress",
+        "profile": "https://people.example/ada",
+        "picture": "https://people.example/ada.png",
+        "website": "https://ada.example",
+        "gender": "female",
+        "birthdate": "1815-12-10",
+        "zoneinfo": "Europe/London",
+        "locale": "en-GB",
+    },
+    "email": {"email": "ada@example.com", "email_verified": True},
+    "phone": {"phone_number": "+44 20 7946 0000", "phone_number_verified": False},
+    "address": {"address": {"street_address": "12 St James's Square", "locality": "London", "country": "GB"}},
+}
+
+
+@pytest.fixture
+def session(world: World) -> BrowserSession:
+    """Somebody of whom everything is known, signed in."""
+    person = world.a_person()
+    with world.transaction() as services:
+        known = replace(person, profile=PROFILE, version=person.version + 1)
+        services.storage.users.update(known)
+    return world.a_session(known)
+
+
+def claims_of(session: BrowserSession, scope: str) -> dict[str, Any]:
+    """What is known of the person by itself: the user name, and when something last changed."""
+    person = session.person
+    of_user = {"preferred_username": person.user_name, "updated_at": int(person.changed_at.timestamp())}
+    return CLAIMS[scope] | (of_user if scope == "profile" else {})
+
+
+@pytest.mark.parametrize("scope", CLAIMS)
+def test_each_scope_opens_its_claims_and_no_others(world: World, session: BrowserSession, scope: str) -> None:
+    """In userinfo and introspection alike; sub always."""
+    client = world.a_web_application()
+    token = world.tokens(client, session, scope=f"openid {scope}")["access_token"]
+    expected = {"sub": session.person.id, **claims_of(session, scope)}
+    assert world.client.userinfo(token).json == expected
+    introspected = world.client.introspect(token, client).json
+    for name, value in expected.items():
+        assert introspected[name] == value
+    others = {name for one in CLAIMS for name in claims_of(session, one)} - set(expected)
+    assert others.isdisjoint(introspected)
+
+
+def test_scopes_open_their_claims_together(world: World, session: BrowserSession) -> None:
+    client = world.a_web_application()
+    token = world.tokens(client, session, scope=" ".join(CLAIMS))["access_token"]
+    expected = {name: value for scope in CLAIMS for name, value in claims_of(session, scope).items()}
+    assert world.client.userinfo(token).json == {"sub": session.person.id, **expected}
+
+
+def test_what_is_not_known_is_left_out(world: World) -> None:
+    """OpenID Connect Core §5.3.2: never null, never empty."""
+    session = world.a_session()
+    token = world.tokens(world.a_web_application(), session, scope=" ".join(CLAIMS))["access_token"]
+    claims = world.client.userinfo(token).json
+    assert set(claims) == {"sub", "name", "given_name", "family_name", "preferred_username", "updated_at"}
+
+
+def test_what_changed_is_told_at_the_next_request(world: World, session: BrowserSession) -> None:
+    """Security 7.4: also where the token was issued before."""
+    token = world.tokens(world.a_web_application(), session, scope="openid email")["access_token"]
+    with world.transaction() as services:
+        person = services.users.get(session.person.id)
+        profile = replace(person.profile, email="countess@example.com", email_verified=False)
+        services.storage.users.update(replace(person, profile=profile, version=person.version + 1))
+    claims = world.client.userinfo(token).json
+    assert (claims["email"], claims["email_verified"]) == ("countess@example.com", False)

@@ -6,7 +6,7 @@ import pytest
 
 from identity.domain.applications import ApplicationType
 from identity.testing.relying_party import FORM
-from identity.testing.responses import check_inactive, check_private, check_refused
+from identity.testing.responses import check_granted, check_inactive, check_private, check_refused
 from identity.testing.world import Robot, World
 
 
@@ -145,3 +145,49 @@ def test_revoking_is_an_audit_event_of_the_client(world: World, robot: Robot) ->
     assert event.detail["client_id"] == world.introspector.client_id
     assert event.actor.client_address == "192.0.2.1"
     assert event.actor.request_id
+
+
+def test_revoking_a_refresh_token_takes_all_that_came_from_the_sign_in(world: World) -> None:
+    """Access tokens of every refresh, whichever of the refresh tokens is revoked; another sign-in stays."""
+    client, session = world.a_web_application(), world.a_session()
+    other = world.tokens(client, session)
+    for shown in (0, 1, 2):
+        chain = [world.tokens(client, session)]
+        for _ in range(2):
+            chain.append(check_granted(world.refresh(chain[-1]["refresh_token"], client)))
+        check_revoked(world.client.revoke(chain[shown]["refresh_token"], client))
+        for members in chain:
+            assert world.client.userinfo(members["access_token"]).status_int == 401
+            check_inactive(world.client.introspect(members["access_token"], client))
+            check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+    assert world.client.userinfo(other["access_token"]).status_int == 200
+    check_granted(world.refresh(other["refresh_token"], client))
+
+
+def test_revoking_an_access_token_leaves_the_refresh_token(world: World) -> None:
+    client = world.a_web_application()
+    members = world.tokens(client)
+    check_revoked(world.client.revoke(members["access_token"], client))
+    again = check_granted(world.refresh(members["refresh_token"], client))
+    assert world.client.userinfo(again["access_token"]).status_int == 200
+    assert world.client.userinfo(members["access_token"]).status_int == 401
+
+
+def test_a_public_client_gives_up_its_own_tokens(world: World) -> None:
+    """RFC 7009 §2.1: it names itself; what is foreign stays live."""
+    client, stranger = world.a_public_application(), world.a_public_application()
+    address = world.client.discovery["revocation_endpoint"]
+    for name in ("access_token", "refresh_token"):
+        members = world.tokens(client)
+        check_refused(world.client.post(address, {"token": members[name], "client_id": stranger}), "invalid_grant")
+        assert world.client.userinfo(members["access_token"]).status_int == 200
+        check_revoked(world.client.post(address, {"token": members[name], "client_id": client}))
+        assert world.client.userinfo(members["access_token"]).status_int == 401
+
+
+def test_a_code_is_no_token(world: World) -> None:
+    """RFC 7009 speaks of tokens alone: an unknown one, and the code can still be redeemed."""
+    client = world.a_web_application()
+    code = world.a_code(client)
+    check_revoked(world.client.revoke(code.text, client))
+    check_granted(world.redeem(code, client))

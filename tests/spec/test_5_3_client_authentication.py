@@ -1,4 +1,7 @@
-"""Service description §5.3: client authentication with client_id and client_secret in a Basic header."""
+"""Service description §5.3: client authentication with client_id and client_secret in a Basic header.
+
+Applications can be registered with another method: secret in the form, or none (decisions, authorization endpoint).
+"""
 
 from typing import Any
 from urllib.parse import quote_plus
@@ -9,7 +12,7 @@ from identity.crypto.secrets import digest, new_id
 from identity.domain.applications import ClientSecret
 from identity.domain.errors import Conflict
 from identity.testing.relying_party import Credentials, basic
-from identity.testing.responses import check_inactive, check_refused
+from identity.testing.responses import check_granted, check_inactive, check_refused
 from identity.testing.world import World
 
 ENDPOINTS = ["introspection_endpoint", "revocation_endpoint"]
@@ -126,10 +129,16 @@ def test_an_unknown_client_cannot_be_told_from_a_wrong_secret(world: World, clie
     assert answers[0].headerlist == answers[1].headerlist == answers[2].headerlist
 
 
-def test_a_service_user_is_no_client(world: World) -> None:
+def test_a_service_user_is_no_application(world: World) -> None:
+    """With a secret it may revoke what it got; introspection tells applications alone."""
     robot = world.a_robot()
-    check_unauthenticated(ask(world, basic(f"{robot.id}:")))
-    check_unauthenticated(ask(world, basic(f"{robot.id}:{robot.key_id}")))
+    secret = world.a_secret(robot)
+    for endpoint in ENDPOINTS:
+        check_unauthenticated(ask(world, basic(f"{robot.id}:"), endpoint))
+        check_unauthenticated(ask(world, basic(f"{robot.id}:{robot.key_id}"), endpoint))
+        check_unauthenticated(ask(world, basic(f"{robot.id}:{secret.secret}x"), endpoint))
+    check_unauthenticated(ask(world, secret.header))
+    assert ask(world, secret.header, "revocation_endpoint").status_int == 200
 
 
 def test_two_secrets_are_live_while_one_replaces_the_other(world: World, client: Credentials) -> None:
@@ -164,10 +173,102 @@ def test_one_method_is_used_and_not_several(world: World, client: Credentials, n
     check_refused(ask(world, client.header, **{name: client.secret}), "invalid_request")
 
 
-def test_credentials_in_the_form_are_no_method_of_this_service(world: World, client: Credentials) -> None:
-    """§5.3 names the Basic header alone."""
-    answer = ask(world, None, client_id=client.client_id, client_secret=client.secret)
+# --- the other methods ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def posting(world: World) -> Credentials:
+    """An application that sends its secret in the form."""
+    return world.an_application(authentication_method="client_secret_post")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_id_and_secret_in_the_form(world: World, posting: Credentials, endpoint: str) -> None:
+    """RFC 6749 §2.3.1, for applications that are registered with it."""
+    answer = ask(world, None, endpoint, client_id=posting.client_id, client_secret=posting.secret)
+    assert answer.status_int == 200
+
+
+@pytest.mark.parametrize("case", ["wrong", "cut off", "in other case", "of another", "unknown id", "without an id"])
+def test_every_failure_in_the_form_looks_like_one_in_the_header(world: World, posting: Credentials, case: str) -> None:
+    other = world.an_application(authentication_method="client_secret_post")
+    form = {
+        "wrong": {"client_id": posting.client_id, "client_secret": "wrong"},
+        "cut off": {"client_id": posting.client_id, "client_secret": posting.secret[:-1]},
+        "in other case": {"client_id": posting.client_id, "client_secret": posting.secret.swapcase()},
+        "of another": {"client_id": posting.client_id, "client_secret": other.secret},
+        "unknown id": {"client_id": "nobody", "client_secret": posting.secret},
+        "without an id": {"client_secret": posting.secret},
+    }[case]
+    answer = ask(world, None, **form)
     check_unauthenticated(answer)
+    in_header = ask(world, basic("nobody:wrong"))
+    assert (answer.body, answer.headerlist) == (in_header.body, in_header.headerlist)
+
+
+def test_a_public_client_names_itself(world: World) -> None:
+    """Where it has no need to prove who it is: it may give up tokens, and may not ask about them (RFC 7662 §2.1)."""
+    client = world.a_public_application()
+    assert ask(world, None, "revocation_endpoint", client_id=client).status_int == 200
+    check_unauthenticated(ask(world, None, client_id=client))
+
+
+def test_each_application_uses_its_own_method_alone(world: World, client: Credentials, posting: Credentials) -> None:
+    """And whoever knows a client id is not taken for a client that has a secret."""
+    public = world.a_public_application()
+    for endpoint in ENDPOINTS:
+        check_unauthenticated(ask(world, posting.header, endpoint))
+        check_unauthenticated(ask(world, basic(f"{public}:"), endpoint))
+        check_unauthenticated(ask(world, basic(f"{public}:secret"), endpoint))
+        for form in (
+            {"client_id": client.client_id, "client_secret": client.secret},
+            {"client_id": public, "client_secret": "secret"},
+            {"client_id": client.client_id},
+            {"client_id": posting.client_id},
+            {"client_id": "nobody"},
+        ):
+            check_unauthenticated(ask(world, None, endpoint, **form))
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_methods_are_not_mixed(world: World, client: Credentials, posting: Credentials, endpoint: str) -> None:
+    """Security 3.3: whichever of them is right."""
+    in_form = {"client_id": posting.client_id, "client_secret": posting.secret}
+    for header in (client.header, posting.header, basic("nobody:wrong"), "Basic"):
+        check_refused(ask(world, header, endpoint, **in_form), "invalid_request")
+    for assertion in ("x", world.a_robot().assertion()):
+        check_refused(ask(world, client.header, endpoint, client_assertion=assertion), "invalid_request")
+        check_refused(ask(world, None, endpoint, **in_form, client_assertion=assertion), "invalid_request")
+
+
+@pytest.mark.parametrize("header", ["Bearer token", "Digest x", "Basi", "x"])
+def test_a_name_beside_another_header_is_no_name(world: World, header: str) -> None:
+    """Somebody meant the header: it is not passed over."""
+    client = world.a_public_application()
+    check_unauthenticated(ask(world, header, "revocation_endpoint", client_id=client))
+
+
+def test_a_client_assertion_is_no_method_of_this_service(world: World) -> None:
+    """Decisions: basic, post, none."""
+    client = world.a_public_application()
+    check_unauthenticated(ask(world, None, "revocation_endpoint", client_id=client, client_assertion="x"))
+
+
+def test_an_assertion_of_a_service_user_is_enough_by_itself(world: World) -> None:
+    """Decisions: a client_id beside it is ignored, whoever's it is."""
+    robot = world.a_robot()
+    for client_id in ("anything", robot.id, world.a_public_application(), world.an_application().client_id):
+        check_granted(world.client.assertion(robot.assertion(), client_id=client_id))
+
+
+def test_discovery_names_the_methods(world: World) -> None:
+    methods = ["client_secret_basic", "client_secret_post", "none"]
+    assert world.client.discovery["token_endpoint_auth_methods_supported"] == methods
+    assert world.client.discovery["revocation_endpoint_auth_methods_supported"] == methods
+    assert world.client.discovery["introspection_endpoint_auth_methods_supported"] == methods[:2]
+
+
+# --- what is refused whatever the method ------------------------------------------------------------------------------
 
 
 def test_credentials_in_the_address_are_refused(world: World, client: Credentials) -> None:
@@ -175,6 +276,15 @@ def test_credentials_in_the_address_are_refused(world: World, client: Credential
     address = world.client.discovery["introspection_endpoint"]
     query = f"client_id={client.client_id}&client_secret={client.secret}"
     check_refused(world.client.post(f"{address}?{query}", {"token": "x"}), "invalid_request")
+
+
+@pytest.mark.parametrize("name", ["code", "refresh_token", "client_secret", "code_verifier", "token"])
+def test_nothing_secret_is_taken_from_the_address_of_the_token_endpoint(world: World, name: str) -> None:
+    """Security 3.3: neither with the right credentials in the header."""
+    client = world.a_web_application()
+    address = f"{world.client.discovery['token_endpoint']}?{name}=x"
+    form = {"grant_type": "authorization_code", **world.a_code(client).form()}
+    check_refused(world.client.post(address, form, {"Authorization": client.header}), "invalid_request")
 
 
 def test_a_refused_client_is_an_audit_event_once_a_minute(own_world: World) -> None:

@@ -204,7 +204,7 @@ def test_an_unexpected_exception_in_the_management_api(
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/favicon.ico", "/oauth", "/oauth/v2", "/oauth/v2/", "/oauth/v2/none", "//", "/%"]
+    "path", ["/none", "/favicon.ico", "/oauth", "/oauth/v2", "/oauth/v2/", "/oauth/v2/none", "//", "/%"]
 )
 def test_there_is_nothing_at_other_addresses(world: World, path: str) -> None:
     answer = world.client.get(world.issuer + path)

@@ -13,7 +13,7 @@ from identity.testing.assertions import signed
 from identity.testing.fixtures import Worlds
 from identity.testing.relying_party import FORM, JWT_BEARER, WELL_KNOWN, basic
 from identity.testing.responses import check_granted
-from identity.testing.world import Robot, World
+from identity.testing.world import CALLBACK, VERIFIER, AnyClient, Robot, World
 
 fuzzing = settings(
     max_examples=120,
@@ -127,6 +127,38 @@ def test_any_request_to_the_token_endpoint(robot: Robot) -> None:
     check()
     assert row_counts(world) == before
     check_granted(robot.token())
+
+
+client_names = (
+    st.sampled_from(["grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "scope", "client_id"])
+    | texts
+)
+client_values = st.sampled_from(["authorization_code", "refresh_token", CALLBACK, VERIFIER, "openid"]) | values
+
+
+def test_any_form_of_a_known_client(robot: Robot) -> None:
+    """Who may use codes and refresh, and has none, gets nothing and breaks nothing; what it does have stays good."""
+    world = robot.world
+    client, public = world.a_web_application(), world.a_public_application()
+    members = world.tokens(client)
+    before = row_counts(world)
+
+    @fuzzing
+    @given(
+        st.sampled_from(["authorization_code", "refresh_token"]),
+        st.dictionaries(client_names, client_values, max_size=6),
+        st.sampled_from([client, public]),
+    )
+    @example("authorization_code", {"code": "x", "redirect_uri": CALLBACK, "code_verifier": "ü" * 43}, public)
+    @example("refresh_token", {"refresh_token": "\0"}, client)
+    def check(grant_type: str, form: Mapping[str, str], who: AnyClient) -> None:
+        answer = world.as_client(who, {"grant_type": grant_type, **form})
+        assert answer.status_int in (400, 401)
+        check_protocol_answer(answer)
+
+    check()
+    assert row_counts(world) == before
+    check_granted(world.refresh(members["refresh_token"], client))
 
 
 def test_any_rightly_signed_assertion(robot: Robot) -> None:

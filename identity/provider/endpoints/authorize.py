@@ -6,7 +6,7 @@ row whose id is in the address; or the response type says what the answer carrie
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +37,6 @@ from identity.provider.response_type import Artifact
 from identity.provider.return_address import ReturnAddress
 from identity.provider.roles import refuse_without_role
 from identity.provider.scope import OFFLINE_ACCESS, required_organization, resolve
-from identity.storage.errors import Unavailable
 
 #: Errors that say no more than that prompt=none allowed no page.
 _PAGE_NEEDED = (LoginRequired, InteractionRequired, AccountSelectionRequired, ConsentRequired)
@@ -114,11 +113,12 @@ def _find_address(parameters: Parameters, repeated: tuple[str, ...], context: Co
 
 @contextmanager
 def _told_to(address: ReturnAddress) -> Iterator[None]:
-    """While the storage is away the client is told so, once no further attempt is made (identity.http.errors)."""
+    """Whatever goes wrong on our side, the client is told, once no further attempt is made (identity.http.errors)."""
     try:
         yield
-    except Unavailable as problem:
-        problem.return_address = address
+    except Exception as problem:
+        with suppress(AttributeError):
+            problem.return_address = address  # type: ignore[attr-defined]
         raise
 
 

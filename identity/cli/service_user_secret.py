@@ -1,0 +1,55 @@
+"""identity service-user-secret: a secret for a program that cannot sign assertions."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from identity.cli.add_manager import find_user
+from identity.cli.program import Failed, add_ini_arguments, opened, show
+from identity.operations import Command
+
+if TYPE_CHECKING:
+    from identity.domain.service_user_secrets import ServiceUserSecret
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, --user, --remove."""
+    add_ini_arguments(parser)
+    parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the service user's login name or id")
+    parser.add_argument("--remove", metavar="ID", help="end the secret with this id and its tokens; none is made")
+
+
+def run(arguments: Namespace) -> int:
+    """Print a new secret once, beside the one that is live; or end one."""
+    with opened(arguments) as identity:
+        from identity.domain.applications import MAX_LIVE_SECRETS
+        from identity.domain.users import ServiceUser
+        from identity.services.access import THE_OPERATOR
+
+        with identity.transaction() as services:
+            subject = find_user(services, arguments.user)
+            if not isinstance(subject.user, ServiceUser):
+                raise Failed(f"{subject.login_name} is a person. Name a service user.")
+            user_id, service_users = subject.user.id, services.service_users
+            if arguments.remove is not None:
+                service_users.remove_secret(user_id, arguments.remove, by=THE_OPERATOR)
+            else:
+                live = service_users.secrets(user_id)
+                if len(live) >= MAX_LIVE_SECRETS:
+                    raise Failed(f"Two secrets are live: {_listed(live)}. End one with --remove ID.")
+                secret = service_users.add_secret(user_id, by=THE_OPERATOR)
+            live = service_users.secrets(user_id)
+    show("user", subject.login_name)
+    show("client id", user_id)
+    if arguments.remove is None:
+        show("secret", f"{secret}   (shown only now)")
+    show("live secrets", _listed(live) or "none")
+    return 0
+
+
+def _listed(secrets: "Sequence[ServiceUserSecret]") -> str:
+    """Ids and when they were made, oldest first."""
+    return ", ".join(f"{secret.id} ({secret.created_at:%Y-%m-%d %H:%M} UTC)" for secret in secrets)
+
+
+COMMAND = Command("service-user-secret", "print a secret for a service user, or end one", add_arguments, run)

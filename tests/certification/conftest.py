@@ -1,0 +1,112 @@
+"""What stands opposite the provider in the OpenID certification suite: two clients, one person at one browser.
+
+Each file is one certification profile; the docstrings name the suite's own test modules.
+"""
+
+from typing import Any
+
+import pytest
+
+from identity.domain.users import HumanUser
+from identity.services.commands.users import ChangeAddress, ChangeProfile
+from identity.testing.browser import Browser, give_password
+from identity.testing.relying_party import Asked, RelyingParty, Tokens
+from identity.testing.world import World
+
+#: Every standard claim of the scope (OpenID Connect Core §5.4), as far as the person has it.
+CLAIMS = {
+    "profile": {
+        "name", "family_name", "given_name", "middle_name", "nickname", "preferred_username", "profile", "picture",
+        "website", "gender", "birthdate", "zoneinfo", "locale", "updated_at",
+    },
+    "email": {"email", "email_verified"},
+    "address": {"address"},
+    "phone": {"phone_number", "phone_number_verified"},
+}  # fmt: skip
+
+PROFILE = ChangeProfile(
+    middle_name="King",
+    nickname="Ada",
+    display_name="Ada Lovelace",
+    profile="https://people.example/ada",
+    picture="https://people.example/ada.jpg",
+    website="https://ada.example",
+    gender="female",
+    birthdate="1815-12-10",
+    zoneinfo="Europe/London",
+    locale="en-GB",
+    email="ada@people.example",
+    phone="+442071234567",
+    address=ChangeAddress(street_address="12 St James's Square", locality="London", country="UK"),
+)
+
+
+class Suite:
+    """One run of the suite against the provider: what it registers beforehand, and what a person does in between."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.first = RelyingParty.of(world, authentication_method="client_secret_basic")
+        self.second = RelyingParty.of(world, authentication_method="client_secret_post")
+        self.person = a_known_person(world)
+        self.login_name = give_password(world, self.person)
+        self.browser = Browser(world)
+        #: The pages that the person saw in the last run through the authorization endpoint.
+        self.seen: list[str] = []
+
+    @property
+    def endpoint(self) -> str:
+        """The authorization endpoint."""
+        url: str = self.world.client.discovery["authorization_endpoint"]
+        return url
+
+    def authorize(self, asked: Asked, *, by: RelyingParty | None = None, posted: bool = False) -> Any:
+        """The answer to the request, after the person has done on every page what it asks for."""
+        sender = (by or self.first).origin
+        if posted:
+            answer = self.browser.send(asked.endpoint, dict(asked.parameters), by=sender)
+        else:
+            answer = self.browser.open(asked.url, by=sender)
+        self.seen = []
+        while self.browser.step is not None:
+            step = self.browser.step
+            self.seen.append(step)
+            assert len(self.seen) < 5, self.seen
+            if step == "consent":
+                answer = self.browser.submit(press=("decision", "allow"), form="page-form")
+            elif step == "accounts":
+                answer = self.browser.choose(self.person.user_name)
+            else:
+                answer = self.browser.sign_in(self.login_name)
+        return answer
+
+    def tokens(self, response_type: str = "code", *, by: RelyingParty | None = None, **parameters: Any) -> Tokens:
+        """What a run through the authorization endpoint, and the token endpoint, brings."""
+        party = by or self.first
+        asked = party.ask(response_type, **parameters)
+        return party.tokens(self.authorize(asked, by=party), asked)
+
+
+def a_known_person(world: World) -> HumanUser:
+    """A person of whom every standard claim is known."""
+    person = world.a_person()
+    with world.transaction() as services:
+        return services.users.change_profile(person.id, PROFILE)
+
+
+@pytest.fixture
+def suite(world: World) -> Suite:
+    """A new run: nobody is signed in."""
+    return Suite(world)
+
+
+@pytest.fixture
+def own_suite(own_world: World) -> Suite:
+    """A run against a provider of its own, for tests that change it."""
+    return Suite(own_world)
+
+
+@pytest.fixture
+def claims_of() -> dict[str, set[str]]:
+    """The claims that each scope opens."""
+    return CLAIMS

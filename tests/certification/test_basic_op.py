@@ -1,0 +1,352 @@
+"""Profile Basic OP: response type code."""
+
+import json
+from typing import Any
+
+import pytest
+
+from identity.testing.assertions import decoded, encoded
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty, bearer
+from identity.testing.responses import check_page, check_refused
+
+pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+
+UNTRUSTED = "We cannot send you back to this application"
+
+
+@pytest.mark.parametrize("client", ["first", "second"])
+def test_the_code_flow(suite: Any, client: str) -> None:
+    """oidcc-server, oidcc-server-client-secret-post."""
+    party: RelyingParty = getattr(suite, client)
+    tokens = suite.tokens(by=party, scope="openid")
+    assert suite.seen == [""]
+    assert tokens.members["token_type"] == "Bearer"
+    assert tokens.members["expires_in"] > 0
+    assert tokens.claims["sub"] == suite.person.id
+    assert len(tokens.claims["sub"]) <= 255
+    assert party.userinfo(tokens)["sub"] == suite.person.id
+
+
+def test_a_missing_response_type(suite: Any) -> None:
+    """oidcc-response-type-missing: an error to the redirect URI or a page; never a code."""
+    asked = suite.first.ask(None)
+    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+
+
+def test_userinfo_by_get(suite: Any) -> None:
+    """oidcc-userinfo-get."""
+    assert suite.first.userinfo(suite.tokens())["sub"] == suite.person.id
+
+
+def test_userinfo_by_post_with_the_token_in_the_header(suite: Any) -> None:
+    """oidcc-userinfo-post-header."""
+    answer = suite.world.client.userinfo(suite.tokens().access_token, "POST")
+    assert (answer.status_int, answer.json["sub"]) == (200, suite.person.id)
+
+
+def test_userinfo_by_post_with_the_token_in_the_body(suite: Any) -> None:
+    """oidcc-userinfo-post-body."""
+    client = suite.world.client
+    answer = client.post(client.discovery["userinfo_endpoint"], {"access_token": suite.tokens().access_token})
+    assert (answer.status_int, answer.json["sub"]) == (200, suite.person.id)
+
+
+def test_without_a_nonce(suite: Any) -> None:
+    """oidcc-ensure-request-without-nonce-succeeds-for-code-flow."""
+    assert "nonce" not in suite.tokens(nonce=None).claims
+
+
+def test_with_a_nonce(suite: Any) -> None:
+    assert suite.tokens(nonce="n-0S6_WzA2Mj").claims["nonce"] == "n-0S6_WzA2Mj"
+
+
+@pytest.mark.parametrize("scope", ["profile", "email", "address", "phone", "profile email address phone"])
+def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
+    """oidcc-scope-profile, -email, -address, -phone, -all: the claims of the scope, from userinfo, and no others."""
+    tokens = suite.tokens(scope=f"openid {scope}")
+    assert tokens.scope == ["openid", *scope.split()]
+    told = suite.first.userinfo(tokens)
+    assert set(told) == {"sub"}.union(*(claims_of[one] for one in scope.split()))
+    every = set().union(*claims_of.values())
+    assert not every & set(tokens.claims)
+    if "address" in told:
+        assert isinstance(told["address"], dict)
+        assert told["address"]["country"] == "UK"
+    if "phone_number_verified" in told:
+        assert told["phone_number_verified"] is False
+    if "email_verified" in told:
+        assert told["email_verified"] is False
+    if "updated_at" in told:
+        assert isinstance(told["updated_at"], int)
+    assert all(value not in ("", None, {}) for value in told.values())
+
+
+def test_scopes_in_another_order(suite: Any) -> None:
+    """oidcc-ensure-other-scope-order-succeeds."""
+    assert suite.tokens(scope="email openid").scope == ["email", "openid"]
+
+
+@pytest.mark.parametrize("display", ["page", "popup"])
+def test_display(suite: Any, display: str) -> None:
+    """oidcc-display-page, oidcc-display-popup."""
+    suite.tokens(display=display)
+
+
+def test_prompt_login(suite: Any) -> None:
+    """oidcc-prompt-login: the person has to sign in again, and auth_time moves."""
+    first = suite.tokens(max_age=10_000)
+    suite.world.clock.advance(1)
+    second = suite.tokens(prompt="login", max_age=10_000)
+    assert "password" in suite.seen
+    assert second.claims["sub"] == first.claims["sub"]
+    assert second.claims["auth_time"] > first.claims["auth_time"]
+
+
+def test_prompt_none_without_a_session(suite: Any) -> None:
+    """oidcc-prompt-none-not-logged-in."""
+    asked = suite.first.ask(prompt="none")
+    suite.first.refused(suite.browser.open(asked.url), asked, "login_required")
+
+
+def test_prompt_none_within_a_session(suite: Any) -> None:
+    """oidcc-prompt-none-logged-in: the same person, the same moment of signing in, no page."""
+    first = suite.tokens()
+    suite.world.clock.advance(5)
+    second = suite.tokens(prompt="none")
+    assert suite.seen == []
+    assert second.claims["sub"] == first.claims["sub"]
+    assert second.claims["auth_time"] == first.claims["auth_time"]
+
+
+def test_max_age_1(suite: Any) -> None:
+    """oidcc-max-age-1: after more than a second the person signs in again."""
+    first = suite.tokens()
+    suite.world.clock.advance(2)
+    second = suite.tokens(max_age=1)
+    assert "password" in suite.seen
+    assert second.claims["auth_time"] == first.claims["auth_time"] + 2
+
+
+def test_max_age_10000(suite: Any) -> None:
+    """oidcc-max-age-10000: nobody is asked, and auth_time stays."""
+    first = suite.tokens(max_age=15_000)
+    suite.world.clock.advance(60)
+    second = suite.tokens(max_age=10_000)
+    assert suite.seen == []
+    assert second.claims["auth_time"] == first.claims["auth_time"]
+
+
+def test_an_unknown_parameter(suite: Any) -> None:
+    """oidcc-ensure-request-with-unknown-parameter-succeeds."""
+    suite.tokens(extra="foobar")
+
+
+def test_id_token_hint(suite: Any) -> None:
+    """oidcc-id-token-hint: with prompt=none, about the same person."""
+    first = suite.tokens()
+    second = suite.tokens(prompt="none", id_token_hint=first.id_token)
+    assert second.claims["sub"] == first.claims["sub"]
+
+
+def test_login_hint(suite: Any) -> None:
+    """oidcc-login-hint: it stands in the form, and whoever signs in is the one."""
+    asked = suite.first.ask(login_hint=suite.login_name)
+    suite.browser.open(asked.url, by=suite.first.origin)
+    assert suite.browser.form("page-form")["login_name"].value == suite.login_name
+    suite.first.tokens(suite.browser.sign_in(suite.login_name), asked)
+
+
+def test_login_hint_of_nobody(suite: Any) -> None:
+    suite.tokens(login_hint="buffy@id.example.com")
+
+
+@pytest.mark.parametrize("name", ["ui_locales", "claims_locales"])
+def test_locales(suite: Any, name: str) -> None:
+    """oidcc-ui-locales, oidcc-claims-locales."""
+    suite.tokens(**{name: "se"})
+    suite.tokens(**{name: "fr-CA de"})
+
+
+def test_acr_values(suite: Any) -> None:
+    """oidcc-ensure-request-with-acr-values-succeeds; what was not reached is not claimed."""
+    assert suite.tokens(acr_values="1 2").claims.get("acr") not in ("1", "2")
+
+
+def test_the_state_is_returned(suite: Any) -> None:
+    """Every answer is held against its state; without one there is none."""
+    suite.tokens(state="some-state")
+    suite.tokens(state=None)
+
+
+def test_a_code_is_good_once(suite: Any) -> None:
+    """oidcc-codereuse: at once."""
+    asked = suite.first.ask()
+    code = suite.first.code(suite.authorize(asked), asked)
+    assert suite.first.redeem(code, asked).status_int == 200
+    check_refused(suite.first.redeem(code, asked), "invalid_grant")
+
+
+def test_a_code_used_again_after_30_seconds_ends_what_it_brought(suite: Any) -> None:
+    """oidcc-codereuse-30seconds: invalid_grant, and the access token is revoked (RFC 6749 §4.1.2)."""
+    asked = suite.first.ask(scope="openid offline_access")
+    code = suite.first.code(suite.authorize(asked), asked)
+    brought = suite.first.redeem(code, asked).json
+    assert suite.world.client.userinfo(brought["access_token"]).status_int == 200
+    suite.world.clock.advance(30)
+    check_refused(suite.first.redeem(code, asked), "invalid_grant")
+    assert suite.world.client.userinfo(brought["access_token"]).status_int == 401
+    check_refused(suite.first.refresh(brought["refresh_token"]), "invalid_grant")
+
+
+def test_another_client_cannot_use_the_code(suite: Any) -> None:
+    asked = suite.first.ask()
+    code = suite.first.code(suite.authorize(asked), asked)
+    check_refused(suite.second.redeem(code, asked), "invalid_grant")
+    assert suite.first.redeem(code, asked).status_int == 200
+
+
+def test_an_unregistered_redirect_uri(suite: Any) -> None:
+    """oidcc-ensure-registered-redirect-uri: a page, and no redirect."""
+    asked = suite.first.ask(redirect_uri=f"{suite.first.redirect_uri}/somewhere")
+    check_page(suite.browser.open(asked.url), 400, UNTRUSTED)
+
+
+def test_a_missing_redirect_uri(suite: Any) -> None:
+    check_page(suite.browser.open(suite.first.ask(redirect_uri=None).url), 400, UNTRUSTED)
+
+
+def test_a_redirect_uri_with_a_query(suite: Any) -> None:
+    """oidcc-redirect-uri-query-OK: it is kept."""
+    party = RelyingParty.of(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
+    assert suite.tokens(by=party).claims["sub"] == suite.person.id
+    assert "?dummy1=lorem&dummy2=ipsum&" in suite.browser.left_for
+
+
+@pytest.mark.parametrize("query", ["?dummy1=lorem", "?dummy1=lorem&dummy2=other", "?dummy2=ipsum&dummy1=lorem", ""])
+def test_a_redirect_uri_with_another_query(suite: Any, query: str) -> None:
+    """oidcc-redirect-uri-query-mismatch and -added."""
+    party = RelyingParty.of(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
+    check_page(suite.browser.open(party.ask(redirect_uri=f"https://app.example/cb{query}").url), 400, UNTRUSTED)
+    added = suite.first.ask(redirect_uri=f"{suite.first.redirect_uri}{query or '?'}")
+    check_page(suite.browser.open(added.url), 400, UNTRUSTED)
+
+
+def test_the_request_by_post(suite: Any) -> None:
+    """oidcc-ensure-post-request-succeeds: from the application's own page, hence without our cookies."""
+    asked = suite.first.ask()
+    tokens = suite.first.tokens(suite.authorize(asked, posted=True), asked)
+    assert tokens.claims["sub"] == suite.person.id
+    asked = suite.first.ask(prompt="none")
+    again = suite.first.tokens(suite.authorize(asked, posted=True), asked)
+    assert suite.seen == []
+    assert again.claims["sub"] == suite.person.id
+
+
+def test_an_unsigned_request_object(suite: Any) -> None:
+    """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported."""
+    assert suite.world.client.discovery["request_parameter_supported"] is False
+    inner = encoded(json.dumps(dict(suite.first.ask(state="inner").parameters)))
+    asked = suite.first.ask(request=f"{encoded({'alg': 'none'})}.{inner}.")
+    suite.first.refused(suite.browser.open(asked.url), asked, "request_not_supported")
+
+
+def test_a_request_uri(suite: Any) -> None:
+    """oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported."""
+    assert suite.world.client.discovery["request_uri_parameter_supported"] is False
+    asked = suite.first.ask(request_uri="https://app.example/request.jwt#abc")
+    suite.first.refused(suite.browser.open(asked.url), asked, "request_uri_not_supported")
+
+
+def test_a_request_object_with_a_redirect_uri(suite: Any) -> None:
+    """oidcc-ensure-request-object-with-redirect-uri: the one outside is the only one that is looked at."""
+    inner = encoded(json.dumps({"redirect_uri": suite.first.redirect_uri}))
+    asked = suite.first.ask(redirect_uri="https://evil.example", request=f"{encoded({'alg': 'none'})}.{inner}.")
+    check_page(suite.browser.open(asked.url), 400, UNTRUSTED)
+
+
+def test_the_claims_parameter(suite: Any) -> None:
+    """oidcc-claims-essential: not supported, as discovery says, and no error."""
+    assert suite.world.client.discovery["claims_parameter_supported"] is False
+    tokens = suite.tokens(claims='{"userinfo": {"name": {"essential": true}}}')
+    assert suite.first.userinfo(tokens) == {"sub": suite.person.id}
+
+
+@pytest.mark.parametrize("client", ["first", "second"])
+def test_refreshing(suite: Any, client: str) -> None:
+    """oidcc-refresh-token: the ID token repeats what OpenID Connect Core §12.2 says; no other client can use it."""
+    party: RelyingParty = getattr(suite, client)
+    other: RelyingParty = suite.second if party is suite.first else suite.first
+    first = suite.tokens(by=party, scope="openid offline_access", prompt="consent")
+    assert "consent" in suite.seen
+    suite.world.clock.advance(10)
+    answer = party.refresh(first.refresh_token)
+    assert answer.status_int == 200
+    claims = party.check_id_token(answer.json["id_token"], access_token=answer.json["access_token"])
+    same = {"iss", "sub", "aud", "azp", "auth_time"}
+    assert {name: claims[name] for name in same} == {name: first.claims[name] for name in same}
+    assert claims["iat"] == first.claims["iat"] + 10
+    assert answer.json["refresh_token"] != first.refresh_token
+    assert answer.json["access_token"] != first.access_token
+    check_refused(other.refresh(answer.json["refresh_token"]), "invalid_grant")
+    assert party.refresh(answer.json["refresh_token"]).status_int == 200
+
+
+def test_without_offline_access_there_is_no_refresh_token(suite: Any) -> None:
+    assert "refresh_token" not in suite.tokens().members
+
+
+def test_pkce(suite: Any) -> None:
+    """oidcc-ensure-request-with-valid-pkce-succeeds; ``ask`` does so by itself."""
+    asked = suite.first.ask()
+    assert asked.parameters["code_challenge_method"] == "S256"
+    suite.first.tokens(suite.authorize(asked), asked)
+    asked = suite.first.ask()
+    code = suite.first.code(suite.authorize(asked), asked)
+    check_refused(suite.first.redeem(code, asked, code_verifier="x" * 43), "invalid_grant")
+
+
+def test_without_pkce(suite: Any) -> None:
+    suite.tokens(pkce=False)
+
+
+def test_a_wrong_secret(suite: Any) -> None:
+    asked = suite.first.ask()
+    code = suite.first.code(suite.authorize(asked), asked)
+    impostor = RelyingParty(
+        suite.world.client,
+        suite.first.client_id,
+        "wrong",
+        redirect_uri=suite.first.redirect_uri,
+        now=suite.first.now,
+    )
+    check_refused(impostor.redeem(code, asked), "invalid_client", status=401)
+    assert suite.first.redeem(code, asked).status_int == 200
+
+
+def test_a_wrong_access_token(suite: Any) -> None:
+    client = suite.world.client
+    answer = client.request("GET", client.discovery["userinfo_endpoint"], headers=bearer("wrong"))
+    assert answer.status_int == 401
+    assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+
+
+def test_a_second_person_at_a_second_browser(suite: Any) -> None:
+    """Subjects are never the same for two people."""
+    first = suite.tokens()
+    other = type(suite)(suite.world)
+    other.browser = Browser(suite.world)
+    assert other.tokens(by=suite.first).claims["sub"] != first.claims["sub"]
+
+
+def test_key_rotation(own_suite: Any) -> None:
+    """oidcc-server-rotate-keys: new tokens verify by the published keys, and so do the old ones."""
+    first = own_suite.tokens()
+    with own_suite.world.transaction() as services:
+        services.signing_keys.rotate(emergency=True)
+    own_suite.world.clock.advance(30)
+    second = own_suite.tokens(prompt="none")
+    headers = [decoded(one.id_token)[0] for one in (first, second)]
+    assert headers[0]["kid"] != headers[1]["kid"]
+    assert own_suite.first.check_id_token(first.id_token) == first.claims
+    assert second.claims["sub"] == first.claims["sub"]

@@ -1,0 +1,134 @@
+"""Profile Config OP: the discovery document and the keys, held against what the endpoints really do."""
+
+import base64
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from identity.testing.fixtures import Worlds
+from identity.testing.relying_party import WELL_KNOWN
+from identity.testing.world import THREE_HOSTS, World
+
+pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+
+
+@pytest.fixture(params=["one host", "three hosts"])
+def provider(worlds: Worlds, storage_name: str, request: pytest.FixtureRequest) -> World:
+    """The provider on one host, and on three."""
+    return worlds.shared(storage_name, None if request.param == "one host" else THREE_HOSTS)
+
+
+@pytest.fixture
+def document(provider: World) -> dict[str, Any]:
+    """The discovery document."""
+    return provider.client.discovery
+
+
+def test_the_document_is_json_at_its_address(provider: World) -> None:
+    """oidcc-discovery-endpoint-verification."""
+    answer = provider.client.get(provider.issuer + WELL_KNOWN)
+    assert answer.status_int == 200
+    assert answer.content_type == "application/json"
+    assert answer.json["issuer"] == provider.issuer
+    assert not provider.issuer.endswith("/")
+
+
+def test_what_has_to_be_there_is_there(document: dict[str, Any]) -> None:
+    """OpenID Connect Discovery §3: required, and recommended as far as we have it."""
+    assert document.keys() >= {
+        "issuer",
+        "authorization_endpoint",
+        "token_endpoint",
+        "userinfo_endpoint",
+        "jwks_uri",
+        "scopes_supported",
+        "response_types_supported",
+        "subject_types_supported",
+        "id_token_signing_alg_values_supported",
+        "claims_supported",
+        "end_session_endpoint",
+        "introspection_endpoint",
+        "revocation_endpoint",
+    }
+
+
+def test_every_address_is_https_and_answers(provider: World, document: dict[str, Any]) -> None:
+    addresses = {name: url for name, url in document.items() if name.endswith(("_endpoint", "_uri"))}
+    for name, url in addresses.items():
+        parts = urlsplit(url)
+        assert (parts.scheme, parts.query, parts.fragment) == ("https", "", ""), name
+        assert provider.client.get(url).status_int != 404, name
+
+
+def test_what_is_supported_is_told(document: dict[str, Any]) -> None:
+    """Each value that the profiles of this folder rely on."""
+    assert set(document["response_types_supported"]) == {"code", "id_token", "id_token token"}
+    assert set(document["response_modes_supported"]) == {"query", "fragment", "form_post"}
+    assert set(document["grant_types_supported"]) >= {"authorization_code", "implicit", "refresh_token"}
+    assert document["subject_types_supported"] == ["public"]
+    assert document["id_token_signing_alg_values_supported"] == ["RS256"]
+    assert set(document["scopes_supported"]) >= {"openid", "profile", "email", "address", "phone", "offline_access"}
+    methods = set(document["token_endpoint_auth_methods_supported"])
+    assert methods >= {"client_secret_basic", "client_secret_post", "none"}
+    assert document["code_challenge_methods_supported"] == ["S256"]
+    assert document["authorization_response_iss_parameter_supported"] is True
+
+
+def test_what_is_not_supported_is_told_too(document: dict[str, Any]) -> None:
+    """Absent, request_uri_parameter_supported would mean true (OpenID Connect Discovery §3)."""
+    for name in ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported"):
+        assert document[name] is False
+    assert "registration_endpoint" not in document
+
+
+def test_prompts_are_told(document: dict[str, Any]) -> None:
+    """Initiating User Registration via OpenID Connect §4."""
+    assert set(document["prompt_values_supported"]) == {"none", "login", "consent", "select_account", "create"}
+
+
+def test_the_claims_that_are_told_are_those_that_come(suite: Any, claims_of: dict[str, set[str]]) -> None:
+    document = suite.world.client.discovery
+    tokens = suite.tokens(scope="openid profile email address phone")
+    told = set(suite.first.userinfo(tokens)) | {"iss", "aud", "exp", "iat", "auth_time"}
+    assert told <= set(document["claims_supported"])
+    assert set().union(*claims_of.values()) <= set(document["claims_supported"])
+
+
+def test_no_member_is_empty(document: dict[str, Any]) -> None:
+    """OpenID Connect Discovery §4.2: elements with zero values are left out."""
+    assert all(value not in ([], "", None) for value in document.values())
+
+
+def test_the_keys(provider: World, document: dict[str, Any]) -> None:
+    """oidcc-discovery-… jwks: RSA for signatures, each with a kid of its own, public members alone."""
+    answer = provider.client.get(document["jwks_uri"])
+    assert answer.content_type in ("application/json", "application/jwk-set+json")
+    keys = answer.json["keys"]
+    assert len({one["kid"] for one in keys}) == len(keys) >= 1
+    for key in keys:
+        assert (key["kty"], key["use"], key["alg"]) == ("RSA", "sig", "RS256")
+        assert not set(key) & {"d", "p", "q", "dp", "dq", "qi", "k", "oth"}
+        modulus = base64.urlsafe_b64decode(key["n"] + "=" * (-len(key["n"]) % 4))
+        assert len(modulus) * 8 >= 2048
+        assert modulus[0] != 0
+
+
+def test_there_is_no_authorization_server_metadata(provider: World) -> None:
+    """Service description §1: discovery is the substitute."""
+    assert provider.client.get(f"{provider.issuer}/.well-known/oauth-authorization-server").status_int == 404
+
+
+def test_keys_rotate_without_notice(own_suite: Any) -> None:
+    """oidcc-server-rotate-keys: in time before its first use, a new key is there, with another kid."""
+    world = own_suite.world
+    before = {one["kid"] for one in world.client.keys().json["keys"]}
+    with world.transaction() as services:
+        services.signing_keys.rotate()
+    world.clock.advance(30)
+    announced = {one["kid"] for one in world.client.keys().json["keys"]}
+    assert announced > before
+    own_suite.tokens()
+    world.clock.advance(minutes=6)
+    own_suite.tokens(prompt="none")
+    assert {one["kid"] for one in world.client.keys().json["keys"]} == announced

@@ -1,0 +1,144 @@
+"""Profile Form Post OP: every response type, its answers posted by a page of ours to the redirect URI."""
+
+from typing import Any
+
+import pytest
+
+from identity.testing.relying_party import RelyingParty
+from identity.testing.responses import check_page, check_refused
+
+pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+
+CODE, ID_TOKEN, TOKEN = "code", "id_token", "id_token token"
+
+every = pytest.mark.parametrize("response_type", [CODE, ID_TOKEN, TOKEN])
+
+
+def tokens(suite: Any, response_type: str, **parameters: Any) -> Any:
+    """What a run brings whose answer is posted."""
+    return suite.tokens(response_type, response_mode="form_post", **parameters)
+
+
+@every
+def test_the_answer_is_posted(suite: Any, response_type: str) -> None:
+    """oidcc-server: one form to the redirect URI, sent by itself, with a button where scripts are off."""
+    assert tokens(suite, response_type).claims["sub"] == suite.person.id
+    page = check_page(suite.browser.page)
+    (form,) = page.find_all("form")
+    assert form["action"] == suite.first.redirect_uri
+    assert form["method"] == "post"
+    assert form.get("enctype") in (None, "application/x-www-form-urlencoded")
+    assert [field["type"] for field in form.find_all("input")] == ["hidden"] * len(form.find_all("input"))
+    assert form.find("button", attrs={"type": "submit"})
+    assert suite.browser.left_for is None
+
+
+@every
+def test_the_page_sends_itself(suite: Any, response_type: str) -> None:
+    """By a script file of ours: the policy allows no other."""
+    tokens(suite, response_type)
+    scripts = [one["src"] for one in suite.browser.page.html.find_all("script")]
+    (sender,) = (one for one in scripts if "form_post" in one)
+    script = suite.browser.tab().open(sender)
+    assert script.status_int == 200
+    assert "submit" in script.text
+
+
+@every
+def test_it_is_never_kept(suite: Any, response_type: str) -> None:
+    """OAuth 2.0 Form Post Response Mode §4: it holds codes and tokens."""
+    tokens(suite, response_type)
+    headers = suite.browser.page.headers
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Referrer-Policy"] == "no-referrer"
+
+
+@every
+def test_errors_are_posted_too(suite: Any, response_type: str) -> None:
+    """oidcc-prompt-none-not-logged-in and the like."""
+    for parameters, error in (
+        ({"prompt": "none"}, "login_required"),
+        ({"scope": "profile"}, "invalid_scope"),
+        ({"prompt": "none login"}, "invalid_request"),
+        ({"request": "x.y."}, "request_not_supported"),
+    ):
+        asked = suite.first.ask(response_type, **({"response_mode": "form_post"} | parameters))
+        suite.first.refused(suite.browser.open(asked.url), asked, error)
+
+
+def test_a_missing_response_type_is_posted(suite: Any) -> None:
+    """oidcc-response-type-missing."""
+    asked = suite.first.ask(None, response_mode="form_post")
+    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+
+
+@pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
+def test_a_missing_nonce_is_posted(suite: Any, response_type: str) -> None:
+    asked = suite.first.ask(response_type, nonce=None, response_mode="form_post")
+    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+
+
+@every
+def test_what_is_not_safe_is_shown(suite: Any, response_type: str) -> None:
+    """oidcc-ensure-registered-redirect-uri."""
+    asked = suite.first.ask(response_type, response_mode="form_post", redirect_uri="https://evil.example/cb")
+    page = check_page(suite.browser.open(asked.url), 400)
+    assert page.find_all("form") == []
+
+
+@every
+def test_within_a_session(suite: Any, response_type: str) -> None:
+    """oidcc-prompt-none-logged-in, -max-age-10000, -id-token-hint."""
+    first = tokens(suite, response_type)
+    suite.world.clock.advance(5)
+    second = tokens(suite, response_type, prompt="none", max_age=10_000, id_token_hint=first.id_token)
+    assert suite.seen == []
+    assert second.claims["auth_time"] == first.claims["auth_time"]
+
+
+@every
+def test_the_password_again(suite: Any, response_type: str) -> None:
+    """oidcc-prompt-login, oidcc-max-age-1."""
+    first = tokens(suite, response_type)
+    for parameters in ({"prompt": "login"}, {"max_age": 1}):
+        suite.world.clock.advance(2)
+        again = tokens(suite, response_type, **parameters)
+        assert "password" in suite.seen
+        assert again.claims["auth_time"] > first.claims["auth_time"]
+
+
+@every
+def test_the_request_by_post(suite: Any, response_type: str) -> None:
+    """oidcc-ensure-post-request-succeeds: posted there and back."""
+    asked = suite.first.ask(response_type, response_mode="form_post")
+    suite.first.tokens(suite.authorize(asked, posted=True), asked)
+
+
+@every
+def test_a_redirect_uri_with_a_query(suite: Any, response_type: str) -> None:
+    """oidcc-redirect-uri-query-OK: it is the form's action, letter by letter."""
+    party = RelyingParty.of(suite.world, redirect_uri="https://app.example/cb?a=1&b=%41")
+    tokens(suite, response_type, by=party)
+
+
+@every
+@pytest.mark.parametrize("state", ['"><script>alert(1)</script>', "a&amp;b", "line\nbreak", "ü☃", " spaces  within "])
+def test_the_state_is_posted_unmodified(suite: Any, response_type: str, state: str) -> None:
+    tokens(suite, response_type, state=state)
+    assert "<script>alert" not in suite.browser.page.text
+
+
+def test_the_code_that_was_posted_is_good_once(suite: Any) -> None:
+    """oidcc-codereuse."""
+    asked = suite.first.ask(response_mode="form_post")
+    code = suite.first.code(suite.authorize(asked), asked)
+    assert suite.first.redeem(code, asked).status_int == 200
+    check_refused(suite.first.redeem(code, asked), "invalid_grant")
+
+
+def test_loading_the_page_again_brings_another_code(suite: Any) -> None:
+    """F5 on the page: the request is made anew, and no code is shown twice."""
+    asked = suite.first.ask(response_mode="form_post")
+    suite.authorize(asked)
+    codes = {suite.first.code(suite.browser.open(asked.url), asked) for _ in range(2)}
+    assert len(codes) == 2

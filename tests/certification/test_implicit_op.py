@@ -1,0 +1,157 @@
+"""Profile Implicit OP: response types id_token and id_token token."""
+
+from typing import Any
+
+import pytest
+
+from identity.testing.relying_party import RelyingParty
+from identity.testing.responses import check_page
+
+pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+
+ID_TOKEN, TOKEN = "id_token", "id_token token"
+UNTRUSTED = "We cannot send you back to this application"
+
+both = pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
+
+
+@both
+def test_the_implicit_flow(suite: Any, response_type: str) -> None:
+    """oidcc-server: tokens in the fragment; signature, iss, aud, exp, iat, nonce and at_hash are checked on the way."""
+    tokens = suite.tokens(response_type)
+    assert suite.seen == [""]
+    assert tokens.claims["sub"] == suite.person.id
+    assert ("at_hash" in tokens.claims) == (response_type == TOKEN)
+    assert "refresh_token" not in tokens.members
+    assert "code" not in tokens.members
+    assert "#" in suite.browser.left_for
+    assert "?" not in suite.browser.left_for
+
+
+def test_a_missing_response_type(suite: Any) -> None:
+    """oidcc-response-type-missing."""
+    asked = suite.first.ask(None)
+    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+
+
+@both
+def test_a_request_without_a_nonce(suite: Any, response_type: str) -> None:
+    """oidcc-ensure-request-without-nonce-fails (OpenID Connect Core §3.2.2.1)."""
+    asked = suite.first.ask(response_type, nonce=None)
+    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+
+
+@pytest.mark.parametrize("how", ["get", "post", "body"])
+def test_userinfo(suite: Any, how: str) -> None:
+    """oidcc-userinfo-get, -post-header, -post-body."""
+    client, token = suite.world.client, suite.tokens(TOKEN).access_token
+    if how == "body":
+        answer = client.post(client.discovery["userinfo_endpoint"], {"access_token": token})
+    else:
+        answer = client.userinfo(token, how.upper())
+    assert (answer.status_int, answer.json["sub"]) == (200, suite.person.id)
+
+
+@pytest.mark.parametrize("scope", ["profile", "email", "address", "phone", "profile email address phone"])
+def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
+    """oidcc-scope-*: with id_token alone the claims stand in it (OpenID Connect Core §5.4), else in userinfo."""
+    wanted = set().union(*(claims_of[one] for one in scope.split()))
+    every = set().union(*claims_of.values())
+    assert every & set(suite.tokens(ID_TOKEN, scope=f"openid {scope}").claims) == wanted
+    tokens = suite.tokens(TOKEN, scope=f"openid {scope}")
+    assert not every & set(tokens.claims)
+    assert set(suite.first.userinfo(tokens)) == wanted | {"sub"}
+
+
+def test_scopes_in_another_order(suite: Any) -> None:
+    """oidcc-ensure-other-scope-order-succeeds."""
+    assert suite.tokens(TOKEN, scope="email openid").scope == ["email", "openid"]
+
+
+@both
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"display": "page"},
+        {"display": "popup"},
+        {"extra": "foobar"},
+        {"ui_locales": "se"},
+        {"claims_locales": "se"},
+        {"acr_values": "1 2"},
+        {"login_hint": "buffy@id.example.com"},
+        {"claims": '{"id_token": {"auth_time": {"essential": true}}}'},
+        {"state": None},
+    ],
+    ids=lambda parameters: next(iter(parameters)),
+)
+def test_what_causes_no_error(suite: Any, response_type: str, parameters: dict[str, str | None]) -> None:
+    """oidcc-display-*, -ensure-request-with-unknown-parameter-succeeds, -ui-locales, -claims-locales, -login-hint …"""
+    suite.tokens(response_type, **parameters)
+
+
+@both
+def test_prompt_login(suite: Any, response_type: str) -> None:
+    """oidcc-prompt-login."""
+    first = suite.tokens(response_type)
+    suite.world.clock.advance(1)
+    second = suite.tokens(response_type, prompt="login")
+    assert "password" in suite.seen
+    assert second.claims["auth_time"] > first.claims["auth_time"]
+
+
+@both
+def test_prompt_none(suite: Any, response_type: str) -> None:
+    """oidcc-prompt-none-not-logged-in, -logged-in: the error comes in the fragment, like everything else."""
+    asked = suite.first.ask(response_type, prompt="none")
+    suite.first.refused(suite.browser.open(asked.url), asked, "login_required")
+    first = suite.tokens(response_type)
+    second = suite.tokens(response_type, prompt="none", id_token_hint=first.id_token)
+    assert suite.seen == []
+    assert second.claims["sub"] == first.claims["sub"]
+
+
+@both
+def test_max_age(suite: Any, response_type: str) -> None:
+    """oidcc-max-age-1, oidcc-max-age-10000."""
+    first = suite.tokens(response_type)
+    suite.world.clock.advance(2)
+    second = suite.tokens(response_type, max_age=10_000)
+    assert suite.seen == []
+    third = suite.tokens(response_type, max_age=1)
+    assert "password" in suite.seen
+    assert first.claims["auth_time"] == second.claims["auth_time"] < third.claims["auth_time"]
+
+
+@both
+def test_redirect_uris(suite: Any, response_type: str) -> None:
+    """oidcc-ensure-registered-redirect-uri, oidcc-redirect-uri-query-*."""
+    check_page(
+        suite.browser.open(suite.first.ask(response_type, redirect_uri="https://app.example/no").url), 400, UNTRUSTED
+    )
+    check_page(suite.browser.open(suite.first.ask(response_type, redirect_uri=None).url), 400, UNTRUSTED)
+    party = RelyingParty.of(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem")
+    suite.tokens(response_type, by=party)
+    check_page(suite.browser.open(party.ask(response_type, redirect_uri="https://app.example/cb").url), 400, UNTRUSTED)
+
+
+@both
+def test_request_objects(suite: Any, response_type: str) -> None:
+    """oidcc-unsigned-request-object…, oidcc-request-uri-unsigned…: rejected as unsupported."""
+    for name in ("request", "request_uri"):
+        asked = suite.first.ask(response_type, **{name: "https://app.example/r.jwt"})
+        suite.first.refused(suite.browser.open(asked.url), asked, f"{name}_not_supported")
+
+
+@both
+def test_the_request_by_post(suite: Any, response_type: str) -> None:
+    """oidcc-ensure-post-request-succeeds."""
+    asked = suite.first.ask(response_type)
+    suite.first.tokens(suite.authorize(asked, posted=True), asked)
+
+
+@both
+def test_a_client_that_may_not(suite: Any, response_type: str) -> None:
+    """Implicit is off until it is switched on."""
+    party = RelyingParty.of(suite.world, response_types=["code"])
+    asked = party.ask(response_type)
+    party.refused(suite.browser.open(asked.url), asked, "unauthorized_client")

@@ -1,0 +1,411 @@
+"""Service description §4.2: what the authorization endpoint answers, where, and in what form."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from identity.domain.applications import ApplicationType
+from identity.domain.users import HumanUser, TokenFormat
+from identity.provider.endpoints import authorize
+from identity.services.commands.projects import ChangeProject
+from identity.testing.assertions import decoded
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.responses import check_page
+from identity.testing.world import World
+
+CODE, ID_TOKEN, TOKEN = "code", "id_token", "id_token token"
+
+#: The response modes that each type may use.
+DELIVERIES = [
+    (CODE, None),
+    (CODE, "query"),
+    (CODE, "fragment"),
+    (CODE, "form_post"),
+    (ID_TOKEN, None),
+    (ID_TOKEN, "fragment"),
+    (ID_TOKEN, "form_post"),
+    (TOKEN, None),
+    (TOKEN, "fragment"),
+    (TOKEN, "form_post"),
+]
+
+#: States as no sensible client would send them.
+ODD_STATES = [
+    "0",
+    "a b+c",
+    "  spaces around  ",
+    "\n\t",
+    "a=b&code=stolen&state=other#fragment?x",
+    "%41%2B%00%zz",
+    '"quoted" <script>alert(1)</script> \'&amp;\\',
+    "line\r\nSet-Cookie: a=b",
+    "tab\tand\x7fdelete",
+    "ünïcödé ☃ \U0001f511",
+    '{"return_to": "/a?b=c&d=e", "n": [1, 2]}',
+    "x" * 2048,
+]
+
+
+def test_it_is_on_the_login_host_alone(three_hosts: World) -> None:
+    """It shares the cookie domain of the login pages."""
+    address = three_hosts.client.discovery["authorization_endpoint"]
+    assert address == "https://login.example.com/oauth/v2/authorize"
+    for host in ("https://id.example.com", "https://api.example.com"):
+        assert three_hosts.client.get(f"{host}/oauth/v2/authorize").status_int == 404
+
+
+def test_a_code_comes_with_the_state_and_the_issuer(browser: Browser, party: RelyingParty) -> None:
+    """The successful code response; ``read`` looks at state, iss (RFC 9207), no-store and no-referrer."""
+    asked = party.ask()
+    answer = browser.open(asked.url, by=party.origin)
+    members = party.read(answer, asked)
+    assert set(members) == {"code"}
+    assert len(members["code"]) >= 43
+    assert answer.body == b""
+    assert browser.left_for is not None
+
+
+def test_without_a_state_there_is_none_in_the_answer(browser: Browser, party: RelyingParty) -> None:
+    for state in (None, ""):
+        asked = party.ask(state=state)
+        answer = browser.open(asked.url)
+        assert "state" not in answer.headers["Location"]
+
+
+def test_each_answer_has_a_code_of_its_own(browser: Browser, party: RelyingParty) -> None:
+    asked = party.ask()
+    first, second = (party.code(browser.open(asked.url), asked) for _ in range(2))
+    assert first != second
+    for code in (first, second):
+        assert party.redeem(code, asked).status_int == 200
+
+
+def test_id_token_alone_brings_no_access_token(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
+    """The successful implicit response: access_token only when the response type includes token."""
+    asked = party.ask(ID_TOKEN)
+    answer = browser.open(asked.url)
+    tokens = party.tokens(answer, asked)
+    assert set(tokens.members) == {"id_token", "token_type", "expires_in", "scope"}
+    assert tokens.claims["sub"] == person.id
+    assert "at_hash" not in tokens.claims
+
+
+def test_id_token_token_brings_both(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
+    """Security 4.6: tokens in the fragment, at_hash present, no refresh token."""
+    asked = party.ask(TOKEN, "openid offline_access profile")
+    tokens = party.tokens(browser.open(asked.url), asked)
+    assert set(tokens.members) == {"id_token", "access_token", "token_type", "expires_in", "scope"}
+    assert tokens.members["token_type"] == "Bearer"
+    assert tokens.members["expires_in"] == "3600"
+    assert tokens.claims["at_hash"]
+    assert party.userinfo(tokens)["sub"] == person.id
+
+
+def test_the_answer_s_scope_may_differ_from_the_request(browser: Browser, party: RelyingParty) -> None:
+    asked = party.ask(TOKEN, "openid unheard_of email")
+    assert party.tokens(browser.open(asked.url), asked).scope == ["openid", "email"]
+
+
+def test_the_access_token_has_the_application_s_form_and_lifetime(world: World, browser: Browser) -> None:
+    party = RelyingParty.of(world, access_token_type=TokenFormat.JWT, access_token_lifetime=600, id_token_lifetime=900)
+    asked = party.ask(TOKEN)
+    tokens = party.tokens(browser.open(asked.url), asked)
+    assert tokens.members["expires_in"] == "600"
+    assert decoded(tokens.access_token)[0]["typ"] == "at+jwt"
+    assert tokens.claims["exp"] - tokens.claims["iat"] == 900
+
+
+def test_claims_stay_out_of_an_id_token_that_comes_with_an_access_token(
+    world: World, browser: Browser, person: HumanUser
+) -> None:
+    """Service description §2.7, and its exception: the option "User Info inside ID Token"."""
+    reticent, telling = RelyingParty.of(world), RelyingParty.of(world, id_token_userinfo_assertion=True)
+    for party, response_type, told in (
+        (reticent, ID_TOKEN, True),
+        (reticent, TOKEN, False),
+        (reticent, CODE, False),
+        (telling, TOKEN, True),
+        (telling, CODE, True),
+    ):
+        asked = party.ask(response_type, "openid profile")
+        claims = party.tokens(browser.open(asked.url), asked).claims
+        assert claims.get("preferred_username") == (person.user_name if told else None), (response_type, told)
+
+
+@pytest.mark.parametrize(("response_type", "mode"), DELIVERIES)
+def test_an_answer_comes_as_the_request_asks(
+    browser: Browser, party: RelyingParty, person: HumanUser, response_type: str, mode: str | None
+) -> None:
+    asked = party.ask(response_type, response_mode=mode)
+    assert party.tokens(browser.open(asked.url, by=party.origin), asked).claims["sub"] == person.id
+
+
+@pytest.mark.parametrize(("response_type", "mode"), DELIVERIES)
+def test_an_error_comes_as_the_request_asks(
+    browser: Browser, party: RelyingParty, response_type: str, mode: str | None
+) -> None:
+    asked = party.ask(response_type, "profile", response_mode=mode)
+    party.refused(browser.open(asked.url, by=party.origin), asked, "invalid_scope")
+
+
+@pytest.mark.parametrize("state", ODD_STATES)
+@pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
+def test_the_state_comes_back_unmodified(browser: Browser, party: RelyingParty, state: str, mode: str) -> None:
+    """And never becomes anything else than a state: ``read`` takes a parameter that stands twice for an error."""
+    asked = party.ask(response_mode=mode, state=state)
+    answer = browser.open(asked.url)
+    assert set(party.read(answer, asked)) == {"code"}
+    assert "Set-Cookie" not in answer.headers
+    asked = party.ask(scope="profile", response_mode=mode, state=state)
+    party.refused(browser.open(asked.url), asked, "invalid_scope")
+
+
+@pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
+def test_tokens_never_travel_in_a_query(browser: Browser, party: RelyingParty, response_type: str) -> None:
+    """Decisions, authorization endpoint: query with tokens is invalid_request, told in the fragment."""
+    asked = party.ask(response_type, response_mode="query")
+    party.refused(browser.open(asked.url), asked, "invalid_request", mode="fragment")
+
+
+@pytest.mark.parametrize("mode", ["post", "QUERY", "query fragment", "jwt", "web_message", "x" * 3000])
+@pytest.mark.parametrize(("response_type", "default"), [(CODE, "query"), (TOKEN, "fragment")])
+def test_an_unknown_response_mode_is_told_in_the_usual_one(
+    browser: Browser, party: RelyingParty, mode: str, response_type: str, default: str
+) -> None:
+    asked = party.ask(response_type, response_mode=mode)
+    party.refused(browser.open(asked.url), asked, "invalid_request", mode=default)
+
+
+def test_a_form_post_page_works_without_script_and_carries_no_form_action(
+    browser: Browser, party: RelyingParty
+) -> None:
+    """Security 11.2: browsers would hold the application's own redirects to form-action."""
+    asked = party.ask(response_mode="form_post", state='"><script>alert(1)</script>')
+    answer = browser.open(asked.url)
+    page = check_page(answer)
+    assert "form-action" not in answer.headers["Content-Security-Policy"]
+    (form,) = page.find_all("form")
+    assert form.find("button", type="submit")
+    assert not form.find("button").has_attr("name")
+    assert "alert(1)" not in "".join(script.get_text() for script in page.find_all("script"))
+    assert all(script.has_attr("src") for script in page.find_all("script"))
+
+
+@pytest.mark.parametrize("written", ["id_token token", "token id_token", "token  id_token", " id_token token "])
+def test_response_types_are_compared_as_sets(
+    browser: Browser, party: RelyingParty, person: HumanUser, written: str
+) -> None:
+    """OAuth 2.0 Multiple Response Types §3: the order does not matter."""
+    asked = party.ask(written)
+    assert party.tokens(browser.open(asked.url), asked).claims["sub"] == person.id
+
+
+def test_an_application_names_its_response_types_in_any_order(world: World, browser: Browser) -> None:
+    party = RelyingParty.of(world, response_types=["token id_token"])
+    asked = party.ask(TOKEN)
+    assert party.tokens(browser.open(asked.url), asked).access_token
+
+
+@pytest.mark.parametrize("response_type", [CODE, ID_TOKEN, TOKEN])
+def test_a_response_type_that_is_not_enabled_is_refused(world: World, browser: Browser, response_type: str) -> None:
+    """Service description §7: unauthorized_client."""
+    party = RelyingParty.of(world, response_types={CODE, ID_TOKEN, TOKEN} - {response_type})
+    asked = party.ask(response_type)
+    party.refused(browser.open(asked.url), asked, "unauthorized_client")
+
+
+@pytest.mark.parametrize("type_", [ApplicationType.WEB, ApplicationType.BROWSER])
+def test_no_response_type_is_enabled_by_itself(world: World, browser: Browser, type_: ApplicationType) -> None:
+    """Decisions: implicit is off until it is switched on."""
+    party = RelyingParty.of(world, type=type_, response_types=())
+    for response_type in (ID_TOKEN, TOKEN):
+        asked = party.ask(response_type)
+        party.refused(browser.open(asked.url), asked, "unauthorized_client")
+
+
+@pytest.mark.parametrize(
+    "response_type",
+    ["token", "code token", "code id_token", "code id_token token", "none", "CODE", "code code2"],
+)
+def test_an_unsupported_response_type_is_refused(browser: Browser, party: RelyingParty, response_type: str) -> None:
+    """Service description §7; told in the fragment where the type would have sent tokens."""
+    asked = party.ask(response_type)
+    party.refused(browser.open(asked.url), asked, "unsupported_response_type")
+
+
+@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_other_methods_do_nothing(world: World, browser: Browser, party: RelyingParty, method: str) -> None:
+    """RFC 9110 §9.3.2: a HEAD does not hand out a code, nor begin a sign-in."""
+    headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
+    for asked in (party.ask(), party.ask(prompt="login")):
+        answer = world.client.request(method, asked.url, headers=headers)
+        assert answer.status_int == 405
+        assert "Location" not in answer.headers
+        assert "Set-Cookie" not in answer.headers
+
+
+def test_the_answer_to_another_method_names_those_that_are_taken(world: World, party: RelyingParty) -> None:
+    """RFC 9110 §15.5.6."""
+    for url in (party.ask().url, party.logout_url()):
+        assert world.client.request("PUT", url).headers.get("Allow") == "GET, POST"
+
+
+def test_a_program_s_credentials_count_for_nothing_here(world: World, party: RelyingParty) -> None:
+    """Service description §5.3: client authentication needs no parameters here, and replaces no person."""
+    asked = party.ask(prompt="none", client_secret=party.secret)
+    robot = world.a_robot()
+    for header in (party.credentials.header, f"Bearer {robot.access_token()}"):
+        answer = world.client.get(asked.url, {"Authorization": header})
+        party.refused(answer, asked, "login_required")
+
+
+def test_codes_of_the_same_person_name_the_browser_s_session(
+    world: World, party: RelyingParty, person: HumanUser
+) -> None:
+    """ID tokens carry ``sid``: the browser's session, not the person's."""
+    seen = []
+    for _ in range(2):
+        browser = Browser(world)
+        session = browser.start_session(person)
+        for response_type in (CODE, TOKEN):
+            asked = party.ask(response_type)
+            assert party.tokens(browser.open(asked.url), asked).claims["sid"] == session.id
+        seen.append(session.id)
+    assert len(set(seen)) == 2
+
+
+def test_a_session_lives_on_by_being_used(world: World, browser: Browser, party: RelyingParty) -> None:
+    """Decisions, lifetimes: 12 h idle, 7 days absolute."""
+    asked = party.ask(prompt="none")
+    for _ in range(14):
+        world.clock.advance(hours=11, minutes=59)
+        party.code(browser.open(asked.url), asked)
+    world.clock.advance(minutes=14 - 1)
+    party.code(browser.open(asked.url), asked)
+    world.clock.advance(minutes=1)
+    party.refused(browser.open(asked.url), asked, "login_required")
+
+
+def test_a_session_that_nobody_uses_ends(world: World, browser: Browser, party: RelyingParty) -> None:
+    asked = party.ask(prompt="none")
+    world.clock.advance(hours=12)
+    party.refused(browser.open(asked.url), asked, "login_required")
+
+
+def test_a_deactivated_person_is_not_signed_in(
+    world: World, browser: Browser, party: RelyingParty, person: HumanUser
+) -> None:
+    """Security 7.4: from the next request on, on every node."""
+    asked = party.ask(prompt="none")
+    party.code(browser.open(asked.url), asked)
+    with world.transaction() as services:
+        services.storage.users.update(replace(person, active=False, version=person.version + 1))
+    party.refused(browser.open(asked.url), asked, "login_required")
+
+
+def test_nobody_of_a_deactivated_organization_is_signed_in(
+    world: World, browser: Browser, party: RelyingParty, person: HumanUser
+) -> None:
+    asked = party.ask(prompt="none")
+    with world.transaction() as services:
+        services.organizations.deactivate(person.organization_id)
+    party.refused(browser.open(asked.url), asked, "login_required")
+    with world.transaction() as services:
+        services.organizations.reactivate(person.organization_id)
+    party.code(browser.open(asked.url), asked)
+
+
+@pytest.mark.parametrize("what", ["application", "project", "organization"])
+def test_a_deactivated_application_is_an_unknown_one(
+    world: World, browser: Browser, party: RelyingParty, what: str
+) -> None:
+    """Pages §4.3: one page for both, so that strangers cannot tell them apart."""
+    asked = party.ask()
+    unknown = party.ask(client_id="0" * 32)
+    with world.transaction() as services:
+        application = services.applications.get(party.client_id)
+        project = services.projects.get(application.project_id)
+        if what == "application":
+            services.applications.deactivate(application.id)
+        elif what == "project":
+            services.projects.deactivate(project.id)
+        else:
+            services.organizations.deactivate(project.organization_id)
+    title = "We do not know this application"
+    pages = [check_page(browser.open(one.url), 400, title).main.get_text() for one in (asked, unknown)]
+    assert application.name not in pages[0]
+    assert [page.partition("Request id")[0] for page in pages] == [pages[0].partition("Request id")[0]] * 2
+
+
+def test_a_project_that_checks_roles_refuses_who_has_none(world: World, browser: Browser, person: HumanUser) -> None:
+    """Decisions, namespaces: access_denied."""
+    project = world.a_project()
+    party = RelyingParty.of(world, project_id=project.id)
+    with world.transaction() as services:
+        services.projects.change(project.id, ChangeProject(check_roles=True))
+    asked = party.ask()
+    party.refused(browser.open(asked.url), asked, "access_denied")
+
+
+def test_while_the_storage_is_away_the_client_is_told(
+    world: World, browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Security 9.5: as soon as the redirect URI is known; without a word of the cause."""
+    from identity.services.sessions import Sessions
+    from identity.storage.errors import Unavailable
+
+    def away(*args: object) -> None:
+        raise Unavailable("db.internal:5432")
+
+    asked = party.ask()
+    with monkeypatch.context() as patch:
+        patch.setattr(Sessions, "of_browser", away)
+        answer = browser.open(asked.url)
+        description = party.refused(answer, asked, "temporarily_unavailable")
+        assert "internal" not in description
+    with monkeypatch.context() as patch:
+        patch.setattr(world.identity.backend, "writing", away)
+        patch.setattr(world.identity.backend, "reading", away)
+        page = check_page(browser.open(asked.url), 503)
+        assert "internal" not in page.get_text()
+    party.code(browser.open(asked.url), asked)
+
+
+def test_an_accident_on_our_side_is_told_to_the_client(
+    browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Service description §7: unexpected condition on the server, server_error."""
+
+    def fail(*args: object, **kwargs: object) -> Any:
+        raise RuntimeError("db.internal:5432")
+
+    asked = party.ask()
+    with monkeypatch.context() as patch:
+        patch.setattr(authorize, "resolve", fail)
+        answer = browser.open(asked.url)
+    assert "internal" not in party.refused(answer, asked, "server_error")
+    party.code(browser.open(asked.url), asked)
+
+
+def test_refusals_are_audited_once_a_minute(world: World, browser: Browser, party: RelyingParty) -> None:
+    """Decisions, tokens: the same application and reason at most once a minute; a page that is needed is no refusal."""
+
+    def events() -> list[Any]:
+        return [one for one in world.audit_events() if one.object_id == party.client_id and one.reason is not None]
+
+    quiet = party.ask(prompt="none")
+    party.refused(Browser(world).open(quiet.url), quiet, "login_required")
+    assert events() == []
+    for _ in range(3):
+        browser.open(party.ask(scope="profile").url)
+        browser.open(party.ask(redirect_uri="https://evil.example/cb").url)
+    assert {(one.event, one.reason) for one in events()} == {
+        ("authorization.refused", "scope must include openid"),
+        ("authorization.refused", "redirect_uri is not registered for this application"),
+    }
+    assert len(events()) == 2
+    world.clock.advance(minutes=1)
+    browser.open(party.ask(scope="profile").url)
+    assert len(events()) == 3

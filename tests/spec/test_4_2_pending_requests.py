@@ -1,0 +1,522 @@
+"""Service description §4.2 and security 4.8: a request that waits for its person, in one browser, for one answer."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from identity.domain.users import HumanUser
+from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import FORM, Asked, RelyingParty
+from identity.testing.responses import check_page
+from identity.testing.world import World
+
+FOREIGN = "This sign-in was started in another browser"
+UNKNOWN = "We do not know this sign-in any more"
+DONE = "This sign-in is done"
+EXPIRED = "This sign-in took too long"
+
+
+@pytest.fixture
+def login_name(world: World, person: HumanUser) -> str:
+    """The person's login name; the password is PASSWORD."""
+    return give_password(world, person)
+
+
+@pytest.fixture
+def nobody(world: World) -> Browser:
+    """A browser at which nobody is signed in."""
+    return Browser(world)
+
+
+def begun(browser: Browser, party: RelyingParty, **parameters: Any) -> tuple[Asked, str]:
+    """A request that waits at a login page, and its id."""
+    asked = party.ask(**parameters)
+    browser.open(asked.url, by=party.origin)
+    assert browser.step is not None, browser.page
+    return asked, browser.path.split("/")[2]
+
+
+def attributes(header: str) -> tuple[str, str, frozenset[str]]:
+    """Name, value and attributes of a Set-Cookie."""
+    pair, *others = header.split("; ")
+    name, _, value = pair.partition("=")
+    return name, value, frozenset(others)
+
+
+# --- POST -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_post_from_another_site_is_answered_by_the_get_that_follows(
+    browser: Browser, party: RelyingParty, person: HumanUser
+) -> None:
+    """Decisions: SameSite=Lax keeps our cookies from another site's POST; they come with the redirected GET."""
+    asked = party.ask()
+    answer = browser.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+    stored, answered = browser.answers
+    assert "Cookie" not in stored.request.headers
+    assert stored.status_int == 303
+    assert stored.location.startswith(f"{browser.login_url}/oauth/v2/authorize/")
+    assert stored.headers["Cache-Control"] == "no-store"
+    assert answered.request.method == "GET"
+    assert answered.request.headers["Sec-Fetch-Site"] == "cross-site"
+    assert party.tokens(answer, asked).claims["sub"] == person.id
+
+
+@pytest.mark.parametrize(("response_type", "mode"), [("code", "form_post"), ("id_token token", None), ("code", None)])
+def test_a_post_is_answered_in_every_mode(
+    browser: Browser, party: RelyingParty, response_type: str, mode: str | None
+) -> None:
+    asked = party.ask(response_type, response_mode=mode)
+    party.tokens(browser.send(asked.endpoint, dict(asked.parameters), by=party.origin), asked)
+
+
+def test_a_post_leads_to_the_login_pages_too(
+    nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
+) -> None:
+    asked = party.ask(prompt="login", state="a b&c=d")
+    nobody.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+    assert nobody.step == ""
+    assert party.tokens(nobody.sign_in(login_name), asked).claims["sub"] == person.id
+
+
+def test_after_a_post_nothing_of_it_is_left_in_the_browser(browser: Browser, party: RelyingParty) -> None:
+    asked = party.ask()
+    before = browser.cookies.names
+    browser.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+    assert browser.cookies.names == before
+
+
+def test_only_the_post_s_own_browser_gets_the_answer(
+    world: World, browser: Browser, party: RelyingParty, person: HumanUser
+) -> None:
+    """Nobody can have somebody else's browser answer a request that they began (login CSRF)."""
+    asked = party.ask()
+    attacker = Browser(world)
+    stored = attacker.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+    resumed = attacker.answers[0].location
+    assert stored is not None
+    check_page(browser.open(resumed, by="https://evil.example"), 400, FOREIGN)
+
+
+def test_addresses_come_from_the_settings_and_not_from_the_request(
+    world: World, browser: Browser, party: RelyingParty
+) -> None:
+    """Security 12.1: behind a proxy that ends TLS the request knows neither scheme nor, with odd ports, host."""
+    cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
+    proxied = {"wsgi.url_scheme": "http", "HTTP_HOST": "id.example.com:443", "HTTP_X_FORWARDED_HOST": "evil.example"}
+    asked = party.ask(prompt="login")
+    body = urlencode(asked.parameters).encode()
+    for answer in (
+        world.client.request("GET", asked.url, headers=cookies, environ=proxied),
+        world.client.request("POST", asked.endpoint, headers={"Content-Type": FORM}, body=body, environ=proxied),
+        world.client.request("GET", party.logout_url(client_id=party.client_id), headers=cookies, environ=proxied),
+        world.client.request("GET", party.logout_url(post_logout_redirect_uri=None), environ=proxied),
+        world.client.request("POST", party.logout_url(), headers={"Content-Type": FORM}, environ=proxied),
+    ):
+        assert answer.status_int == 303
+        assert answer.headers["Location"].startswith(f"{world.issuer}/")
+
+
+# --- cookies ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_cookies_of_a_sign_in(
+    world: World, nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
+) -> None:
+    """Security 10.6: ``__Host-``, Secure, HttpOnly, SameSite=Lax, Path=/, no Domain; nothing but random in them.
+
+    That of a sign-in outlives it by as long as the sign-in is known, so that it can be started again.
+    """
+    asked, request_id = begun(nobody, party)
+    (header,) = nobody.answers[0].headers.getall("Set-Cookie")
+    name, secret, others = attributes(header)
+    assert name == f"__Host-sign-in-{request_id}"
+    assert secret.isalnum()
+    assert len(secret) >= 43
+    assert others == {"Path=/", f"Max-Age={1800 + 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
+    answer = nobody.sign_in(login_name)
+    session_id = party.tokens(answer, asked).claims["sid"]
+    set_here = {attributes(one)[0]: attributes(one)[1:] for one in answer.headers.getall("Set-Cookie")}
+    assert set(set_here) == {f"__Host-sign-in-{request_id}", f"__Host-session-{session_id}"}
+    assert set_here[f"__Host-sign-in-{request_id}"] == (
+        "",
+        {"Path=/", "Max-Age=0", "HttpOnly", "SameSite=Lax", "Secure"},
+    )
+    value, others = set_here[f"__Host-session-{session_id}"]
+    assert len(value) >= 43
+    assert others == {"Path=/", f"Max-Age={7 * 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
+    assert person.id not in str(nobody.cookies.names)
+
+
+def test_over_plain_http_the_cookies_have_no_prefix(make_world: MakeWorld) -> None:
+    """Security 10.6: only with the development setting, on loopback; browsers take no Secure cookie there."""
+    world = make_world(**{"identity.issuer_url": "http://127.0.0.1:8080", "identity.development": "true"})
+    party, browser, person = RelyingParty.of(world), Browser(world), world.a_person()
+    asked, request_id = begun(browser, party)
+    assert browser.cookies.names == {f"sign-in-{request_id}"}
+    answer = browser.sign_in(give_password(world, person))
+    session_id = party.tokens(answer, asked).claims["sid"]
+    assert browser.cookies.names >= {f"session-{session_id}"}
+    assert f"sign-in-{request_id}" not in browser.cookies.names
+    assert all("Secure" not in one for one in answer.headers.getall("Set-Cookie"))
+
+
+def test_the_cookies_live_on_the_login_host_alone(three_hosts: World) -> None:
+    party, browser, person = RelyingParty.of(three_hosts), Browser(three_hosts), three_hosts.a_person()
+    asked, _ = begun(browser, party)
+    party.tokens(browser.sign_in(give_password(three_hosts, person)), asked)
+    assert {one.host for one in browser.cookies} == {"login.example.com"}
+    assert {one.domain for one in browser.cookies} == {""}
+
+
+def test_a_session_that_somebody_put_there_is_not_taken_over(
+    world: World, nobody: Browser, party: RelyingParty, login_name: str
+) -> None:
+    """Security 10.5: pre-set ids are ignored, and sessions begin with a secret of ours."""
+    planted = "a" * 43
+    forged = "01a1fd25-1c8c-754f-b83a-b6dca1f4762c"
+    nobody.cookies.store(nobody.login_url, f"__Host-session-{forged}={planted}; Path=/; Secure", world.clock())
+    asked, _ = begun(nobody, party)
+    session_id = party.tokens(nobody.sign_in(login_name), asked).claims["sid"]
+    assert session_id != forged
+    assert planted not in {one.value for one in nobody.cookies if one.name.endswith(session_id)}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "=",
+        ";;;",
+        "__Host-session-",
+        "__Host-session-=x",
+        "__Host-session-x=",
+        "__Host-session-x=\xff\xfe",
+        "__Host-session-x=" + "a" * 10_000,
+        "__Host-sign-in-x=../..",
+        '__Host-session-x="quoted"',
+        "; ".join(f"__Host-session-{number:036}={'a' * 43}" for number in range(200)),
+        "session-x=" + "a" * 43,
+    ],
+)
+def test_odd_cookies_are_passed_over(world: World, party: RelyingParty, header: str) -> None:
+    asked = party.ask(prompt="none")
+    answer = world.client.get(asked.url, {"Cookie": header})
+    party.refused(answer, asked, "login_required")
+
+
+def test_a_browser_keeps_only_the_newest_sign_ins(nobody: Browser, party: RelyingParty, login_name: str) -> None:
+    """A header of cookies must not outgrow what servers read; the tab in use goes on."""
+    tabs = [nobody.tab() for _ in range(15)]
+    asked = [begun(tab, party)[0] for tab in tabs]
+    assert len([name for name in nobody.cookies.names if "sign-in" in name]) == 10
+    party.tokens(tabs[-1].sign_in(login_name), asked[-1])
+    check_page(tabs[0].reload(), 400, FOREIGN)
+
+
+def test_a_browser_keeps_only_the_newest_sessions(
+    world: World, nobody: Browser, party: RelyingParty, login_name: str
+) -> None:
+    """The oldest is forgotten: it would come to light again when the others sign out."""
+    oldest = nobody.start_session(world.a_person())
+    for _ in range(9):
+        nobody.start_session(world.a_person())
+    asked, _ = begun(nobody, party, prompt="select_account")
+    nobody.choose("Use another account")
+    party.tokens(nobody.sign_in(login_name), asked)
+    assert len(nobody.session_cookies) == 10
+    assert f"__Host-session-{oldest.id}" not in nobody.session_cookies
+    # The password given again makes no session more.
+    asked, _ = begun(nobody, party, prompt="login", login_hint=login_name)
+    party.tokens(nobody.sign_in(login_name), asked)
+    assert len(nobody.session_cookies) == 10
+
+
+# --- one browser, one answer ------------------------------------------------------------------------------------------
+
+
+def test_a_second_browser_cannot_go_on(
+    world: World, nobody: Browser, party: RelyingParty, login_name: str, browser: Browser
+) -> None:
+    """Security 4.8: any address of the sign-in, opened elsewhere, is refused; also where somebody is signed in."""
+    asked, request_id = begun(nobody, party)
+    nobody.submit({"login_name": login_name}, form="page-form")
+    steps = ("", "/password", "/accounts", "/register", "/consent", "/password/change")
+    for other in (Browser(world), browser):
+        for path in (f"/oauth/v2/authorize/{request_id}", *(f"/login/{request_id}{step}" for step in steps)):
+            check_page(other.open(path), 400, FOREIGN)
+            assert not any(request_id in name for name in other.cookies.names)
+    party.tokens(nobody.submit({"password": PASSWORD}, form="page-form"), asked)
+
+
+def test_a_second_browser_cannot_send_its_forms(
+    world: World, nobody: Browser, party: RelyingParty, login_name: str
+) -> None:
+    asked, _ = begun(nobody, party)
+    nobody.submit({"login_name": login_name}, form="page-form")
+    fields = dict(nobody.form("page-form").submit_fields()) | {"password": PASSWORD}
+    other = Browser(world)
+    check_page(other.send(nobody.url, fields, by=other.login_url), 400, FOREIGN)
+    party.tokens(nobody.submit({"password": PASSWORD}, form="page-form"), asked)
+
+
+def test_another_sign_in_s_cookie_opens_nothing(nobody: Browser, party: RelyingParty, world: World) -> None:
+    """The secret belongs to one request."""
+    _, first = begun(nobody, party)
+    _, second = begun(nobody.tab(), party)
+    (secret,) = (one.value for one in nobody.cookies if one.name.endswith(first))
+    nobody.cookies.store(nobody.login_url, f"__Host-sign-in-{second}={secret}; Path=/; Secure", world.clock())
+    check_page(nobody.open(f"/oauth/v2/authorize/{second}"), 400, FOREIGN)
+
+
+@pytest.mark.parametrize("request_id", ["01a1fd25-1c8c-754f-b83a-b6dca1f4762c", "x", "%00", "%2e%2e", "%ff", "a" * 300])
+def test_an_unknown_sign_in(nobody: Browser, request_id: str) -> None:
+    for path in (f"/oauth/v2/authorize/{request_id}", f"/login/{request_id}"):
+        assert nobody.open(path).status_int in (400, 404)
+        check_page(nobody.page, nobody.page.status_int)
+
+
+def test_a_finished_request_never_answers_twice(nobody: Browser, party: RelyingParty, login_name: str) -> None:
+    """Pages §4.2: back, reload, or another tab: a page that says so, never a second code."""
+    asked, request_id = begun(nobody, party)
+    secret = next(one for one in nobody.cookies if one.name.endswith(request_id))
+    code = party.code(nobody.sign_in(login_name), asked)
+    # Without the cookie, which ended with it, and with it, as a restored tab could send it.
+    for header in (f"{secret.name}=; Max-Age=0", f"{secret.name}={secret.value}"):
+        nobody.cookies.store(nobody.login_url, f"{header}; Path=/; Secure", nobody.world.clock())
+        for path in (f"/oauth/v2/authorize/{request_id}", f"/login/{request_id}", f"/login/{request_id}/password"):
+            page = check_page(nobody.open(path), 200, DONE)
+            assert code not in page.get_text()
+    assert party.redeem(code, asked).status_int == 200
+
+
+def test_a_request_that_ended_in_an_error_never_answers_twice(nobody: Browser, party: RelyingParty) -> None:
+    asked = party.ask(prompt="none")
+    nobody.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+    stored, answered = nobody.answers
+    party.refused(answered, asked, "login_required")
+    check_page(nobody.open(stored.location), 200, DONE)
+    name, secret, _ = attributes(stored.headers["Set-Cookie"])
+    nobody.cookies.store(nobody.login_url, f"{name}={secret}; Path=/; Secure", nobody.world.clock())
+    check_page(nobody.open(stored.location), 200, DONE)
+
+
+def test_of_two_resumptions_at_once_one_is_answered(
+    world: World, browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second has looked at the request before the first one finished it."""
+    from identity.services.sign_ins import SignIns
+
+    asked = party.ask()
+    stored = world.client.post(asked.endpoint, dict(asked.parameters))
+    name, secret, _ = attributes(stored.headers["Set-Cookie"])
+    browser.cookies.store(browser.login_url, f"{name}={secret}; Path=/; Secure", world.clock())
+    cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
+    find = SignIns.find
+    raced: list[Any] = []
+
+    def found_before_the_other_finished(*arguments: Any) -> Any:
+        pending = find(*arguments)
+        if not raced:
+            raced.append(None)
+            with ThreadPoolExecutor(1) as thread:
+                raced[0] = thread.submit(browser.open, stored.location).result()
+        return pending
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SignIns, "find", found_before_the_other_finished)
+        answer = world.client.get(stored.location, cookies)
+    party.tokens(raced[0], asked)
+    check_page(answer, 200, DONE)
+
+
+def test_two_tabs_do_not_disturb_each_other(
+    nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
+) -> None:
+    """Decisions: the request's id is in the address."""
+    other = nobody.tab()
+    (first, _), (second, _) = begun(nobody, party), begun(other, party, scope="openid email")
+    nobody.submit({"login_name": login_name}, form="page-form")
+    assert party.tokens(other.sign_in(login_name), second).scope == ["openid", "email"]
+    tokens = party.tokens(nobody.submit({"password": PASSWORD}, form="page-form"), first)
+    assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid"])
+    assert len(nobody.session_cookies) == 1
+
+
+def test_whoever_signed_in_elsewhere_meanwhile_is_there(
+    nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
+) -> None:
+    other = nobody.tab()
+    (first, request_id), (second, _) = begun(nobody, party), begun(other, party)
+    party.tokens(other.sign_in(login_name), second)
+    nobody.open(f"/oauth/v2/authorize/{request_id}")
+    assert party.tokens(nobody.page, first).claims["sub"] == person.id
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
+def test_a_request_is_resumed_by_get_alone(world: World, browser: Browser, party: RelyingParty, method: str) -> None:
+    """A HEAD must not use it up (RFC 9110 §9.3.2)."""
+    asked = party.ask()
+    stored = world.client.post(asked.endpoint, dict(asked.parameters))
+    name, secret, _ = attributes(stored.headers["Set-Cookie"])
+    browser.cookies.store(browser.login_url, f"{name}={secret}; Path=/; Secure", world.clock())
+    cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
+    answer = world.client.request(method, stored.location, headers=cookies)
+    assert answer.status_int == 405
+    assert "Location" not in answer.headers
+    party.tokens(browser.open(stored.location), asked)
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_waits_for_half_an_hour(world: World, nobody: Browser, party: RelyingParty, login_name: str) -> None:
+    """Security 4.8: a setting."""
+    asked, _ = begun(nobody, party)
+    world.clock.advance(minutes=29, seconds=59)
+    party.tokens(nobody.sign_in(login_name), asked)
+
+
+def test_an_expired_request_can_be_started_again(
+    world: World, nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
+) -> None:
+    """Pages §4.2: 410; a new request with the same parameters, in the browser that began it."""
+    asked, request_id = begun(nobody, party, scope="openid email", prompt="login")
+    world.clock.advance(minutes=30)
+    for path in (f"/login/{request_id}", f"/oauth/v2/authorize/{request_id}"):
+        check_page(nobody.open(path), 410, EXPIRED)
+    nobody.submit()
+    assert nobody.step == ""
+    assert nobody.path.split("/")[2] != request_id
+    tokens = party.tokens(nobody.sign_in(login_name), asked)
+    assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid", "email"])
+
+
+def test_how_long_it_waits_is_a_setting(make_world: MakeWorld) -> None:
+    world = make_world(**{"identity.sign_in_lifetime": "2m"})
+    party, browser = RelyingParty.of(world), Browser(world)
+    begun(browser, party)
+    world.clock.advance(minutes=1, seconds=59)
+    check_page(browser.reload(), 200, "Sign in")
+    world.clock.advance(seconds=1)
+    check_page(browser.reload(), 410, EXPIRED)
+
+
+def test_expired_and_finished_requests_are_purged(own_world: World) -> None:
+    party, browser = RelyingParty.of(own_world), Browser(own_world)
+    _, request_id = begun(browser, party)
+    own_world.clock.advance(days=2)
+    own_world.identity.purge()
+    check_page(browser.open(f"/oauth/v2/authorize/{request_id}"), 404, UNKNOWN)
+
+
+# --- what changes meanwhile -------------------------------------------------------------------------------------------
+
+
+def _deactivate_application(world: World, party: RelyingParty, person: HumanUser) -> None:
+    with world.transaction() as services:
+        services.applications.deactivate(party.client_id)
+
+
+def _remove_application(world: World, party: RelyingParty, person: HumanUser) -> None:
+    with world.transaction() as services:
+        services.applications.remove(party.client_id)
+
+
+def _change_redirect_uris(world: World, party: RelyingParty, person: HumanUser) -> None:
+    with world.transaction() as services:
+        before = services.applications.get(party.client_id)
+        after = replace(before, redirect_uris=("https://app.example/new",), version=before.version + 1)
+        services.storage.applications.update(after)
+
+
+@pytest.mark.parametrize(
+    ("change", "title"),
+    [
+        (_deactivate_application, "We do not know this application"),
+        (_remove_application, "We do not know this application"),
+        (_change_redirect_uris, "We cannot send you back to this application"),
+    ],
+)
+def test_what_was_trusted_is_looked_at_again(
+    world: World,
+    nobody: Browser,
+    party: RelyingParty,
+    person: HumanUser,
+    login_name: str,
+    change: Callable[[World, RelyingParty, HumanUser], None],
+    title: str,
+) -> None:
+    """Security 7.4: an address that is not registered any more gets nothing, however the sign-in began."""
+    asked, request_id = begun(nobody, party)
+    change(world, party, person)
+    check_page(nobody.open(f"/oauth/v2/authorize/{request_id}"), 400, title)
+    check_page(nobody.open(f"/login/{request_id}"), 400, title)
+    assert not nobody.session_cookies
+    assert asked.parameters["client_id"] == party.client_id
+
+
+def test_a_response_type_that_is_switched_off_meanwhile(
+    world: World, nobody: Browser, party: RelyingParty, login_name: str
+) -> None:
+    asked = party.ask("id_token token")
+    nobody.open(asked.url)
+    with world.transaction() as services:
+        before = services.applications.get(party.client_id)
+        after = replace(before, response_types=frozenset({"code"}), version=before.version + 1)
+        services.storage.applications.update(after)
+    party.refused(nobody.reload(), asked, "unauthorized_client")
+    assert "access_token" not in (nobody.left_for or "")
+
+
+def test_a_person_who_is_deactivated_before_the_answer(
+    world: World, browser: Browser, party: RelyingParty, person: HumanUser
+) -> None:
+    asked, _ = begun(browser, party, prompt="consent")
+    with world.transaction() as services:
+        services.storage.users.update(replace(person, active=False, version=person.version + 1))
+    browser.submit(press=("decision", "allow"), form="page-form")
+    assert browser.left_for is None
+    assert browser.step == ""
+    assert asked.parameters["prompt"] == "consent"
+
+
+def test_a_session_that_is_ended_before_the_answer(
+    world: World, browser: Browser, party: RelyingParty, person: HumanUser
+) -> None:
+    asked, _ = begun(browser, party, prompt="consent")
+    with world.transaction() as services:
+        services.storage.sessions.end_of_user(person.id, services.now)
+    browser.submit(press=("decision", "allow"), form="page-form")
+    assert browser.left_for is None
+    assert asked.parameters["prompt"] == "consent"
+
+
+# --- the service's own pages ------------------------------------------------------------------------------------------
+
+
+def test_the_service_s_own_pages_sign_in_without_an_application(
+    nobody: Browser, login_name: str, person: HumanUser
+) -> None:
+    """Pages §4.1: /login alone makes a request of its own."""
+    nobody.open("/login")
+    assert nobody.step == ""
+    nobody.sign_in(login_name)
+    ways = {one.headers.get("Location"): one for one in nobody.answers}
+    assert ways[f"{nobody.login_url}/account"].headers["Cache-Control"] == "no-store"
+    assert len(nobody.session_cookies) == 1
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["https://evil.example/", "//evil.example", "/\\evil.example", "/%0d%0aLocation:%20x", "javascript:alert(1)", "x"],
+)
+def test_and_lead_nowhere_else(browser: Browser, target: str) -> None:
+    """Whoever is signed in arrives at once, on our host alone."""
+    browser.open(f"/login?target={target}")
+    assert all("evil" not in (one.headers.get("Location") or "") for one in browser.answers)
+    assert browser.left_for is None

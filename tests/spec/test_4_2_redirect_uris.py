@@ -1,0 +1,408 @@
+"""Service description §4.2: redirect_uri must exactly match one that is registered; nothing is ever sent elsewhere."""
+
+import re
+import string
+from dataclasses import replace
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from identity.domain.applications import ApplicationType
+from identity.domain.users import HumanUser
+from identity.testing.browser import Browser
+from identity.testing.fixtures import Worlds
+from identity.testing.relying_party import RelyingParty
+from identity.testing.responses import check_page
+from identity.testing.world import World
+
+UNTRUSTED = "We cannot send you back to this application"
+
+REGISTERED = "https://app.example/cb"
+
+#: What is not REGISTERED, however near it comes.
+NEAR = [
+    "https://app.example/cb/",
+    "https://app.example/cb?",
+    "https://app.example/cb?x=1",
+    "https://app.example/cb#",
+    "https://app.example/cb#fragment",
+    "https://app.example/cb ",
+    " https://app.example/cb",
+    "https://app.example/cb\n",
+    "https://app.example/cb\r\nLocation: https://evil.example",
+    "https://app.example/cb\t",
+    "https://app.example/\ncb",
+    "https://app.example/CB",
+    "https://app.example/c%62",
+    "https://app.example/%63b",
+    "https://app.example/cb%20",
+    "https://app.example/cb%00",
+    "https://app.example//cb",
+    "https://app.example/./cb",
+    "https://app.example/x/../cb",
+    "https://app.example/cb/..",
+    "https://app.example/cb;x",
+    "https://app.example/cb.evil",
+    "https://app.example/cbx",
+    "https://app.example/c",
+    "https://app.example/",
+    "https://app.example",
+    "https://APP.example/cb",
+    "HTTPS://app.example/cb",
+    "https://app.example./cb",
+    "https://app.example:443/cb",
+    "https://app.example:8443/cb",
+    "https://user@app.example/cb",
+    "https://app.example@evil.example/cb",
+    "https://app.example\\@evil.example/cb",
+    "https:\\\\app.example\\cb",
+    "https://app.example\\cb",
+    "https://app.example.evil.example/cb",
+    "https://evil.example/https://app.example/cb",
+    "https://evil.example/cb?https://app.example/cb",
+    "https://xapp.example/cb",
+    "https://sub.app.example/cb",
+    "https://\u0430pp.example/cb",
+    "https://app\u2024example/cb",
+    "https://app.example\uff0fcb",
+    "https://app.example/cb\u200b",
+    "http://app.example/cb",
+    "https:/app.example/cb",
+    "https:app.example/cb",
+    "https:///app.example/cb",
+    "//app.example/cb",
+    "app.example/cb",
+    "/cb",
+    "cb",
+    "*",
+    "https://app.example/*",
+    "javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "urn:ietf:wg:oauth:2.0:oob",
+    "null",
+    "https://id.example.com/oauth/v2/authorize",
+    "x" * 4000,
+]
+
+
+@pytest.mark.parametrize("uri", NEAR)
+def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, party: RelyingParty, uri: str) -> None:
+    """Security 4.1: string equality, no decoding, no normalisation. A page, and the refused address is not on it."""
+    for parameters in ({}, {"prompt": "none"}, {"scope": "profile"}, {"response_mode": "form_post"}):
+        asked = party.ask(redirect_uri=uri, **parameters)
+        page = check_page(browser.open(asked.url), 400, UNTRUSTED)
+        assert "redirect_uri is not registered for this application" in page.main.get_text()
+        assert "evil" not in page.main.get_text()
+
+
+def test_the_refused_address_stands_nowhere_on_the_page(browser: Browser, party: RelyingParty) -> None:
+    """Pages §4.3: never a link to the refused address, never its text."""
+    answer = browser.open(party.ask(redirect_uri="https://evil.example/cb").url)
+    assert b"evil" not in check_page(answer, 400).encode()
+
+
+@pytest.mark.parametrize("response_type", ["code", "id_token"])
+def test_the_error_is_shown_whatever_else_is_wrong(browser: Browser, party: RelyingParty, response_type: str) -> None:
+    """Client and redirect URI come first: until both are good nothing else is looked at."""
+    asked = party.ask(response_type, None, redirect_uri="https://evil.example/cb", request="x", prompt="none login")
+    check_page(browser.open(asked.url), 400, UNTRUSTED)
+
+
+def test_another_application_s_address_is_not_good(world: World, browser: Browser, party: RelyingParty) -> None:
+    other = RelyingParty.of(world, redirect_uri="https://other.example/cb")
+    check_page(browser.open(party.ask(redirect_uri=other.redirect_uri).url), 400, UNTRUSTED)
+
+
+def test_where_one_goes_after_signing_out_is_not_where_codes_go(browser: Browser, party: RelyingParty) -> None:
+    check_page(browser.open(party.ask(redirect_uri=party.post_logout_redirect_uri).url), 400, UNTRUSTED)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://app.example/cb?tenant=a",
+        "https://app.example/cb?tenant=a&x=%41%2f+%20&y=",
+        "https://app.example/cb?",
+        "https://app.example/cb?a?b=/c//d",
+        "https://app.example/%7euser/c%2Fb",
+        "https://app.example/cb;v=1",
+        "https://app.example:8443/cb",
+        "https://app.example",
+        "https://xn--bcher-kva.example/cb",
+        "https://[2001:db8::1]/cb",
+        "http://localhost:3000/cb",
+        "https://app.example/cb?code=old&state=old",
+    ],
+)
+@pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
+def test_a_registered_address_is_kept_as_it_is(world: World, browser: Browser, uri: str, mode: str) -> None:
+    """RFC 6749 §3.1.2: a query part is retained; ``read`` looks at every letter."""
+    party = RelyingParty.of(world, redirect_uri=uri)
+    asked = party.ask(response_mode=mode)
+    assert party.redeem(party.code(browser.open(asked.url), asked), asked).status_int == 200
+    asked = party.ask(scope="profile", response_mode=mode)
+    party.refused(browser.open(asked.url), asked, "invalid_scope")
+
+
+@pytest.mark.parametrize(
+    "asked_for",
+    [
+        "https://app.example/cb?a=1",
+        "https://app.example/cb?b=2&a=1",
+        "https://app.example/cb?a=1&b=2&c=3",
+        "https://app.example/cb?a=1&b=%32",
+        "https://app.example/cb?a=1&amp;b=2",
+        "https://app.example/cb?a=1;b=2",
+        "https://app.example/cb",
+    ],
+)
+def test_the_query_part_belongs_to_the_address(world: World, browser: Browser, asked_for: str) -> None:
+    party = RelyingParty.of(world, redirect_uri="https://app.example/cb?a=1&b=2")
+    check_page(browser.open(party.ask(redirect_uri=asked_for).url), 400, UNTRUSTED)
+
+
+def test_of_several_addresses_the_request_names_one(world: World, browser: Browser) -> None:
+    """And the code is good with that one alone."""
+    uris = ("https://app.example/cb", "https://app.example/other")
+    party = RelyingParty.of(world, redirect_uris=uris)
+    for uri in uris:
+        asked = party.ask(redirect_uri=uri)
+        code = party.code(browser.open(asked.url), asked)
+        other = next(one for one in uris if one != uri)
+        assert party.redeem(code, asked, redirect_uri=other).json["error"] == "invalid_grant"
+        code = party.code(browser.open(asked.url), asked)
+        assert party.redeem(code, asked).status_int == 200
+
+
+def test_an_application_without_addresses_gets_nothing(world: World, browser: Browser) -> None:
+    party = RelyingParty.of(world, redirect_uris=())
+    for uri in (REGISTERED, None, ""):
+        check_page(browser.open(party.ask(redirect_uri=uri).url), 400, UNTRUSTED)
+
+
+@pytest.fixture
+def native(world: World) -> RelyingParty:
+    """A native application with loopback addresses and a private-use scheme."""
+    return RelyingParty.of(
+        world,
+        type=ApplicationType.NATIVE,
+        authentication_method="none",
+        redirect_uris=(
+            "http://127.0.0.1/cb",
+            "http://127.0.0.1:4000/port",
+            "http://[::1]:4000/cb?x=1",
+            "http://localhost:4000/cb",
+            "com.example.app:/cb",
+            "https://app.example/cb",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://127.0.0.1/cb",
+        "http://127.0.0.1:1/cb",
+        "http://127.0.0.1:51004/cb",
+        "http://127.0.0.1:65535/cb",
+        "http://127.0.0.1/port",
+        "http://127.0.0.1:51004/port",
+        "http://[::1]/cb?x=1",
+        "http://[::1]:51004/cb?x=1",
+        "http://localhost:51004/cb",
+        "com.example.app:/cb",
+        "https://app.example/cb",
+    ],
+)
+def test_a_native_application_may_vary_the_loopback_port(browser: Browser, native: RelyingParty, uri: str) -> None:
+    """RFC 8252 §7.3; the code is bound to the port that was used."""
+    asked = native.ask(redirect_uri=uri)
+    code = native.code(browser.open(asked.url), asked)
+    assert native.redeem(code, asked).status_int == 200
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://127.0.0.1:51004/other",
+        "http://127.0.0.1:51004/cb?x=1",
+        "http://127.0.0.1:51004/cb/",
+        "http://127.0.0.1:51004/cb#",
+        "http://127.0.0.1:/cb",
+        "http://127.0.0.1:x/cb",
+        "http://127.0.0.1:-1/cb",
+        "http://127.0.0.1:123456/cb",
+        "http://127.0.0.1:51004:1/cb",
+        "http://127.0.0.1:51004@evil.example/cb",
+        "http://127.0.0.1:51004\\@evil.example/cb",
+        "http://127.0.0.1.evil.example:51004/cb",
+        "http://127.0.0.2:51004/cb",
+        "http://127.1:51004/cb",
+        "http://0.0.0.0:51004/cb",
+        "http://user@127.0.0.1:51004/cb",
+        "https://127.0.0.1:51004/cb",
+        "HTTP://127.0.0.1:51004/cb",
+        "http://LOCALHOST:51004/cb",
+        "http://localhost:51004/port",
+        "http://[::1]:51004/cb",
+        "http://[::1]:51004/cb?x=2",
+        "http://[0:0:0:0:0:0:0:1]:51004/cb?x=1",
+        "http://::1:51004/cb?x=1",
+        "http://127.0.0.1:\u0665\u0661/cb",
+        "http://127.0.0.1:51004\n/cb",
+        "com.example.app:/cb/",
+        "com.example.app://cb",
+        "com.example.app:cb",
+        "COM.example.app:/cb",
+        "com.example.other:/cb",
+        "https://app.example:51004/cb",
+    ],
+)
+def test_and_nothing_else_varies(browser: Browser, native: RelyingParty, uri: str) -> None:
+    check_page(browser.open(native.ask(redirect_uri=uri).url), 400, UNTRUSTED)
+
+
+def test_the_code_is_good_for_the_port_that_was_asked(browser: Browser, native: RelyingParty) -> None:
+    asked = native.ask(redirect_uri="http://127.0.0.1:51004/cb")
+    code = native.code(browser.open(asked.url), asked)
+    answer = native.redeem(code, asked, redirect_uri="http://127.0.0.1:51005/cb")
+    assert answer.json["error"] == "invalid_grant"
+
+
+@pytest.mark.parametrize("type_", [ApplicationType.WEB, ApplicationType.BROWSER])
+def test_other_applications_may_not_vary_the_port(world: World, browser: Browser, type_: ApplicationType) -> None:
+    party = RelyingParty.of(world, type=type_, redirect_uri="http://127.0.0.1:4000/cb")
+    asked = party.ask()
+    party.code(browser.open(asked.url), asked)
+    check_page(browser.open(party.ask(redirect_uri="http://127.0.0.1:4001/cb").url), 400, UNTRUSTED)
+
+
+def test_a_removed_address_is_no_longer_good(world: World, browser: Browser, party: RelyingParty) -> None:
+    """Security 7.4: at the next request."""
+    asked = party.ask()
+    party.code(browser.open(asked.url), asked)
+    with world.transaction() as services:
+        before = services.applications.get(party.client_id)
+        after = replace(before, redirect_uris=("https://app.example/new",), version=before.version + 1)
+        services.storage.applications.update(after)
+    check_page(browser.open(asked.url), 400, UNTRUSTED)
+
+
+# Hostile variants: whatever is asked for, the answer goes to a registered address or stays here.
+
+hostile = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+BASES = ("https://app.example/cb", "https://app.example/q?a=1&b=%20", "http://127.0.0.1:4000/cb", "com.example.app:/cb")
+_LOOPBACK = re.compile(r"http://127\.0\.0\.1(:[0-9]{1,5})?/cb", re.ASCII)
+
+_pieces = st.sampled_from(
+    [
+        "%0d%0a", "\r\n", "\t", " ", "\0", "/", "//", "\\", "/..", "/.", "?", "#", "&", "=", ";", ":", "@", "%", "%2f",
+        "%00", "evil.example", "https://evil.example", "\u3002", "\uff0f", "\u202e", "\U0001f511", "\ufeff", ":443",
+        "*", "..", "javascript:", "<script>", "'", '"', "&redirect_uri=https://evil.example", "[", "]", "\x7f", "+",
+    ]
+)  # fmt: skip
+
+
+@st.composite
+def _variants(draw: st.DrawFn) -> str:
+    """A registered address with letters cut, doubled, turned, or something put between."""
+    text = draw(st.sampled_from(BASES))
+    for _ in range(draw(st.integers(0, 3))):
+        at, to = sorted((draw(st.integers(0, len(text))), draw(st.integers(0, len(text)))))
+        change = draw(st.sampled_from(["insert", "cut", "double", "swap", "upper"]))
+        middle = {
+            "insert": draw(_pieces | st.characters(codec="utf-8")) + text[at:to],
+            "cut": "",
+            "double": text[at:to] * 2,
+            "swap": text[at:to].swapcase(),
+            "upper": text[at:to].upper(),
+        }[change]
+        text = text[:at] + middle + text[to:]
+    return text
+
+
+@pytest.fixture
+def target(worlds: Worlds, storage_name: str) -> tuple[Browser, RelyingParty]:
+    """A signed-in browser and a native application; without ``world``, whose scope is no example's."""
+    world = worlds.shared(storage_name)
+    party = RelyingParty.of(world, type=ApplicationType.NATIVE, authentication_method="none", redirect_uris=BASES)
+    browser = Browser(world)
+    browser.start_session(world.a_person())
+    return browser, party
+
+
+def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple[Browser, RelyingParty]) -> None:
+    browser, party = target
+
+    @hostile
+    @given(
+        _variants() | st.text(st.characters(codec="utf-8"), max_size=60),
+        st.sampled_from(["query", "fragment", "form_post", None]),
+        st.sampled_from(["openid", "profile"]),
+        st.sampled_from([None, "none"]),
+        st.booleans(),
+    )
+    @example(BASES[0], None, "openid", None, False)
+    @example("http://127.0.0.1:1/cb", "form_post", "openid", None, True)
+    @example("http://127.0.0.1:\u0661/cb", None, "openid", None, False)
+    def check(uri: str, mode: str | None, scope: str, prompt: str | None, posted: bool) -> None:
+        asked = party.ask(scope=scope, redirect_uri=uri, response_mode=mode, prompt=prompt)
+        if posted:
+            answer = browser.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+        else:
+            answer = browser.open(asked.url)
+        registered = uri in BASES or _LOOPBACK.fullmatch(uri) is not None
+        if not registered:
+            check_page(answer, 400)
+        elif scope == "profile":
+            party.refused(answer, asked, "invalid_scope")
+        else:
+            party.code(answer, asked)
+
+    check()
+
+
+_words = st.text(st.characters(codec="utf-8"), max_size=30)
+_names = st.sampled_from(
+    [
+        "client_id", "redirect_uri", "response_type", "scope", "state", "nonce", "prompt", "max_age", "response_mode",
+        "id_token_hint", "login_hint", "ui_locales", "code_challenge", "code_challenge_method", "request", "claims",
+    ]
+)  # fmt: skip
+_values = (
+    _words
+    | _pieces
+    | st.sampled_from(["none", "login", "code", "id_token", "token", "form_post", "S256", "0", "a.b.c", "é" * 900])
+)
+
+
+def test_any_request_is_answered_without_an_accident(target: tuple[Browser, RelyingParty]) -> None:
+    """Security 12.6: every parameter may hold anything; what leaves goes to the registered address."""
+    browser, party = target
+
+    @hostile
+    @given(st.lists(st.tuples(_names, _values), max_size=4), st.booleans(), st.text(string.printable, max_size=8))
+    def check(changes: list[tuple[str, str]], posted: bool, tail: str) -> None:
+        parameters = {**party.ask(redirect_uri=BASES[0]).parameters, **dict(changes)}
+        endpoint = party.client.discovery["authorization_endpoint"]
+        encoded = urlencode(parameters, errors="surrogatepass") + tail
+        if posted:
+            answer = browser.send(endpoint, encoded.encode(), by=party.origin)
+        else:
+            answer = browser.open(f"{endpoint}?{encoded.partition('#')[0]}")
+        assert answer.status_int in (200, 303, 400, 413)
+        if browser.left_for is not None:
+            assert browser.left_for.startswith(BASES)
+
+    check()
+
+
+def test_the_person_is_the_one_who_is_signed_in(world: World, party: RelyingParty, person: HumanUser) -> None:
+    """After all of that the endpoint still does what it is for."""
+    browser = Browser(world)
+    browser.start_session(person)
+    asked = party.ask()
+    assert party.tokens(browser.open(asked.url), asked).claims["sub"] == person.id

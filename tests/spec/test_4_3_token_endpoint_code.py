@@ -1,0 +1,330 @@
+"""Service description §4.3: the authorization code grant (RFC 6749 §4.1.3, RFC 7636, security 5)."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from identity.crypto.secrets import digest
+from identity.domain.audit import AuditEvent
+from identity.domain.users import TokenFormat
+from identity.testing.assertions import decoded
+from identity.testing.factories import a_code, a_family
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import Credentials
+from identity.testing.responses import check_granted, check_inactive, check_refused
+from identity.testing.world import CALLBACK, VERIFIER, BrowserSession, Code, World
+
+#: What a client may ask of the code grant, and what it gets.
+SCOPE = "openid profile offline_access"
+
+
+@pytest.fixture
+def client(world: World) -> Credentials:
+    """A web application."""
+    return world.a_web_application()
+
+
+@pytest.fixture
+def session(world: World) -> BrowserSession:
+    """A person who is signed in."""
+    return world.a_session()
+
+
+def replays(world: World, client: Credentials) -> list[AuditEvent]:
+    """The notes of replays by this client."""
+    events = world.audit_events(event="token.replayed")
+    return [event for event in events if event.detail["client_id"] == client.client_id]
+
+
+def test_the_answer_has_exactly_the_members_of_this_grant(
+    world: World, client: Credentials, session: BrowserSession
+) -> None:
+    """§2.4: a refresh token only for offline_access."""
+    members = check_granted(world.redeem(world.a_code(client, session, scope="openid profile"), client))
+    assert set(members) == {"access_token", "token_type", "expires_in", "id_token", "scope"}
+    assert (members["scope"], members["expires_in"]) == ("openid profile", 3600)
+    members = check_granted(world.redeem(world.a_code(client, session, scope=SCOPE), client))
+    assert set(members) == {"access_token", "token_type", "expires_in", "id_token", "scope", "refresh_token"}
+    assert members["scope"] == SCOPE
+
+
+def test_the_tokens_are_about_the_person(world: World, client: Credentials, session: BrowserSession) -> None:
+    members = world.tokens(client, session, scope=SCOPE)
+    assert world.client.userinfo(members["access_token"]).json["sub"] == session.person.id
+    answer = world.client.introspect(members["access_token"], client).json
+    assert (answer["sub"], answer["client_id"]) == (session.person.id, client.client_id)
+    assert client.client_id in answer["aud"]
+
+
+def test_the_id_token_says_who_signed_in_when_and_where(
+    world: World, client: Credentials, session: BrowserSession
+) -> None:
+    """OpenID Connect Core §2; decisions: sid."""
+    signed_in_at = world.clock.seconds
+    world.clock.advance(minutes=10)
+    members = check_granted(world.redeem(world.a_code(client, session, nonce="n-0S6"), client))
+    _, claims = decoded(members["id_token"])
+    assert claims.pop("at_hash")
+    assert claims == {
+        "iss": world.issuer,
+        "sub": session.person.id,
+        "aud": client.client_id,
+        "azp": client.client_id,
+        "iat": world.clock.seconds,
+        "exp": world.clock.seconds + 3600,
+        "auth_time": signed_in_at,
+        "nonce": "n-0S6",
+        "sid": session.id,
+    }
+
+
+def test_a_scope_parameter_is_not_read(world: World, client: Credentials, session: BrowserSession) -> None:
+    """The scope was settled at the authorization endpoint."""
+    code = world.a_code(client, session, scope="openid email")
+    form = {"grant_type": "authorization_code", **code.form(), "scope": "openid profile"}
+    assert check_granted(world.as_client(client, form))["scope"] == "openid email"
+
+
+def test_the_application_s_own_lifetimes_and_format_hold(world: World, session: BrowserSession) -> None:
+    client = world.a_web_application(
+        access_token_type=TokenFormat.JWT,
+        access_token_lifetime=timedelta(minutes=2),
+        id_token_lifetime=timedelta(minutes=3),
+    )
+    members = world.tokens(client, session)
+    header, access = decoded(members["access_token"])
+    _, identity = decoded(members["id_token"])
+    assert header["typ"] == "at+jwt"
+    assert (access["client_id"], access["sub"]) == (client.client_id, session.person.id)
+    assert access["exp"] - access["iat"] == members["expires_in"] == 120
+    assert identity["exp"] - identity["iat"] == 180
+
+
+# --- lifetime, and one use alone --------------------------------------------------------------------------------------
+
+
+def test_a_code_lives_for_sixty_seconds(world: World, client: Credentials, session: BrowserSession) -> None:
+    """Security 5.1."""
+    codes = [world.a_code(client, session) for _ in range(2)]
+    world.clock.advance(59)
+    check_granted(world.redeem(codes[0], client))
+    world.clock.advance(1)
+    check_refused(world.redeem(codes[1], client), "invalid_grant")
+
+
+@pytest.mark.storages("memory")  # a setting, judged before any storage
+def test_the_lifetime_is_a_setting(make_world: MakeWorld) -> None:
+    world = make_world(**{"identity.authorization_code_lifetime": "5m"})
+    client = world.a_web_application()
+    code = world.a_code(client)
+    world.clock.advance(299)
+    check_granted(world.redeem(code, client))
+
+
+def test_a_second_use_is_refused_and_takes_all_tokens_along(
+    world: World, client: Credentials, session: BrowserSession
+) -> None:
+    """Security 5.3: committed in spite of the refusal, and noted once however often it is repeated."""
+    code, other = world.a_code(client, session, scope=SCOPE), world.tokens(client, session)
+    members = check_granted(world.redeem(code, client))
+    refreshed = check_granted(world.refresh(members["refresh_token"], client))
+    for _ in range(3):
+        check_refused(world.redeem(code, client), "invalid_grant")
+    for token in (members["access_token"], refreshed["access_token"]):
+        assert world.client.userinfo(token).status_int == 401
+        check_inactive(world.client.introspect(token, client))
+    check_refused(world.refresh(refreshed["refresh_token"], client), "invalid_grant")
+    [event] = replays(world, client)
+    assert (event.object_kind, event.organization_id) == ("authorization_code", _organization_of(world, client))
+    # Another sign-in at the same application has nothing to do with it.
+    assert world.client.userinfo(other["access_token"]).status_int == 200
+
+
+def test_a_second_use_long_after_the_code_expired_is_a_replay_still(
+    world: World, client: Credentials, session: BrowserSession
+) -> None:
+    code = world.a_code(client, session, scope=SCOPE)
+    members = check_granted(world.redeem(code, client))
+    world.clock.advance(days=2)
+    world.identity.purge()
+    check_refused(world.redeem(code, client), "invalid_grant")
+    check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+    assert len(replays(world, client)) == 1
+
+
+def _organization_of(world: World, client: Credentials) -> str:
+    with world.reading() as services:
+        found = services.applications.find_client(client.client_id)
+    assert found is not None
+    return found.organization.id
+
+
+# --- what has to fit --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "redirect_uri",
+    [f"{CALLBACK}/", CALLBACK.upper(), f"{CALLBACK}?", f"{CALLBACK}#", CALLBACK.replace("https", "http"), "x"],
+)
+def test_the_redirect_uri_must_exactly_equal_that_of_the_request(
+    world: World, client: Credentials, session: BrowserSession, redirect_uri: str
+) -> None:
+    """And whoever shows the code and fails here gets no second try (security 5.3)."""
+    code = world.a_code(client, session)
+    check_refused(world.redeem(code, client, redirect_uri=redirect_uri), "invalid_grant")
+    check_refused(world.redeem(code, client), "invalid_grant")
+
+
+def test_another_registered_redirect_uri_will_not_do(world: World, session: BrowserSession) -> None:
+    client = world.a_web_application(redirect_uris=(CALLBACK, "https://app.example/other"))
+    code = world.a_code(client, session, redirect_uri="https://app.example/other")
+    check_refused(world.redeem(code, client, redirect_uri=CALLBACK), "invalid_grant")
+
+
+@pytest.mark.parametrize("name", ["code", "redirect_uri"])
+def test_code_and_redirect_uri_are_required(
+    world: World, client: Credentials, session: BrowserSession, name: str
+) -> None:
+    """A request that is malformed uses nothing up."""
+    code = world.a_code(client, session)
+    check_refused(world.redeem(code, client, **{name: None}), "invalid_request")
+    check_granted(world.redeem(code, client))
+
+
+@pytest.mark.parametrize(
+    "verifier",
+    [
+        None,
+        "x" * 43,
+        VERIFIER.upper(),
+        VERIFIER[:-1],
+        f"{VERIFIER}x",
+        f" {VERIFIER}",
+        f"{VERIFIER}\n",
+        f"{VERIFIER}=",
+        "ü" * 43,
+        VERIFIER[:-1] + "\x7f",
+    ],
+)
+def test_the_verifier_must_fit_the_challenge(
+    world: World, client: Credentials, session: BrowserSession, verifier: str | None
+) -> None:
+    """Security 4.5 and 5.3: of a confidential client too, and there is no second try."""
+    code = world.a_code(client, session)
+    check_refused(world.redeem(code, client, code_verifier=verifier), "invalid_grant")
+    check_refused(world.redeem(code, client), "invalid_grant")
+
+
+@pytest.mark.parametrize("length", [42, 129])
+def test_a_verifier_of_a_wrong_length_never_fits(world: World, session: BrowserSession, length: int) -> None:
+    """RFC 7636 §4.1: 43 to 128 characters, even if its hash is right."""
+    import hashlib
+
+    from identity.testing.assertions import base64url
+
+    verifier = "v" * length
+    client = world.a_public_application()
+    code = world.a_code(client, session, code_challenge=base64url(hashlib.sha256(verifier.encode()).digest()))
+    check_refused(world.redeem(code, client, code_verifier=verifier), "invalid_grant")
+
+
+def test_a_confidential_client_may_do_without_pkce(world: World, client: Credentials, session: BrowserSession) -> None:
+    code = world.a_code(client, session, code_challenge=None, code_challenge_method=None)
+    check_granted(world.redeem(code, client))
+
+
+def test_a_verifier_without_a_challenge_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
+    """Security 4.5: somebody took the challenge out of the request (RFC 9700 §4.8.2)."""
+    code = world.a_code(client, session, code_challenge=None, code_challenge_method=None)
+    check_refused(world.redeem(code, client, code_verifier=VERIFIER), "invalid_grant")
+
+
+def test_a_public_client_names_itself_and_proves_the_code_with_pkce(world: World, session: BrowserSession) -> None:
+    client = world.a_public_application()
+    members = check_granted(world.redeem(world.a_code(client, session, scope=SCOPE), client))
+    assert world.client.userinfo(members["access_token"]).status_int == 200
+    check_granted(world.refresh(members["refresh_token"], client))
+
+
+def test_a_code_without_pkce_is_no_good_for_a_public_client(world: World, session: BrowserSession) -> None:
+    """The authorization endpoint issues none; were there one, it would be refused here too."""
+    client = world.a_public_application()
+    now, text = world.clock(), "a-code-that-somebody-else-could-have-taken"
+    family = a_family(client_id=client, user_id=session.person.id, started_at=now, ends_at=now + timedelta(days=1))
+    stored = a_code(
+        family,
+        digest=digest(text),
+        redirect_uri=CALLBACK,
+        issued_at=now,
+        expires_at=now + timedelta(minutes=1),
+        authenticated_at=now,
+    )
+    with world.transaction() as services:
+        services.tokens.begin(family, stored)
+    for verifier in (None, VERIFIER):
+        check_refused(world.redeem(Code(text, verifier=verifier), client), "invalid_grant")
+
+
+MUTATIONS: dict[str, Callable[[str], str]] = {
+    "cut off": lambda text: text[:-1],
+    "extended": lambda text: f"{text}A",
+    "in other case": lambda text: text.swapcase(),
+    "with a space": lambda text: f"{text} ",
+    "beyond ASCII": lambda text: f"{text}ü",
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS.keys())
+def test_what_was_never_issued_is_refused(
+    world: World, client: Credentials, session: BrowserSession, mutation: Callable[[str], str]
+) -> None:
+    code = world.a_code(client, session)
+    check_refused(world.redeem(code, client, code=mutation(code.text)), "invalid_grant")
+    check_granted(world.redeem(code, client))
+
+
+def test_an_application_needs_the_grant_enabled(world: World, session: BrowserSession) -> None:
+    """Security 3.4."""
+    client = world.a_web_application(grant_types=frozenset({"refresh_token"}))
+    check_refused(world.redeem(world.a_code(client, session), client), "unauthorized_client")
+
+
+# --- what changes between the sign-in and the redemption --------------------------------------------------------------
+
+
+def test_signing_out_ends_codes_too(world: World, client: Credentials, session: BrowserSession) -> None:
+    code = world.a_code(client, session, scope=SCOPE)
+    with world.transaction() as services:
+        services.storage.sessions.end(session.id, services.now)
+    check_refused(world.redeem(code, client), "invalid_grant")
+
+
+def test_a_project_in_the_scope_is_looked_at_again(world: World, session: BrowserSession) -> None:
+    """Decisions, namespaces: scopes are checked at redemption too."""
+    client = world.a_web_application()
+    organization_id = session.person.organization_id
+    with world.reading() as services:
+        organization = services.organizations.get(organization_id)
+    project = world.a_project()
+    grant = world.a_grant(project, organization)
+    code = world.a_code(client, session, scope=f"openid {world.audience_scope(project.id)}")
+    with world.transaction() as services:
+        services.project_grants.withdraw(grant.id)
+    check_refused(world.redeem(code, client), "invalid_scope")
+
+
+def test_a_project_that_checks_roles_does_so_again(world: World) -> None:
+    """Decisions, namespaces: invalid_grant here, access_denied at the authorization endpoint."""
+    project = world.a_project(roles=["reader"], check_roles=True)
+    client = world.a_web_application(project.id)
+    person = world.a_person()
+    session = world.a_session(person)
+    denied = session.authorize(client)
+    assert "error=access_denied" in denied.headers["Location"]
+    given = world.a_user_grant(person, project, "reader")
+    code = world.a_code(client, session)
+    check_granted(world.redeem(world.a_code(client, session), client))
+    with world.transaction() as services:
+        services.storage.user_grants.remove(given.id)
+    check_refused(world.redeem(code, client), "invalid_grant")

@@ -1,0 +1,371 @@
+"""Service description §4.3: the refresh token grant (RFC 6749 §6, RFC 9700 §4.14, security 6)."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from identity.domain.audit import AuditEvent
+from identity.testing.assertions import decoded
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import Credentials
+from identity.testing.responses import check_granted, check_inactive, check_refused
+from identity.testing.world import AnyClient, BrowserSession, World
+
+SCOPE = "openid profile email offline_access"
+
+#: Makes a client of one kind.
+Kind = Callable[[World], AnyClient]
+KINDS: dict[str, Kind] = {
+    "with a secret": lambda world: world.a_web_application(),
+    "public": lambda world: world.a_public_application(),
+}
+
+
+@pytest.fixture
+def client(world: World) -> Credentials:
+    """A web application."""
+    return world.a_web_application()
+
+
+@pytest.fixture
+def session(world: World) -> BrowserSession:
+    """A person who is signed in."""
+    return world.a_session()
+
+
+def rotated(world: World, refresh_token: str, client: AnyClient, **parameters: str) -> dict[str, Any]:
+    """The members that a refresh brings."""
+    return check_granted(world.refresh(refresh_token, client, **parameters))
+
+
+def check_dead(world: World, members: dict[str, Any]) -> None:
+    """The access token of the answer is good for nothing."""
+    assert world.client.userinfo(members["access_token"]).status_int == 401
+
+
+def check_alive(world: World, members: dict[str, Any]) -> None:
+    """The access token of the answer is good."""
+    assert world.client.userinfo(members["access_token"]).status_int == 200
+
+
+def replays(world: World, client: Credentials) -> list[AuditEvent]:
+    """The notes of replays by this client."""
+    events = world.audit_events(event="token.replayed")
+    return [event for event in events if event.detail["client_id"] == client.client_id]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_every_refresh_brings_all_tokens_anew(world: World, session: BrowserSession, kind: Kind) -> None:
+    client = kind(world)
+    first = world.tokens(client, session, scope=SCOPE)
+    second = rotated(world, first["refresh_token"], client)
+    assert set(second) == {"access_token", "token_type", "expires_in", "id_token", "scope", "refresh_token"}
+    assert second["scope"] == SCOPE
+    assert second["refresh_token"] != first["refresh_token"]
+    assert second["access_token"] != first["access_token"]
+    # The access token of before lives on until it expires.
+    check_alive(world, first)
+    check_alive(world, second)
+    rotated(world, second["refresh_token"], client)
+
+
+def test_the_id_token_is_about_the_same_sign_in(world: World, client: Credentials, session: BrowserSession) -> None:
+    """OpenID Connect Core §12.2: iss, sub, aud, azp and auth_time as before; iat anew; no nonce."""
+    first = world.tokens(client, session, scope=SCOPE, nonce="n-0S6")
+    world.clock.advance(hours=1)
+    _, before = decoded(first["id_token"])
+    _, after = decoded(rotated(world, first["refresh_token"], client)["id_token"])
+    for name in ("iss", "sub", "aud", "azp", "auth_time", "sid"):
+        assert after[name] == before[name], name
+    assert after["iat"] == before["iat"] + 3600 == world.clock.seconds
+    assert before["nonce"] == "n-0S6"
+    assert "nonce" not in after
+
+
+def test_without_offline_access_there_is_none(world: World, client: Credentials, session: BrowserSession) -> None:
+    assert "refresh_token" not in world.tokens(client, session, scope="openid profile")
+
+
+def test_offline_access_is_dropped_where_it_could_not_be_used(world: World, session: BrowserSession) -> None:
+    client = world.a_web_application(grant_types=frozenset({"authorization_code"}))
+    members = world.tokens(client, session, scope="openid offline_access")
+    assert members["scope"] == "openid"
+    assert "refresh_token" not in members
+
+
+def test_offline_access_is_dropped_where_no_code_comes(world: World, session: BrowserSession) -> None:
+    """OpenID Connect Core §11: nor does the person see an application that could come back by itself."""
+    client = world.a_web_application(response_types=frozenset({"code", "id_token token"}))
+    asked = {"response_type": "id_token token", "scope": "openid offline_access", "nonce": "n", "code_challenge": None}
+    answer = session.authorize(client, **asked, code_challenge_method=None)
+    members = dict(parse_qsl(urlsplit(answer.headers["Location"]).fragment))
+    world.client.secrets |= {members["access_token"], members["id_token"]}
+    assert members["scope"] == "openid"
+    with world.reading() as services:
+        assert [one.offline for one in services.users.connections(session.person.id)] == [False]
+
+
+# --- scope ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
+    world: World, client: Credentials, session: BrowserSession
+) -> None:
+    """Security 6.4."""
+    members = world.tokens(client, session, scope=SCOPE)
+    for asked in ("openid", "openid email", "email openid profile", None, "openid profile"):
+        parameters = {} if asked is None else {"scope": asked}
+        members = rotated(world, members["refresh_token"], client, **parameters)
+        assert members["scope"] == (asked or SCOPE)
+    claims = world.client.userinfo(members["access_token"]).json
+    assert "given_name" in claims
+    assert "email" not in claims
+
+
+@pytest.mark.parametrize("scope", ["openid phone", f"{SCOPE} address", "openid unheard_of", "openid OPENID"])
+def test_a_wider_scope_is_refused_and_uses_nothing_up(
+    world: World, client: Credentials, session: BrowserSession, scope: str
+) -> None:
+    members = world.tokens(client, session, scope=SCOPE)
+    check_refused(world.refresh(members["refresh_token"], client, scope=scope), "invalid_scope")
+    rotated(world, members["refresh_token"], client)
+
+
+def test_a_scope_must_name_openid(world: World, client: Credentials, session: BrowserSession) -> None:
+    """§2.7: in every request that names scopes."""
+    members = world.tokens(client, session, scope=SCOPE)
+    check_refused(world.refresh(members["refresh_token"], client, scope="profile"), "invalid_scope")
+
+
+# --- rotation ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_a_second_use_ends_the_family(world: World, session: BrowserSession, kind: Kind) -> None:
+    """Security 6.3: refused, and committed all the same; other sign-ins are not concerned."""
+    client = kind(world)
+    first, other = world.tokens(client, session), world.tokens(client, session)
+    second = rotated(world, first["refresh_token"], client)
+    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    check_dead(world, first)
+    check_dead(world, second)
+    check_refused(world.refresh(second["refresh_token"], client), "invalid_grant")
+    check_alive(world, other)
+    rotated(world, other["refresh_token"], client)
+
+
+def test_a_replay_is_noted_once(world: World, client: Credentials, session: BrowserSession) -> None:
+    first = world.tokens(client, session)
+    rotated(world, first["refresh_token"], client)
+    for _ in range(3):
+        check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    [event] = replays(world, client)
+    assert event.object_kind == "refresh_token"
+    assert event.organization_id is not None
+
+
+def test_a_replay_is_a_replay_for_ever(world: World, client: Credentials, session: BrowserSession) -> None:
+    """Decisions: purge keeps rotated tokens until their family has ended."""
+    members = world.tokens(client, session)
+    first = members["refresh_token"]
+    for _ in range(4):
+        members = rotated(world, members["refresh_token"], client)
+        world.clock.advance(days=20)
+    world.identity.purge()
+    members = rotated(world, members["refresh_token"], client)
+    check_refused(world.refresh(first, client), "invalid_grant")
+    check_dead(world, members)
+    check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+
+
+@pytest.fixture
+def graceful(make_world: MakeWorld) -> World:
+    """A service that bears with clients that lost an answer for half a minute."""
+    return make_world(**{"identity.refresh_token_grace": "30"})
+
+
+def test_within_the_grace_the_last_refresh_may_be_repeated(graceful: World) -> None:
+    """Decisions, tokens: the unused successor dies, and showing it does not end the family."""
+    world, client = graceful, graceful.a_web_application()
+    first = world.tokens(client)
+    lost = rotated(world, first["refresh_token"], client)
+    world.clock.advance(30)
+    again = rotated(world, first["refresh_token"], client)
+    assert again["refresh_token"] != lost["refresh_token"]
+    check_refused(world.refresh(lost["refresh_token"], client), "invalid_grant")
+    check_alive(world, again)
+    rotated(world, again["refresh_token"], client)
+    assert replays(world, client) == []
+
+
+def test_within_the_grace_it_may_be_repeated_more_than_once(graceful: World) -> None:
+    world, client = graceful, graceful.a_web_application()
+    first = world.tokens(client)
+    chain = [rotated(world, first["refresh_token"], client) for _ in range(4)]
+    for lost in chain[:-1]:
+        check_refused(world.refresh(lost["refresh_token"], client), "invalid_grant")
+    rotated(world, chain[-1]["refresh_token"], client)
+
+
+def test_after_the_grace_it_is_a_replay(graceful: World) -> None:
+    world, client = graceful, graceful.a_web_application()
+    first = world.tokens(client)
+    second = rotated(world, first["refresh_token"], client)
+    world.clock.advance(31)
+    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    check_dead(world, second)
+    check_refused(world.refresh(second["refresh_token"], client), "invalid_grant")
+    assert len(replays(world, client)) == 1
+
+
+def test_the_grace_is_no_longer_for_being_used(graceful: World) -> None:
+    world, client = graceful, graceful.a_web_application()
+    first = world.tokens(client)
+    rotated(world, first["refresh_token"], client)
+    world.clock.advance(20)
+    last = rotated(world, first["refresh_token"], client)
+    world.clock.advance(11)
+    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    check_dead(world, last)
+
+
+def test_an_older_generation_always_ends_the_family(graceful: World) -> None:
+    """Security 6.3: R1, R2, R3, then R1 again inside the grace."""
+    world, client = graceful, graceful.a_web_application()
+    first = world.tokens(client)
+    second = rotated(world, first["refresh_token"], client)
+    third = rotated(world, second["refresh_token"], client)
+    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    for members in (first, second, third):
+        check_dead(world, members)
+        check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+    assert len(replays(world, client)) == 1
+
+
+def test_without_a_grace_the_same_moment_is_too_late(world: World, client: Credentials) -> None:
+    first = world.tokens(client)
+    second = rotated(world, first["refresh_token"], client)
+    third = rotated(world, second["refresh_token"], client)
+    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    check_dead(world, third)
+
+
+# --- lifetime ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_that_nobody_uses_dies_after_thirty_days(world: World, client: Credentials) -> None:
+    """Security 6.1. An expired one is no replay: nothing else ends."""
+    first, second = world.tokens(client), world.tokens(client)
+    world.clock.advance(days=30, seconds=-1)
+    rotated(world, first["refresh_token"], client)
+    world.clock.advance(1)
+    check_refused(world.refresh(second["refresh_token"], client), "invalid_grant")
+    assert replays(world, client) == []
+
+
+def test_after_ninety_days_the_person_signs_in_again(world: World, client: Credentials) -> None:
+    """Security 6.1: the successor inherits the absolute end."""
+    members = world.tokens(client)
+    for _ in range(4):
+        world.clock.advance(days=22)
+        members = rotated(world, members["refresh_token"], client)
+    world.clock.advance(days=2, seconds=-1)
+    members = rotated(world, members["refresh_token"], client)
+    world.clock.advance(1)
+    check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+
+
+# --- what ends it before ----------------------------------------------------------------------------------------------
+
+
+def test_revoking_any_generation_ends_the_family(world: World, client: Credentials) -> None:
+    """Security 6.5: and nothing brings it back."""
+    first = world.tokens(client)
+    second = rotated(world, first["refresh_token"], client)
+    assert world.client.revoke(first["refresh_token"], client).status_int == 200
+    check_dead(world, second)
+    for _ in range(2):
+        check_refused(world.refresh(second["refresh_token"], client), "invalid_grant")
+        world.clock.advance(hours=-1)
+    check_dead(world, second)
+    check_inactive(world.client.introspect(second["access_token"], client))
+
+
+def test_a_replay_does_not_move_the_moment_of_revocation(world: World, client: Credentials) -> None:
+    """Security 6.5."""
+    first = world.tokens(client)
+    rotated(world, first["refresh_token"], client)
+    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    with world.reading() as services:
+        presented = services.tokens.find_refresh(first["refresh_token"])
+    assert presented is not None
+    revoked_at = presented.family.revoked_at
+    assert revoked_at == world.clock()
+    world.clock.advance(hours=1)
+    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    with world.reading() as services:
+        presented = services.tokens.find_refresh(first["refresh_token"])
+    assert presented is not None
+    assert presented.family.revoked_at == revoked_at
+
+
+def test_signing_out_ends_access_tokens_at_once_and_leaves_offline_access(
+    world: World, client: Credentials, session: BrowserSession
+) -> None:
+    """Decisions, end session. What is refreshed afterwards is not tied to the session any more."""
+    first = world.tokens(client, session)
+    online = world.tokens(client, session, scope="openid")
+    with world.transaction() as services:
+        services.storage.sessions.end(session.id, services.now)
+    for members in (first, online):
+        check_dead(world, members)
+        check_inactive(world.client.introspect(members["access_token"], client))
+    second = rotated(world, first["refresh_token"], client)
+    check_alive(world, second)
+    assert "sid" not in decoded(second["id_token"])[1]
+    check_alive(world, rotated(world, second["refresh_token"], client))
+    # And not by being refreshed: what was dead stays dead.
+    check_dead(world, first)
+
+
+def test_a_new_password_ends_what_applications_have(world: World, client: Credentials, session: BrowserSession) -> None:
+    """Security 6.4."""
+    members, code = world.tokens(client, session), world.a_code(client, session)
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(session.person.id)
+        assert subject is not None
+        services.passwords.change(subject, "a hash of the new one", keep_session=session.id)
+    check_dead(world, members)
+    check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+    check_refused(world.redeem(code, client), "invalid_grant")
+
+
+@pytest.mark.storages("memory")  # a setting; that all is revoked is tested above
+def test_whether_a_new_password_does_so_is_a_setting(make_world: MakeWorld) -> None:
+    world = make_world(**{"identity.password_change_ends_access": "false"})
+    client, session = world.a_web_application(), world.a_session()
+    members = world.tokens(client, session)
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(session.person.id)
+        assert subject is not None
+        services.passwords.change(subject, "a hash of the new one")
+    # The session ended, and its access tokens with it.
+    check_dead(world, members)
+    check_alive(world, rotated(world, members["refresh_token"], client))
+
+
+def test_an_application_needs_the_grant_enabled(world: World, session: BrowserSession) -> None:
+    """Security 3.4."""
+    client = world.an_application()
+    issued = world.an_authorization(session.person, client)
+    check_refused(world.refresh(issued.refresh_token, client), "unauthorized_client")
+
+
+def test_neither_access_token_nor_id_token_nor_code_is_a_refresh_token(world: World, client: Credentials) -> None:
+    code = world.a_code(client)
+    members = world.tokens(client)
+    for token in (members["access_token"], members["id_token"], code.text):
+        check_refused(world.refresh(token, client), "invalid_grant")
+    check_alive(world, members)

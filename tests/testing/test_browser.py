@@ -1,0 +1,194 @@
+"""The browser of the test kit behaves like one: what it keeps, what it shows, and to whom."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from identity.domain.users import HumanUser
+from identity.testing.browser import Browser, CookieJar, give_password, relation
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+HTTPS = "https://id.example.com/login/x"
+HTTP = "http://localhost:8080/login/x"
+
+
+def kept(header: str, *, url: str = HTTPS) -> CookieJar:
+    """A jar that was offered this one cookie."""
+    jar = CookieJar()
+    jar.store(url, header, NOW)
+    return jar
+
+
+@pytest.mark.parametrize(
+    ("header", "url", "shown"),
+    [
+        ("a=1", HTTPS, True),
+        ("a=1; Path=/", "https://id.example.com/", True),
+        ("a=1; Path=/", "https://other.example.com/", False),
+        ("a=1; Path=/", "https://sub.id.example.com/", False),
+        ("a=1; Path=/; Domain=example.com", "https://other.example.com/", True),
+        ("a=1; Path=/; Domain=example.com", "https://example.com/", True),
+        ("a=1; Path=/login", "https://id.example.com/login", True),
+        ("a=1; Path=/login", "https://id.example.com/loginx", False),
+        ("a=1; Path=/login", "https://id.example.com/", False),
+        ("a=1", "https://id.example.com/other", False),
+        ("a=1; Path=/; Secure", "https://id.example.com/", True),
+        ("a=1; Path=/; Secure", "http://id.example.com/", False),
+    ],
+)
+def test_a_cookie_goes_where_it_belongs(header: str, url: str, shown: bool) -> None:
+    """RFC 6265 §5.4."""
+    assert (kept(header).header(url, NOW) == "a=1") is shown
+
+
+@pytest.mark.parametrize(
+    ("header", "url"),
+    [
+        ("no pair", HTTPS),
+        ("=1", HTTPS),
+        ("a=1; Domain=evil.example", HTTPS),
+        ("a=1; Domain=other.example.com", HTTPS),
+        ("a=1; Secure", HTTP),
+        ("__Secure-a=1; Path=/", HTTPS),
+        ("__Host-a=1; Path=/", HTTPS),
+        ("__Host-a=1; Secure", HTTPS),
+        ("__Host-a=1; Secure; Path=/login", HTTPS),
+        ("__Host-a=1; Secure; Path=/; Domain=id.example.com", HTTPS),
+        ("__Host-a=1; Secure; Path=/", HTTP),
+    ],
+)
+def test_what_browsers_ignore_is_ignored(header: str, url: str) -> None:
+    assert len(kept(header, url=url)) == 0
+
+
+def test_a_host_cookie_is_kept() -> None:
+    assert kept("__Host-a=1; Secure; Path=/").header(HTTPS, NOW) == "__Host-a=1"
+
+
+def test_a_cookie_is_replaced_and_removed() -> None:
+    jar = kept("a=1; Path=/")
+    jar.store(HTTPS, "a=2; Path=/", NOW)
+    assert jar.header(HTTPS, NOW) == "a=2"
+    jar.store(HTTPS, "a=; Path=/; Max-Age=0", NOW)
+    assert len(jar) == 0
+
+
+def test_a_cookie_of_another_path_is_another_cookie() -> None:
+    """The longer path comes first (RFC 6265 §5.4)."""
+    jar = kept("a=1; Path=/")
+    jar.store(HTTPS, "a=2; Path=/login", NOW)
+    assert jar.header(HTTPS, NOW) == "a=2; a=1"
+
+
+def test_cookies_end() -> None:
+    jar = kept("a=1; Path=/; Max-Age=60")
+    assert jar.header(HTTPS, NOW + timedelta(seconds=59)) == "a=1"
+    assert jar.header(HTTPS, NOW + timedelta(seconds=60)) == ""
+    expired = kept("a=1; Path=/; Expires=Tue, 01 Jan 2030 00:00:10 GMT")
+    assert expired.header(HTTPS, NOW + timedelta(seconds=9)) == "a=1"
+    assert expired.header(HTTPS, NOW + timedelta(seconds=10)) == ""
+
+
+@pytest.mark.parametrize(
+    ("same_site", "site", "method", "shown"),
+    [
+        ("Lax", "cross-site", "GET", True),
+        ("Lax", "cross-site", "POST", False),
+        ("Lax", "same-site", "POST", True),
+        ("Lax", "none", "GET", True),
+        ("Strict", "cross-site", "GET", False),
+        ("Strict", "same-origin", "POST", True),
+        ("None", "cross-site", "POST", True),
+    ],
+)
+def test_same_site_holds_cookies_back(same_site: str, site: str, method: str, shown: bool) -> None:
+    jar = kept(f"a=1; Path=/; Secure; SameSite={same_site}")
+    assert bool(jar.header(HTTPS, NOW, method=method, site=site)) is shown
+
+
+def test_without_a_word_a_cookie_is_lax() -> None:
+    assert kept("a=1; Path=/").header(HTTPS, NOW, method="POST", site="cross-site") == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (None, "none"),
+        ("https://id.example.com", "same-origin"),
+        ("https://api.example.com", "same-site"),
+        ("http://id.example.com", "cross-site"),
+        ("https://app.example", "cross-site"),
+    ],
+)
+def test_how_a_request_relates_to_what_caused_it(source: str | None, expected: str) -> None:
+    assert relation(source, HTTPS) == expected
+
+
+@pytest.fixture
+def person(world: World) -> HumanUser:
+    return world.a_person()
+
+
+@pytest.fixture
+def party(world: World) -> RelyingParty:
+    return RelyingParty.of(world)
+
+
+@pytest.mark.storages("memory")  # nothing here depends on it
+def test_it_says_where_a_request_comes_from(world: World, person: HumanUser, party: RelyingParty) -> None:
+    browser = Browser(world)
+    asked = party.ask()
+    browser.open(asked.url, by=party.origin)
+    first, page = (one.request.headers for one in browser.answers)
+    assert first["Sec-Fetch-Site"] == page["Sec-Fetch-Site"] == "cross-site"
+    assert "Origin" not in page
+    browser.submit({"login_name": give_password(world, person)}, form="page-form")
+    posted, following = (one.request.headers for one in browser.answers)
+    assert (posted["Sec-Fetch-Site"], posted["Origin"]) == ("same-origin", world.issuer)
+    assert posted["Referer"].startswith(f"{world.issuer}/login/")
+    assert "Cookie" in posted
+    assert following["Sec-Fetch-Site"] == "same-origin"
+
+
+@pytest.mark.storages("memory")
+def test_it_stops_where_a_redirect_leaves_us(world: World, person: HumanUser, party: RelyingParty) -> None:
+    browser = Browser(world)
+    browser.start_session(person)
+    asked = party.ask()
+    answer = browser.open(asked.url)
+    assert answer is browser.page
+    assert browser.left_for is not None
+    assert browser.left_for.startswith(party.redirect_uri)
+    assert browser.step is None
+
+
+@pytest.mark.storages("memory")
+def test_another_site_s_form_brings_no_cookies(world: World, person: HumanUser, party: RelyingParty) -> None:
+    browser = Browser(world)
+    browser.start_session(person)
+    browser.send("/oauth/v2/authorize", dict(party.ask().parameters), by=party.origin)
+    posted, redirected = (one.request.headers for one in browser.answers)
+    assert "Cookie" not in posted
+    assert posted["Origin"] == party.origin
+    assert "session-" in redirected["Cookie"]
+
+
+@pytest.mark.storages("memory")
+def test_tabs_share_cookies_and_nothing_else(world: World, person: HumanUser, party: RelyingParty) -> None:
+    browser = Browser(world)
+    tab = browser.tab()
+    tab.start_session(person)
+    assert browser.session_cookies == tab.session_cookies != frozenset()
+    browser.open("/login")
+    with pytest.raises(AssertionError, match="nothing was opened"):
+        tab.page  # noqa: B018 - a property that refuses
+    assert Browser(world).session_cookies == frozenset()
+    assert Browser(world).address != browser.address
+
+
+@pytest.mark.storages("memory")
+def test_it_goes_nowhere_else(world: World) -> None:
+    with pytest.raises(AssertionError, match="none of our addresses"):
+        Browser(world).open("https://evil.example/")

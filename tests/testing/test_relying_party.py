@@ -1,0 +1,173 @@
+"""The application of the test kit takes nothing that is not exactly right: else all tests that use it say nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cryptography.exceptions import InvalidSignature
+
+from identity.crypto.jwt import sign
+from identity.testing.assertions import decoded, signed, unsigned
+from identity.testing.browser import Browser
+from identity.testing.relying_party import Asked, RelyingParty, half_hash, s256
+from identity.testing.world import KeyPool, World
+
+pytestmark = pytest.mark.storages("memory")  # nothing here depends on it
+
+
+@pytest.fixture
+def party(world: World) -> RelyingParty:
+    return RelyingParty.of(world)
+
+
+@pytest.fixture
+def browser(world: World) -> Browser:
+    browser = Browser(world)
+    browser.start_session(world.a_person())
+    return browser
+
+
+Change = Callable[[str], str]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda location: location.replace("state=", "stale="),
+        lambda location: location.replace("state=", "state=x"),
+        lambda location: location + "&state=x",
+        lambda location: location.replace("iss=https", "iss=http"),
+        lambda location: location.replace("&iss=", "&is="),
+        lambda location: location.replace("https://app.example/cb?", "https://app.example/CB?"),
+        lambda location: location.replace("https://app.example/cb?", "https://app.example/cb#"),
+        lambda location: location.replace("https://app.example/cb?", "https://evil.example/cb?"),
+        lambda location: location + "#fragment",
+        lambda location: location + "&",
+    ],
+)
+def test_an_answer_that_was_altered_is_refused(browser: Browser, party: RelyingParty, change: Change) -> None:
+    asked = party.ask()
+    answer = browser.open(asked.url)
+    party.read(answer, asked)
+    before = answer.headers["Location"]
+    answer.headers["Location"] = change(before)
+    assert answer.headers["Location"] != before
+    with pytest.raises((AssertionError, ValueError)):
+        party.read(answer, asked)
+
+
+@pytest.mark.parametrize("name", ["Cache-Control", "Referrer-Policy", "X-Content-Type-Options"])
+def test_an_answer_that_could_be_kept_or_told_is_refused(browser: Browser, party: RelyingParty, name: str) -> None:
+    asked = party.ask()
+    answer = browser.open(asked.url)
+    del answer.headers[name]
+    with pytest.raises(AssertionError):
+        party.read(answer, asked)
+
+
+def test_an_answer_that_comes_in_another_way_is_refused(browser: Browser, party: RelyingParty) -> None:
+    for asked, other in (("query", "fragment"), ("fragment", "query"), ("form_post", "query"), ("query", "form_post")):
+        request = party.ask(response_mode=asked)
+        answer = browser.open(request.url)
+        party.read(answer, request)
+        with pytest.raises(AssertionError):
+            party.read(answer, request, mode=other)
+
+
+def test_an_answer_is_no_error_and_an_error_no_answer(browser: Browser, party: RelyingParty) -> None:
+    asked = party.ask()
+    with pytest.raises(AssertionError):
+        party.refused(browser.open(asked.url), asked, "login_required")
+    wrong = party.ask(scope="profile")
+    with pytest.raises(AssertionError):
+        party.code(browser.open(wrong.url), wrong)
+    with pytest.raises(AssertionError):
+        party.refused(browser.open(wrong.url), wrong, "login_required")
+
+
+@pytest.fixture
+def forge(world: World) -> Callable[..., str]:
+    """Makes ID tokens with the service's own key and other claims."""
+
+    def forge(token: str, **changes: Any) -> str:
+        _, claims = decoded(token)
+        claims = {name: value for name, value in (claims | changes).items() if value is not None}
+        with world.reading() as services:
+            key_id, private_key = services.signing_keys.current()
+        return sign(claims, private_key, key_id=key_id)
+
+    return forge
+
+
+@pytest.fixture
+def asked(party: RelyingParty) -> Asked:
+    return party.ask("id_token token", max_age=60)
+
+
+@pytest.fixture
+def members(browser: Browser, party: RelyingParty, asked: Asked) -> dict[str, str]:
+    return party.read(browser.open(asked.url), asked)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"iss": "https://evil.example"},
+        {"aud": "other"},
+        {"aud": ["other"]},
+        {"azp": "other"},
+        {"azp": None},
+        {"sub": ""},
+        {"sub": 7},
+        {"exp": 0},
+        {"iat": 2**40},
+        {"nonce": "other"},
+        {"nonce": None},
+        {"auth_time": 0},
+        {"auth_time": None},
+        {"at_hash": "x"},
+        {"at_hash": None},
+        {"sid": None},
+    ],
+    ids=str,
+)
+def test_an_id_token_with_a_wrong_claim_is_refused(
+    party: RelyingParty, asked: Asked, members: dict[str, str], forge: Callable[..., str], changes: dict[str, Any]
+) -> None:
+    token, access_token = members["id_token"], members["access_token"]
+    party.check_id_token(forge(token), asked, access_token=access_token)
+    with pytest.raises((AssertionError, KeyError)):
+        party.check_id_token(forge(token, **changes), asked, access_token=access_token)
+
+
+def test_an_id_token_of_another_key_is_refused(
+    party: RelyingParty, asked: Asked, members: dict[str, str], key_pool: KeyPool
+) -> None:
+    token = members["id_token"]
+    header, claims = decoded(token)
+    with pytest.raises(InvalidSignature):
+        party.check_id_token(signed(claims, key_pool.next(), key_id=header["kid"]), asked)
+    with pytest.raises(AssertionError):
+        party.check_id_token(
+            signed(claims, key_pool.next(), key_id=header["kid"], header={"alg": "none"}, sign=unsigned), asked
+        )
+
+
+def test_a_hash_is_that_of_the_specification() -> None:
+    """RFC 7636 appendix B; OpenID Connect Core appendix A.4."""
+    assert s256("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    assert half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y") == "77QmUPtjPfzWtF2AnpK9RQ"
+
+
+def test_a_parameter_that_is_none_is_left_out(party: RelyingParty) -> None:
+    asked = party.ask(state=None, nonce=None, redirect_uri=None, max_age=0)
+    assert set(asked.parameters) == {
+        "client_id",
+        "response_type",
+        "scope",
+        "max_age",
+        "code_challenge",
+        "code_challenge_method",
+    }
+    assert asked.parameters["max_age"] == "0"
+    assert "code_challenge" not in party.ask("id_token").parameters
