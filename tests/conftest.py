@@ -1,1 +1,38 @@
+"""Options of a whole run, and what it says at its end."""
+
+import pytest
+
 pytest_plugins = ["identity.testing.fixtures"]
+
+#: How the reason begins for which the browser tests are skipped.
+NO_BROWSER = "Chromium is not installed"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("pictures")
+    group.addoption("--pictures", action="store_true", help="take pictures of all pages, for people to look at")
+    group.addoption(
+        "--pictures-folder", default="var/pictures", metavar="FOLDER", help="where they are kept (default: %(default)s)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "pictures: takes pictures, and runs with --pictures alone")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--pictures"):
+        return
+    config.hook.pytest_deselected(items=[one for one in items if one.get_closest_marker("pictures")])
+    items[:] = [one for one in items if not one.get_closest_marker("pictures")]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reasons = {
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+    }
+    for reason in sorted(reasons):
+        if reason.startswith(NO_BROWSER):
+            terminalreporter.write_line(f"Left out: the browser tests, because {reason}", yellow=True)

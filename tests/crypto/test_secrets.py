@@ -48,6 +48,14 @@ def test_a_client_id_is_an_id_without_dashes() -> None:
     assert uuid.UUID(text).version == 7
 
 
+def test_an_id_is_told_from_a_client_id_by_its_form() -> None:
+    assert all(secrets.is_id(secrets.new_id()) for _ in range(100))
+    assert not any(secrets.is_id(secrets.new_client_id()) for _ in range(100))
+    good = secrets.new_id()
+    for text in ("", good.upper(), good[:-1], f"{good}0", f"{good}\n", f" {good}", good.replace("-", "_"), "é" * 36):
+        assert not secrets.is_id(text)
+
+
 def test_a_token_has_256_bits_and_letters_and_digits_alone() -> None:
     tokens = {secrets.new_token() for _ in range(5000)}
     assert len(tokens) == 5000

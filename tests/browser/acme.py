@@ -1,0 +1,229 @@
+"""Acme: a service on this machine, and what people use it for: the application Invoices of the Acme GmbH."""
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.users import ChangeProfile, CreateHumanUser
+from identity.testing.browser import PASSWORD, give_password
+from identity.testing.clock import RunningClock
+from identity.testing.post import Post, text_of
+from identity.testing.relying_party import Asked, RelyingParty, Tokens
+from identity.testing.serving import loopback_socket, serving
+from identity.testing.world import KeyPool, World
+from tests.browser.chromium import Profile, Tab
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody who knows a password."""
+
+    user: HumanUser
+    login_name: str
+    password: str = PASSWORD
+
+
+@dataclass(frozen=True)
+class Received:
+    """What the application was sent."""
+
+    method: str
+    path: str
+    members: dict[str, str]
+
+
+class Application:
+    """The program behind the redirect URI, on another site than the service (127.0.0.1, not localhost)."""
+
+    def __init__(self, port: int) -> None:
+        self.origin = f"http://127.0.0.1:{port}"
+        #: The same program under the name of the service: for browsers another origin of the same site, with cookies.
+        self.other_origin = f"http://localhost:{port}"
+        self.callback = f"{self.origin}/callback"
+        self.onward = f"{self.origin}/onward"
+        self.goodbye = f"{self.origin}/goodbye"
+        self.received: list[Received] = []
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """WSGI."""
+        path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)).decode()
+        members = dict(parse_qsl(body if environ["REQUEST_METHOD"] == "POST" else query, keep_blank_values=True))
+        if path == "/favicon.ico":
+            start_response("204 No Content", [])
+            return []
+        self.received.append(Received(environ["REQUEST_METHOD"], path, members))
+        if path == "/onward":
+            start_response("303 See Other", [("Location", f"{self.other_origin}/welcome?{query}")])
+            return []
+        page = self._page(path, members)
+        start_response("200 OK", [("Content-Type", "text/html; charset=utf-8"), ("Cache-Control", "no-store")])
+        return [f"<!doctype html><html lang=en><title>Invoices</title>{page}".encode()]
+
+    def link_to(self, url: str) -> str:
+        """A page with a link to the address."""
+        return f"{self.origin}/link?{urlencode({'to': url})}"
+
+    def form_to(self, url: str, fields: dict[str, str], *, origin: str = "") -> str:
+        """A page with a form that posts these fields to the address; by default on the application's own origin."""
+        return f"{origin or self.origin}/form?{urlencode({'to': url, **fields})}"
+
+    def frame_of(self, url: str) -> str:
+        """A page that shows the address within itself."""
+        return f"{self.origin}/frame?{urlencode({'to': url})}"
+
+    def _page(self, path: str, members: dict[str, str]) -> str:
+        to = html.escape(members.get("to", ""))
+        if path == "/link":
+            return f'<h1>Invoices</h1><a href="{to}">Sign in</a>'
+        if path == "/frame":
+            return f'<h1>Invoices</h1><iframe src="{to}" width="600" height="600"></iframe>'
+        if path == "/form":
+            fields = "".join(
+                f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">'
+                for name, value in members.items()
+                if name != "to"
+            )
+            return f'<h1>Invoices</h1><form method="post" action="{to}">{fields}<button>Win a prize</button></form>'
+        shown = html.escape(json.dumps(members, indent=1))
+        fragment = "<pre id=fragment></pre><script>fragment.innerText = location.hash</script>"
+        return f"<h1>Welcome to Invoices</h1><pre>{shown}</pre>{fragment}"
+
+
+class Acme:
+    """The service, the Acme GmbH, its application and its people."""
+
+    def __init__(self, world: World, application: Application, post: Post | None) -> None:
+        self.world = world
+        self.application = application
+        self.post = post
+        self.url = world.identity.settings.login_url
+        with world.transaction() as services:
+            command = CreateOrganization(name="Acme GmbH", primary_domain="acme.example")
+            self.organization = services.organizations.create(command)
+        self.party = self.an_application("Invoices", self.organization)
+        self._numbers = count(1)
+
+    # --- what there is ------------------------------------------------------------------------------------------------
+
+    def an_application(self, name: str, organization: Organization) -> RelyingParty:
+        """An application of the organization, which lets people come back to ``application``."""
+        program = self.application
+        return RelyingParty.of(
+            self.world,
+            name=name,
+            project_id=self.world.a_project(organization).id,
+            redirect_uri=program.callback,
+            redirect_uris=(program.callback, program.onward),
+            post_logout_redirect_uri=program.goodbye,
+            development=True,
+        )
+
+    def an_organization(self, name: str, domain: str) -> Organization:
+        """Another organization."""
+        return self.world.an_organization(name=name, primary_domain=domain)
+
+    def a_person(
+        self,
+        given_name: str = "Anna",
+        family_name: str = "Berg",
+        *,
+        organization: Organization | None = None,
+        must_change: bool = False,
+        email: str = "",
+        user_name: str = "",
+    ) -> Person:
+        """Somebody new, by default of the Acme GmbH, who knows PASSWORD."""
+        number = next(self._numbers)
+        user_name = user_name or (given_name.lower() if number == 1 else f"{given_name.lower()}{number}")
+        organization = organization or self.organization
+        with self.world.transaction() as services:
+            command = CreateHumanUser(user_name=user_name, given_name=given_name, family_name=family_name)
+            user = services.users.create(organization.id, command)
+            if email:
+                services.users.change_profile(user.id, ChangeProfile(email=email))
+        login_name = give_password(self.world, user)
+        if must_change:
+            with self.world.transaction() as services:
+                stored = services.storage.passwords.find(user.id)
+                assert stored is not None
+                services.storage.passwords.set(replace(stored, must_change=True))
+        return Person(user, login_name)
+
+    # --- short ways ---------------------------------------------------------------------------------------------------
+
+    def ask(self, tab: Tab, party: RelyingParty | None = None, **parameters: Any) -> Asked:
+        """Open an authorization request, as an application has the browser do."""
+        asked = (party or self.party).ask(**parameters)
+        tab.open(asked.url)
+        return asked
+
+    def sign_in(self, tab: Tab, person: Person) -> None:
+        """From the page for the login name on."""
+        tab.send(login_name=person.login_name)
+        tab.send(password=person.password)
+
+    def start_session(self, profile: Profile, person: Person) -> str:
+        """Sign the person in at the browser without a page; returns the session's id."""
+        session = self.world.a_session(person.user)
+        name, _, value = session.headers["Cookie"].partition("=")
+        tab = profile.tab()
+        tab.command("Network.setCookie", name=name, value=value, url=self.url, httpOnly=True, sameSite="Lax")
+        return session.id
+
+    def tokens(self, tab: Tab, asked: Asked) -> Tokens:
+        """What the application gets for the code with which the tab has come back to it, all of it checked."""
+        assert tab.url.startswith(f"{asked.parameters['redirect_uri']}?"), f"{tab.url}\n{tab.text}"
+        return self.redeemed(dict(parse_qsl(urlsplit(tab.url).query)), asked)
+
+    def redeemed(self, members: dict[str, str], asked: Asked) -> Tokens:
+        """The same for the members of an answer, however they came."""
+        assert set(members) == {"code", "state", "iss"}, members
+        assert members["state"] == asked.parameters["state"]
+        assert members["iss"] == self.world.issuer
+        answer = self.party.redeem(members["code"], asked)
+        assert answer.status_int == 200, answer
+        return Tokens(answer.json, self.party.check_id_token(answer.json["id_token"], asked))
+
+    def link_in_mail(self) -> str:
+        """The link in the one mail that went out by now."""
+        assert self.post is not None
+        self.world.identity.send_mails()
+        (link,) = re.findall(rf"{self.url}/[^\s]+/[A-Za-z0-9]{{43}}", text_of(self.post.only()))
+        return str(link)
+
+
+@contextmanager
+def acme(settings: dict[str, str], key_pool: KeyPool, *, post: Post | None = None) -> Iterator[Acme]:
+    """Serve it, with development settings, at http://localhost and a port; with ``post`` it can send mail."""
+    bound, applications = loopback_socket(), loopback_socket()
+    program = Application(applications.getsockname()[1])
+    world = World(
+        settings
+        | (post.settings if post is not None else {})
+        | {
+            "identity.development": "true",
+            "identity.issuer_url": f"http://localhost:{bound.getsockname()[1]}",
+            "identity.password_min_length": "8",
+            # The cheapest that is allowed: nobody is after these passwords.
+            "identity.password_memory": "19456",
+            "identity.password_iterations": "2",
+        },
+        clock=RunningClock(),
+        key_pool=key_pool,
+    )
+    world.bootstrap()
+    try:
+        with serving(world.app, bound), serving(program, applications):
+            yield Acme(world, program, post)
+    finally:
+        world.close()

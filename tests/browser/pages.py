@@ -1,0 +1,492 @@
+"""PAGES: every page that people see, each with the way to it. The checks and the pictures go through all of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from urllib.parse import urlencode
+
+from identity.domain.organizations import Organization
+from identity.services.commands.organizations import ChangeOrganization
+from identity.services.passwords import TooManyAttempts
+from identity.testing.relying_party import RelyingParty
+from tests.browser.acme import Acme, Person
+from tests.browser.chromium import MakeProfile, Profile, Tab
+
+#: The longest names that the service takes: many words, and one word.
+_LONG = ("Donaudampfschifffahrtsgesellschaftskapitän Maria-Theresia von und zu der langen Straße " * 4)[:199] + "n"
+_LONG_WORD = ("Rechtsschutzversicherungsgesellschaften" * 6)[:200]
+
+_NUMBERS = count(1)
+
+NEW = "an entirely new one"
+
+
+@dataclass
+class Scene:
+    """A browser, and the people and the application of this scene, some of them with the longest names there are."""
+
+    site: Acme
+    profile: Profile
+    tab: Tab
+    long: bool = False
+    #: Where an interaction with the first tab needs others.
+    a_profile: MakeProfile = field(default=lambda **_: None)  # type: ignore[assignment, return-value]
+
+    @cached_property
+    def organization(self) -> Organization:
+        """The organization of people and application."""
+        if not self.long:
+            return self.site.organization
+        made = self.site.world.an_organization()
+        with self.site.world.transaction() as services:
+            return services.organizations.change(made.id, ChangeOrganization(name=_LONG))
+
+    @cached_property
+    def party(self) -> RelyingParty:
+        """The application that asks."""
+        return self.site.an_application(_LONG_WORD, self.organization) if self.long else self.site.party
+
+    @cached_property
+    def person(self) -> Person:
+        """Whose sign-in it is."""
+        return self.a_person()
+
+    def a_person(self, given_name: str = "Anna", family_name: str = "Berg", **options: object) -> Person:
+        """Somebody of the organization."""
+        if not self.long:
+            return self.site.a_person(given_name, family_name, **options)  # type: ignore[arg-type]
+        options = {"organization": self.organization, "user_name": f"{_LONG_WORD[:190]}{next(_NUMBERS)}"} | options
+        return self.site.a_person(_LONG, _LONG_WORD, **options)  # type: ignore[arg-type]
+
+    def ask(self, **parameters: object) -> None:
+        """Open an authorization request."""
+        self.site.ask(self.tab, self.party, **parameters)
+
+    def ask_with_name(self, **parameters: object) -> None:
+        """Up to the page for the password."""
+        self.ask(**parameters)
+        self.tab.send(login_name=self.person.login_name)
+
+    def sign_in(self) -> None:
+        """Have the person signed in."""
+        self.site.start_session(self.profile, self.person)
+
+    def open(self, path: str) -> None:
+        """Open one of our addresses."""
+        self.tab.open(self.site.url + path)
+
+
+Walk = Callable[[Scene], None]
+
+
+@dataclass(frozen=True)
+class Page:
+    """The way to a page.
+
+    ``mailing``: of a service with mail. ``names``: it shows names, which may be long. ``main``: pictures are taken of
+    every variant of it. ``chinese``: of its frame the one that is looked at in Chinese.
+    """
+
+    name: str
+    walk: Walk
+    mailing: bool = False
+    names: bool = False
+    main: bool = False
+    chinese: bool = False
+    script: bool = True
+
+
+PAGES: dict[str, Page] = {}
+
+
+def page(**options: bool) -> Callable[[Walk], Walk]:
+    """Keeps the function as the way to the page of its name."""
+
+    def keep(walk: Walk) -> Walk:
+        name = walk.__name__.replace("_", "-")
+        PAGES[name] = Page(name, walk, **options)
+        return walk
+
+    return keep
+
+
+# --- signing in -------------------------------------------------------------------------------------------------------
+
+
+@page(main=True, chinese=True, names=True)
+def login_name(scene: Scene) -> None:
+    scene.ask(scope="openid profile email")
+
+
+@page()
+def login_name_empty(scene: Scene) -> None:
+    scene.ask()
+    scene.tab.send(login_name="")
+
+
+@page(main=True, names=True)
+def password(scene: Scene) -> None:
+    scene.ask_with_name(scope="openid profile email phone offline_access")
+
+
+@page(main=True, names=True)
+def password_wrong(scene: Scene) -> None:
+    scene.ask_with_name(scope="openid profile email")
+    scene.tab.send(password="not hers")
+
+
+@page()
+def password_delayed(scene: Scene) -> None:
+    scene.ask_with_name()
+    for _ in range(10):
+        _fail(scene)
+    scene.tab.send(password="not hers")
+
+
+def _fail(scene: Scene) -> None:
+    """One wrong password, from elsewhere; then the time that it takes until the next one is allowed."""
+    world = scene.site.world
+    try:
+        with world.transaction() as services:
+            services.passwords.reserve(scene.person.login_name)
+    except TooManyAttempts as held:
+        world.clock.advance(held.seconds)
+        _fail(scene)
+
+
+@page(names=True)
+def password_again(scene: Scene) -> None:
+    scene.sign_in()
+    scene.ask(prompt="login")
+
+
+@page(names=True)
+def wrong_organization(scene: Scene) -> None:
+    navy = scene.site.world.an_organization()
+    scene.ask_with_name(scope=f"openid urn:service:iam:org:id:{navy.id}")
+    scene.tab.send(password=scene.person.password)
+
+
+@page(main=True, names=True)
+def choose_an_account(scene: Scene) -> None:
+    for person in (scene.person, scene.a_person("Bert", "Sommer"), scene.a_person("Chiara", "Neri")):
+        scene.site.start_session(scene.profile, person)
+    scene.ask(prompt="select_account")
+
+
+@page(names=True)
+def choose_an_account_signed_out_and_foreign(scene: Scene) -> None:
+    navy = scene.site.world.an_organization()
+    foreign = scene.site.a_person("Grace", "Hopper", organization=navy)
+    for person in (scene.person, foreign):
+        scene.site.start_session(scene.profile, person)
+    scene.site.world.clock.advance(hours=13)
+    scene.site.start_session(scene.profile, scene.a_person("Bert", "Sommer"))
+    scene.ask(prompt="select_account", scope=f"openid urn:service:iam:org:id:{scene.organization.id}")
+
+
+@page(main=True, names=True)
+def register(scene: Scene) -> None:
+    scene.ask(prompt="create")
+
+
+@page(main=True)
+def register_errors(scene: Scene) -> None:
+    scene.ask(prompt="create")
+    scene.tab.send(user_name="anna berg", given_name="Anna", email="anna", password="short", password_again="other")
+
+
+@page(main=True, names=True)
+def new_password(scene: Scene) -> None:
+    scene.person = scene.a_person(must_change=True)
+    scene.ask_with_name()
+    scene.tab.send(password=scene.person.password)
+
+
+@page()
+def new_password_errors(scene: Scene) -> None:
+    new_password(scene)
+    scene.tab.send(new_password="short", new_password_again="other")
+
+
+@page(main=True, names=True)
+def consent(scene: Scene) -> None:
+    scene.sign_in()
+    scene.ask(prompt="consent", scope="openid profile email address phone offline_access")
+
+
+@page()
+def consent_to_nothing(scene: Scene) -> None:
+    scene.sign_in()
+    scene.ask(prompt="consent", scope="openid")
+
+
+@page(script=False, names=True)
+def form_post(scene: Scene) -> None:
+    scene.sign_in()
+    scene.ask(response_mode="form_post")
+
+
+@page(main=True, names=True)
+def sign_in_is_done(scene: Scene) -> None:
+    scene.ask_with_name()
+    begun = scene.tab.url
+    scene.tab.send(password=scene.person.password)
+    scene.tab.open(begun)
+
+
+@page()
+def sign_in_took_too_long(scene: Scene) -> None:
+    scene.ask()
+    scene.site.world.clock.advance(minutes=31)
+    scene.tab.reload()
+
+
+@page()
+def sign_in_of_another_browser(scene: Scene) -> None:
+    other = scene.a_profile().tab()
+    scene.site.ask(other)
+    scene.tab.open(other.url)
+
+
+@page()
+def sign_in_unknown(scene: Scene) -> None:
+    scene.open("/login/0192f3a7-0000-7000-8000-000000000000")
+
+
+@page()
+def login_name_stale(scene: Scene) -> None:
+    scene.ask()
+    scene.tab.run("document.getElementsByName('csrf_token')[0].value = 'x'")
+    scene.tab.send(login_name="anna@acme.example")
+
+
+# --- links in mails ---------------------------------------------------------------------------------------------------
+
+
+@page(mailing=True, main=True)
+def reset_ask(scene: Scene) -> None:
+    scene.open("/password/reset")
+
+
+@page()
+def reset_without_mail(scene: Scene) -> None:
+    scene.open("/password/reset")
+
+
+def _ask_for_reset(scene: Scene) -> None:
+    scene.person = scene.a_person(email="anna@acme.example")
+    scene.open("/password/reset")
+    scene.tab.send(login_name=scene.person.login_name)
+
+
+@page(mailing=True, main=True)
+def reset_sent(scene: Scene) -> None:
+    _ask_for_reset(scene)
+    scene.site.link_in_mail()
+
+
+@page(mailing=True, main=True, names=True)
+def reset_link(scene: Scene) -> None:
+    _ask_for_reset(scene)
+    scene.tab.open(scene.site.link_in_mail())
+
+
+@page(mailing=True)
+def reset_errors(scene: Scene) -> None:
+    reset_link(scene)
+    scene.tab.send(new_password="short", new_password_again="other")
+
+
+@page(mailing=True)
+def reset_done(scene: Scene) -> None:
+    reset_link(scene)
+    scene.tab.send(new_password=NEW, new_password_again=NEW)
+    scene.site.world.identity.send_mails()
+    scene.site.post.only()
+
+
+@page()
+def link_used(scene: Scene) -> None:
+    scene.open(f"/password/reset/{'x' * 43}")
+
+
+def _register_by_mail(scene: Scene) -> tuple[str, str]:
+    """User name and link of somebody who has filled in the form."""
+    user_name = f"grace{len(scene.site.world.audit_events())}"
+    names = {"user_name": user_name, "given_name": "Grace", "family_name": "Hopper"}
+    scene.ask(prompt="create")
+    scene.tab.send(**names, email=f"{user_name}@navy.example", password=NEW, password_again=NEW)
+    return user_name, scene.site.link_in_mail()
+
+
+@page(mailing=True)
+def register_sent(scene: Scene) -> None:
+    _register_by_mail(scene)
+
+
+@page(mailing=True, names=True)
+def register_link(scene: Scene) -> None:
+    scene.tab.open(_register_by_mail(scene)[1])
+
+
+@page(mailing=True)
+def register_link_with_a_taken_name(scene: Scene) -> None:
+    user_name, link = _register_by_mail(scene)
+    scene.site.a_person("Grace", "Hopper", user_name=user_name)
+    scene.tab.open(link)
+
+
+@page(mailing=True, names=True)
+def email_link(scene: Scene) -> None:
+    profile(scene)
+    scene.tab.send(email="anna.berg@acme.example", current_password=scene.person.password)
+    scene.tab.open(scene.site.link_in_mail())
+
+
+@page(mailing=True)
+def email_confirmed(scene: Scene) -> None:
+    email_link(scene)
+    scene.tab.send()
+
+
+@page(mailing=True, names=True)
+def email_ask(scene: Scene) -> None:
+    scene.person = scene.a_person(email="anna@acme.example")
+    scene.sign_in()
+    scene.open("/account/profile/email")
+
+
+# --- signing out ------------------------------------------------------------------------------------------------------
+
+
+def _logout(scene: Scene) -> str:
+    asked = {"client_id": scene.party.client_id, "post_logout_redirect_uri": scene.site.application.goodbye}
+    return urlencode(asked)
+
+
+@page(main=True, names=True)
+def sign_out(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open(f"/oauth/v2/endsession?{_logout(scene)}")
+
+
+@page(main=True, names=True)
+def signed_out(scene: Scene) -> None:
+    scene.open(f"/signed-out?{_logout(scene)}")
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@page(main=True, names=True)
+def error_untrusted_redirect(scene: Scene) -> None:
+    scene.ask(redirect_uri="https://elsewhere.example/cb")
+
+
+@page()
+def error_unknown_application(scene: Scene) -> None:
+    scene.ask(client_id="nobody")
+
+
+@page(main=True)
+def error_not_found(scene: Scene) -> None:
+    scene.open("/nothing")
+
+
+@page()
+def error_other_site(scene: Scene) -> None:
+    program = scene.site.application
+    scene.tab.open(program.form_to(f"{scene.site.url}/password/reset", {"login_name": "anna"}))
+    scene.tab.press("Win a prize")
+
+
+# --- the account ------------------------------------------------------------------------------------------------------
+
+
+@page(main=True, chinese=True, names=True)
+def profile(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/account/profile")
+
+
+@page()
+def profile_saved(scene: Scene) -> None:
+    profile(scene)
+    scene.tab.send(nickname="Änne")
+
+
+@page(main=True)
+def profile_errors(scene: Scene) -> None:
+    profile(scene)
+    wrong = {"email": "anna", "phone": "none", "zoneinfo": "Berlin"}
+    scene.tab.run("for (const one of document.querySelectorAll('details')) if (!one.dataset.menu) one.open = true")
+    scene.tab.send(given_name="", family_name="", **wrong, birthdate="yesterday", website="acme")
+
+
+@page(names=True)
+def profile_conflict(scene: Scene) -> None:
+    profile(scene)
+    other = scene.profile.tab()
+    other.open(scene.tab.url)
+    other.send(nickname="Änne")
+    scene.tab.send(nickname="Anni")
+
+
+@page(main=True)
+def account_password(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/account/password")
+
+
+@page()
+def account_password_errors(scene: Scene) -> None:
+    account_password(scene)
+    scene.tab.send(current_password="", new_password="short", new_password_again="other")
+
+
+@page(main=True, names=True)
+def sessions(scene: Scene) -> None:
+    scene.open("/account/sessions")
+    scene.tab.send(login_name=scene.person.login_name)
+    scene.tab.send(password=scene.person.password)
+    for _ in range(2):
+        scene.site.world.a_session(scene.person.user)
+    scene.tab.reload()
+
+
+@page(main=True, names=True)
+def applications(scene: Scene) -> None:
+    _connect(scene)
+    scene.open("/account/applications")
+
+
+def _connect(scene: Scene) -> None:
+    scene.sign_in()
+    shop = scene.site.an_application("Shop", scene.organization)
+    for party, scope in ((scene.party, "openid profile email offline_access"), (shop, "openid")):
+        asked = scene.site.ask(scene.tab, party, scope=scope)
+        if "/consent" in scene.tab.url:
+            scene.tab.send()
+        code = scene.site.application.received[-1].members["code"]
+        assert party.redeem(code, asked).status_int == 200
+
+
+@page()
+def applications_empty(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/account/applications")
+
+
+@page(names=True)
+def application_disconnect(scene: Scene) -> None:
+    _connect(scene)
+    scene.open(f"/account/applications/{scene.party.client_id}/disconnect")
+
+
+@page(names=True)
+def account_menu(scene: Scene) -> None:
+    scene.site.start_session(scene.profile, scene.a_person("Bert", "Sommer"))
+    profile(scene)
+    scene.tab.one(".menu--end > summary").click()

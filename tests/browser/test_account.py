@@ -1,0 +1,175 @@
+"""The person's own pages."""
+
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.acme import Acme
+from tests.browser.chromium import MakeProfile, Profile, Tab
+
+
+def test_the_profile_is_saved(site: Acme, profile: Profile, tab: Tab) -> None:
+    anna = site.a_person()
+    site.start_session(profile, anna)
+    tab.open(f"{site.url}/account/profile")
+    assert (tab.heading, tab.value("given_name"), tab.focused) == ("Profile", "Anna", "body")
+    tab.send(given_name="Änne <b>", phone="+49 30 1234567", locale="de", zoneinfo="Europe/Berlin")
+    # From now on the account speaks the person's own language.
+    assert tab.one("html").get_attribute("lang") == "de"
+    assert len(tab.all(".notice--success")) == 1
+    assert (tab.value("given_name"), tab.value("phone")) == ("Änne <b>", "+49 30 1234567")
+    with site.world.reading() as services:
+        stored = services.users.get(anna.user.id).profile
+    assert (stored.given_name, stored.locale, stored.zoneinfo) == ("Änne <b>", "de", "Europe/Berlin")
+
+
+def test_what_is_wrong_in_the_closed_part_opens_it(site: Acme, profile: Profile, tab: Tab) -> None:
+    site.start_session(profile, site.a_person())
+    tab.open(f"{site.url}/account/profile")
+    tab.press("More")
+    tab.send(birthdate="yesterday", given_name="")
+    assert (tab.status, tab.focused) == (422, "errors")
+    assert tab.value("birthdate") == "yesterday"
+    assert tab.field("birthdate").is_displayed()
+    links = tab.all("#errors a")
+    assert [link.get_attribute("hash") for link in links] == ["#field-given_name", "#field-birthdate"]
+    links[1].click()
+    assert tab.focused == "field-birthdate"
+
+
+def test_two_tabs_that_change_the_same_profile(site: Acme, profile: Profile) -> None:
+    site.start_session(profile, site.a_person())
+    one, other = profile.tab(), profile.tab()
+    for each in (one, other):
+        each.open(f"{site.url}/account/profile")
+    one.send(nickname="Änne")
+    other.send(phone="+49 30 1234567")
+    assert (other.status, other.focused) == (409, "errors")
+    assert "Saved now: Änne" in other.text
+    other.send(nickname="Änne")
+    assert (other.status, other.value("nickname"), other.value("phone")) == (200, "Änne", "+49 30 1234567")
+
+
+def test_the_password_is_changed_and_other_sessions_end(
+    site: Acme, profile: Profile, tab: Tab, a_profile: MakeProfile
+) -> None:
+    anna = site.a_person()
+    elsewhere = a_profile()
+    for each in (profile, elsewhere):
+        site.start_session(each, anna)
+    tab.open(f"{site.url}/account/password")
+    assert tab.focused == "field-current_password"
+    new = "an entirely new one"
+    tab.send(current_password="not hers", new_password=new, new_password_again=new)
+    assert tab.status == 422
+    assert "This is not your present password." in tab.text
+    assert tab.value("new_password") == ""
+    tab.send(current_password=anna.password, new_password=new, new_password_again=new)
+    assert "Your password is changed. All your other sessions are ended." in tab.text
+    other = elsewhere.tab()
+    other.open(f"{site.url}/account/profile")
+    assert other.heading == "Sign in"
+    other.send(login_name=anna.login_name)
+    other.send(password=new)
+    assert other.heading == "Profile"
+
+
+def test_the_session_of_another_browser_is_ended(
+    site: Acme, profile: Profile, tab: Tab, a_profile: MakeProfile
+) -> None:
+    anna = site.a_person()
+    elsewhere = a_profile()
+    other = elsewhere.tab()
+    other.open(f"{site.url}/account")
+    site.sign_in(other, anna)
+    site.start_session(profile, anna)
+    tab.open(f"{site.url}/account/sessions")
+    assert tab.words(".badge") == "This one"
+    (row,) = (one for one in tab.all("tbody tr") if "Chrome on Linux" in one.text)
+    assert "127.0.0.1" in row.text
+    with tab.leaving():
+        row.find_element("css selector", "button").click()
+    assert "Signed out." in tab.text
+    assert len(tab.all("tbody tr")) == 1
+    other.reload()
+    assert other.heading == "Sign in"
+
+
+def test_ending_ones_own_session_leads_to_the_end(site: Acme, profile: Profile, tab: Tab) -> None:
+    site.start_session(profile, site.a_person())
+    tab.open(f"{site.url}/account/sessions")
+    with tab.leaving():
+        tab.one("tbody button").click()
+    assert tab.heading == "You are signed out"
+
+
+def test_a_connected_application_is_disconnected(site: Acme, profile: Profile, tab: Tab) -> None:
+    site.start_session(profile, site.a_person())
+    asked = site.ask(tab, scope="openid email offline_access", prompt="consent")
+    tab.press("Allow")
+    tokens = site.tokens(tab, asked)
+    tab.open(f"{site.url}/account/applications")
+    assert "Invoices" in tab.one("tbody tr").text
+    tab.follow("Disconnect …")
+    assert tab.heading == "Disconnect Invoices?"
+    tab.follow("Keep it")
+    tab.follow("Disconnect …")
+    tab.press("Disconnect application")
+    assert "The application is disconnected." in tab.text
+    assert tab.words(".empty h2") == "No applications yet"
+    assert site.party.refresh(tokens.refresh_token).json["error"] == "invalid_grant"
+
+
+def test_the_menu_opens_and_closes(site: Acme, profile: Profile, tab: Tab) -> None:
+    site.start_session(profile, site.a_person())
+    tab.open(f"{site.url}/account/profile")
+    menu = ".menu--end"
+    tab.press("Account menu for Anna Berg")
+    assert tab.one(menu).get_attribute("open")
+    tab.type(Keys.TAB, Keys.ESCAPE)
+    assert not tab.one(menu).get_attribute("open")
+    assert tab.run("return document.activeElement.localName") == "summary"
+    tab.type(Keys.ENTER)
+    assert tab.one(menu).get_attribute("open")
+    tab.one("h1").click()
+    assert not tab.one(menu).get_attribute("open")
+
+
+def test_one_switches_to_another_account(site: Acme, profile: Profile, tab: Tab) -> None:
+    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+    site.start_session(profile, bert)
+    site.start_session(profile, anna)
+    tab.open(f"{site.url}/account/profile")
+    here, there = (anna, bert) if tab.value("given_name") == "Anna" else (bert, anna)
+    tab.press(f"Account menu for {here.user.display_name}")
+    tab.press(f"Switch to {there.login_name}")
+    assert tab.value("given_name") == there.user.profile.given_name
+
+
+def test_the_skip_link_leads_past_the_navigation(site: Acme, profile: Profile, tab: Tab) -> None:
+    site.start_session(profile, site.a_person())
+    tab.open(f"{site.url}/account/sessions")
+    tab.type(Keys.TAB)
+    assert tab.words(":focus") == "Skip to the content"
+    tab.type(Keys.ENTER)
+    assert tab.focused == "main"
+
+
+def test_on_a_phone_the_navigation_is_a_menu(site: Acme, profile: Profile, tab: Tab) -> None:
+    site.start_session(profile, site.a_person())
+    tab.size(390, 844)
+    tab.open(f"{site.url}/account/profile")
+    assert [one.is_displayed() for one in tab.all(".navigation")] == [False, False]
+    tab.press("Profile")
+    tab.follow("Sessions")
+    assert tab.heading == "Sessions"
+
+
+def test_times_are_shown_in_the_viewers_zone(site: Acme, profile: Profile, tab: Tab) -> None:
+    site.start_session(profile, site.a_person())
+    tab.command("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
+    tab.open(f"{site.url}/account/sessions")
+    time = tab.one("time[data-local]")
+    assert str(time.get_attribute("title")).endswith(" UTC")
+    shown = tab.run(
+        "const at = new Date(arguments[0].dateTime); return at.toLocaleString('sv', {timeZone: 'Asia/Kathmandu'})", time
+    )
+    assert time.text == shown[:16]

@@ -1,0 +1,208 @@
+"""Signing in with a real browser."""
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.acme import Acme
+from tests.browser.chromium import MakeProfile, Profile, Tab
+
+WRONG = "The login name or the password is wrong. Check both and try again."
+
+
+def test_a_person_signs_in_and_the_application_gets_its_code(site: Acme, tab: Tab) -> None:
+    anna = site.a_person()
+    asked = site.party.ask(scope="openid profile")
+    tab.open(site.application.link_to(asked.url))
+    tab.follow("Sign in")
+    assert (tab.heading, tab.focused, tab.status) == ("Sign in", "field-login_name", 200)
+    assert "to continue to Invoices · Acme GmbH" in tab.text
+    tab.send(login_name=anna.login_name)
+    assert (tab.heading, tab.focused) == ("Enter your password", "field-password")
+    assert anna.login_name in tab.text
+    tab.send(password=anna.password)
+    assert tab.heading == "Welcome to Invoices"
+    assert site.tokens(tab, asked).claims["sub"] == anna.user.id
+
+
+def test_by_keyboard_alone(site: Acme, tab: Tab) -> None:
+    anna = site.a_person()
+    asked = site.ask(tab)
+    tab.type(anna.login_name)
+    with tab.leaving():
+        tab.type(Keys.ENTER)
+    assert tab.focused == "field-password"
+    tab.type("not hers")
+    with tab.leaving():
+        tab.type(Keys.ENTER)
+    assert tab.focused == "field-password"
+    tab.type(anna.password, Keys.TAB)
+    assert tab.words(":focus") == "Show Password"
+    tab.type(Keys.SPACE)
+    assert tab.value("password") == anna.password
+    assert tab.field("password").get_attribute("type") == "text"
+    tab.type(Keys.TAB)
+    assert tab.words(":focus") == "Sign in"
+    with tab.leaving():
+        tab.type(Keys.SPACE)
+    site.tokens(tab, asked)
+
+
+def test_a_wrong_password_is_told_at_its_field(site: Acme, tab: Tab) -> None:
+    anna = site.a_person()
+    asked = site.ask(tab)
+    tab.send(login_name=anna.login_name)
+    tab.send(password="not hers")
+    assert tab.status == 422
+    assert tab.title.startswith("Error: Enter your password – ")
+    field = tab.field("password")
+    assert (field.get_attribute("aria-invalid"), tab.value("password")) == ("true", "")
+    first, *_ = str(field.get_attribute("aria-describedby")).split()
+    assert tab.words(f"#{first}") == f"Error: {WRONG}"
+    assert tab.focused == "field-password"
+    tab.send(password=anna.password)
+    site.tokens(tab, asked)
+
+
+def test_an_unknown_name_gets_the_very_same_page(site: Acme, tab: Tab) -> None:
+    pages = []
+    for name in (site.a_person().login_name, "nobody@nowhere.example"):
+        site.ask(tab)
+        tab.send(login_name=name)
+        tab.send(password="wrong")
+        assert tab.status == 422
+        pages.append((tab.title, tab.text.replace(name, "…"), tab.focused))
+    assert pages[0] == pages[1]
+
+
+def test_the_login_name_is_kept_by_not_you(site: Acme, tab: Tab) -> None:
+    site.ask(tab)
+    tab.send(login_name="anna@acme.example")
+    tab.follow("Not you?")
+    assert tab.value("login_name") == "anna@acme.example"
+
+
+def test_a_password_for_one_use_has_to_be_changed(site: Acme, tab: Tab) -> None:
+    anna = site.a_person(must_change=True)
+    asked = site.ask(tab)
+    site.sign_in(tab, anna)
+    assert (tab.heading, tab.focused) == ("Choose a new password", "field-new_password")
+    tab.send(new_password="short", new_password_again="other")
+    assert (tab.status, tab.focused) == (422, "errors")
+    assert [link.get_attribute("hash") for link in tab.all("#errors a")] == ["#field-new_password"]
+    tab.all("#errors a")[0].click()
+    assert tab.focused == "field-new_password"
+    tab.send(new_password="an entirely new one", new_password_again="an entirely new one")
+    site.tokens(tab, asked)
+
+
+def test_of_two_accounts_one_is_chosen(site: Acme, profile: Profile, tab: Tab) -> None:
+    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+    for person in (anna, bert):
+        site.start_session(profile, person)
+    asked = site.ask(tab)
+    assert tab.heading == "Choose an account"
+    tab.press(anna.login_name)
+    assert site.tokens(tab, asked).claims["sub"] == anna.user.id
+
+
+def test_the_application_lets_the_person_choose(site: Acme, profile: Profile, tab: Tab) -> None:
+    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+    site.start_session(profile, anna)
+    asked = site.ask(tab, prompt="select_account")
+    assert tab.heading == "Choose an account"
+    tab.press("Use another account")
+    site.sign_in(tab, bert)
+    assert site.tokens(tab, asked).claims["sub"] == bert.user.id
+
+
+def test_the_application_wants_the_password_again(site: Acme, profile: Profile, tab: Tab) -> None:
+    anna = site.a_person()
+    site.start_session(profile, anna)
+    asked = site.ask(tab, prompt="login")
+    assert tab.heading == "Enter your password"
+    assert "Invoices asks you to enter your password again." in tab.text
+    tab.send(password=anna.password)
+    site.tokens(tab, asked)
+
+
+def test_consent_is_given_and_refused(site: Acme, profile: Profile, tab: Tab) -> None:
+    site.start_session(profile, site.a_person())
+    asked = site.ask(tab, prompt="consent", scope="openid email")
+    assert tab.heading == "Allow access?"
+    tab.press("Allow")
+    site.tokens(tab, asked)
+    site.ask(tab, prompt="consent", scope="openid email")
+    tab.press("Refuse")
+    assert "error=access_denied" in tab.url
+
+
+def test_another_language_keeps_what_was_typed(site: Acme, tab: Tab) -> None:
+    anna = site.a_person()
+    asked = site.ask(tab)
+    tab.fill(login_name=anna.login_name)
+    tab.press("Deutsch")
+    assert (tab.heading, tab.value("login_name")) == ("Anmelden", anna.login_name)
+    assert tab.one("html").get_attribute("lang") == "de"
+    tab.send()
+    # The pages that follow speak it too.
+    assert tab.one("html").get_attribute("lang") == "de"
+    tab.send(password=anna.password)
+    site.tokens(tab, asked)
+
+
+@pytest.mark.parametrize("languages", ["de-CH,en;q=0.5", "zh-Hans", "pl, it;q=0.1"])
+def test_pages_speak_the_language_of_the_browser(site: Acme, a_profile: MakeProfile, languages: str) -> None:
+    tab = a_profile(languages=languages).tab()
+    site.ask(tab)
+    spoken = tab.one("html").get_attribute("lang")
+    assert spoken in languages
+    assert spoken != "en"
+
+
+def test_the_answer_is_posted_to_the_application(site: Acme, tab: Tab) -> None:
+    """Form Post Response Mode: the page sends itself on."""
+    asked = site.ask(tab, response_mode="form_post")
+    site.sign_in(tab, site.a_person())
+    tab.wait(lambda: tab.url.startswith(site.application.origin))
+    received = site.application.received[-1]
+    assert (received.method, received.path) == ("POST", "/callback")
+    site.redeemed(received.members, asked)
+
+
+def test_the_answer_comes_in_the_fragment(site: Acme, tab: Tab) -> None:
+    asked = site.ask(tab, response_type="id_token")
+    site.sign_in(tab, site.a_person())
+    address, _, fragment = tab.url.partition("#")
+    assert address == asked.parameters["redirect_uri"]
+    assert tab.words("#fragment") == f"#{fragment}"
+    assert site.application.received[-1].members == {}
+    assert "id_token=" in fragment
+
+
+def test_the_application_may_lead_on_to_another_site(site: Acme, tab: Tab) -> None:
+    """Browsers apply form-action to all that follows a POST: pages of a sign-in must not carry it (pages §3.4)."""
+    asked = site.ask(tab, redirect_uri=site.application.onward)
+    site.sign_in(tab, site.a_person())
+    assert tab.url.startswith(f"{site.application.other_origin}/welcome?")
+    assert f"state={asked.parameters['state']}" in tab.url
+
+
+def test_the_accounts_own_pages_sign_in_too(site: Acme, tab: Tab) -> None:
+    anna = site.a_person()
+    tab.open(f"{site.url}/account/sessions")
+    assert "to continue to your account" in tab.text
+    site.sign_in(tab, anna)
+    assert tab.url == f"{site.url}/account/sessions"
+
+
+def test_a_password_can_be_looked_at(site: Acme, tab: Tab) -> None:
+    anna = site.a_person()
+    asked = site.ask(tab)
+    tab.send(login_name=anna.login_name)
+    tab.fill(password=anna.password)
+    for shown, kind in (("Show", "text"), ("Hide", "password"), ("Show", "text")):
+        (button,) = (one for one in tab.all("#page-form button[type=button]") if shown in one.text)
+        button.click()
+        assert tab.field("password").get_attribute("type") == kind
+    tab.send()
+    site.tokens(tab, asked)

@@ -1,0 +1,126 @@
+"""Several tabs, the Back button, and pages that have become old."""
+
+import pytest
+
+from tests.browser.acme import Acme
+from tests.browser.chromium import MakeProfile, Profile, Tab
+
+
+def test_two_tabs_that_sign_in_at_once_do_not_disturb_each_other(site: Acme, profile: Profile) -> None:
+    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+    one, other = profile.tab(), profile.tab()
+    first, second = site.ask(one), site.ask(other)
+    one.send(login_name=anna.login_name)
+    other.send(login_name=bert.login_name)
+    one.send(password=anna.password)
+    other.send(password=bert.password)
+    assert site.tokens(one, first).claims["sub"] == anna.user.id
+    assert site.tokens(other, second).claims["sub"] == bert.user.id
+
+
+def test_the_second_tab_of_the_same_sign_in_is_told_that_it_is_done(site: Acme, profile: Profile) -> None:
+    anna = site.a_person()
+    one, other = profile.tab(), profile.tab()
+    asked = site.ask(one)
+    one.send(login_name=anna.login_name)
+    other.open(one.url)
+    one.send(password=anna.password)
+    site.tokens(one, asked)
+    came = len(site.application.received)
+    other.send(password=anna.password)
+    assert (other.heading, other.status) == ("This sign-in is done", 200)
+    assert f"You are signed in as {anna.login_name}." in other.text
+    other.follow("Go to your account")
+    assert other.heading == "Profile"
+    assert len(site.application.received) == came
+
+
+def test_back_after_it_is_done_gives_no_second_code(site: Acme, tab: Tab) -> None:
+    anna = site.a_person()
+    asked = site.ask(tab)
+    site.sign_in(tab, anna)
+    site.tokens(tab, asked)
+    came = len(site.application.received)
+    tab.back()
+    assert tab.heading == "This sign-in is done"
+    assert f"You are signed in as {anna.login_name}." in tab.text
+    assert len(site.application.received) == came
+
+
+def test_back_to_the_login_name_lets_somebody_else_sign_in(site: Acme, tab: Tab) -> None:
+    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+    asked = site.ask(tab)
+    tab.send(login_name=anna.login_name)
+    tab.back()
+    assert tab.heading == "Sign in"
+    site.sign_in(tab, bert)
+    assert site.tokens(tab, asked).claims["sub"] == bert.user.id
+
+
+def test_a_page_that_was_open_for_too_long_is_sent_again(site: Acme, profile: Profile) -> None:
+    """Signed out and in again meanwhile: the token belongs to a session that is over."""
+    anna = site.a_person()
+    site.start_session(profile, anna)
+    old, other = profile.tab(), profile.tab()
+    old.open(f"{site.url}/account/profile")
+    other.open(f"{site.url}/sign-out")
+    other.send()
+    other.open(f"{site.url}/account/profile")
+    site.sign_in(other, anna)
+    old.send(nickname="Änne")
+    assert (old.status, old.focused) == (422, "errors")
+    assert "This page had been open for too long. Check what you typed and send it again." in old.text
+    assert old.value("nickname") == "Änne"
+    old.send()
+    assert (old.status, old.value("nickname")) == (200, "Änne")
+    assert "Your profile is saved." in old.text
+
+
+def test_a_page_of_a_sign_in_with_a_stale_token_is_sent_again(site: Acme, tab: Tab) -> None:
+    anna = site.a_person()
+    asked = site.ask(tab)
+    tab.run("document.getElementsByName('csrf_token')[0].value = 'x'")
+    tab.send(login_name=anna.login_name)
+    assert (tab.status, tab.heading, tab.value("login_name")) == (422, "Sign in", anna.login_name)
+    assert tab.title.startswith("Error: ")
+    tab.send()
+    tab.send(password=anna.password)
+    site.tokens(tab, asked)
+
+
+def test_a_sign_in_that_took_too_long_is_started_again(site: Acme, tab: Tab) -> None:
+    anna = site.a_person()
+    asked = site.ask(tab)
+    tab.send(login_name=anna.login_name)
+    site.world.clock.advance(minutes=31)
+    tab.send(password=anna.password)
+    assert (tab.status, tab.heading) == (410, "This sign-in took too long")
+    tab.press("Start again")
+    assert tab.heading == "Sign in"
+    site.sign_in(tab, anna)
+    site.tokens(tab, asked)
+
+
+def test_another_browser_cannot_go_on_with_a_sign_in(site: Acme, tab: Tab, a_profile: MakeProfile) -> None:
+    site.ask(tab)
+    stranger = a_profile().tab()
+    stranger.open(tab.url)
+    assert (stranger.status, stranger.heading) == (400, "This sign-in was started in another browser")
+    assert not stranger.all("form, input")
+
+
+def test_a_sign_in_that_never_was(site: Acme, tab: Tab) -> None:
+    tab.open(f"{site.url}/login/0192f3a7-0000-7000-8000-000000000000")
+    assert (tab.status, tab.heading) == (404, "We do not know this sign-in any more")
+    assert [link.text for link in tab.all("main a")] == ["Your account"]
+
+
+@pytest.mark.parametrize("again", ["reload", "back"])
+def test_reloading_repeats_nothing(site: Acme, profile: Profile, tab: Tab, again: str) -> None:
+    site.start_session(profile, site.a_person())
+    tab.open(f"{site.url}/account/profile")
+    tab.send(nickname="Änne")
+    changes = len(site.world.audit_events(event="user.changed"))
+    getattr(tab, again)()
+    assert tab.heading == "Profile"
+    assert len(site.world.audit_events(event="user.changed")) == changes

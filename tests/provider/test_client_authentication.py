@@ -1,0 +1,81 @@
+"""Exactly one method per request, whatever methods plugins bring along."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from identity.provider.client_authentication import ClientAuthentication, authenticate_client
+from identity.provider.errors import InvalidClient, InvalidRequest
+from identity.provider.parameters import Parameters
+from identity.provider.request import ProtocolRequest
+
+REQUEST = ProtocolRequest("POST", b"", b"", "application/x-www-form-urlencoded", None)
+
+
+class Method(ClientAuthentication):
+    """Uses the form parameters that it is given, and knows one client."""
+
+    def __init__(self, name: str, *parameters: str, proves: bool = True) -> None:
+        self.name = name  # type: ignore[misc]
+        self.parameters = frozenset(parameters)  # type: ignore[misc]
+        self.proves = proves  # type: ignore[misc]
+
+    def presented(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+        return self.parameters <= parameters.keys()
+
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Any) -> Any:
+        if parameters.get(min(self.parameters)) == "wrong":
+            raise InvalidClient("client authentication failed")
+        return SimpleNamespace(id="client", by=self.name)
+
+
+NAME = Method("none", "client_id", proves=False)
+CERTIFICATE = Method("certificate", "certificate")
+SECRET = Method("client_secret_post", "client_secret")
+
+
+def authenticated(form: dict[str, str], *methods: Method) -> Any:
+    """The client that the form authenticates where these methods are offered."""
+    audit = SimpleNamespace(refuse=lambda *_, **__: None)
+    context: Any = SimpleNamespace(
+        protocol=SimpleNamespace(client_authentications={one.name: one for one in methods}),
+        services=SimpleNamespace(audit=audit),
+    )
+    return authenticate_client(REQUEST, Parameters(form), context)
+
+
+def test_a_name_gives_way_to_proof() -> None:
+    """RFC 6749 §3.2.1: the client_id beside credentials only says whose they are."""
+    client = authenticated({"client_id": "client", "certificate": "x"}, NAME, CERTIFICATE)
+    assert client.by == "certificate"
+
+
+def test_a_name_does_not_stand_in_for_proof_that_failed() -> None:
+    with pytest.raises(InvalidClient):
+        authenticated({"client_id": "client", "certificate": "wrong"}, NAME, CERTIFICATE)
+
+
+def test_a_name_alone_is_a_method_where_one_is_offered() -> None:
+    assert authenticated({"client_id": "client"}, NAME, CERTIFICATE).by == "none"
+    with pytest.raises(InvalidClient, match="missing"):
+        authenticated({"client_id": "client"}, CERTIFICATE)
+
+
+def test_two_proofs_are_one_too_many() -> None:
+    with pytest.raises(InvalidRequest):
+        authenticated({"client_secret": "x", "certificate": "x"}, NAME, CERTIFICATE, SECRET)
+
+
+def test_credentials_that_nobody_reads_are_not_passed_over() -> None:
+    """RFC 6749 §2.3: beside a method that is read."""
+    with pytest.raises(InvalidRequest):
+        authenticated({"client_id": "client", "client_secret": "x"}, NAME, CERTIFICATE)
+    with pytest.raises(InvalidRequest):
+        authenticated({"certificate": "x", "client_assertion": "x"}, CERTIFICATE)
+
+
+def test_the_name_must_be_that_of_the_credentials() -> None:
+    """Security 3.3."""
+    with pytest.raises(InvalidRequest):
+        authenticated({"client_id": "another", "certificate": "x"}, NAME, CERTIFICATE)
