@@ -1,6 +1,7 @@
 """Who may do what: roles add, deny hooks subtract, the default is no."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from identity.domain.errors import Denied, NotFound
@@ -47,11 +48,13 @@ THE_OPERATOR = Principal(None)
 class Access:
     """Answers for one transaction."""
 
-    def __init__(self, storage: Storage, roles: Mapping[str, Role], deny: Deny | None, lookup: Lookup) -> None:
+    def __init__(
+        self, storage: Storage, roles: Mapping[str, Role], deny: Deny | None, lookup: Lookup | None = None
+    ) -> None:
         self._storage = storage
         self._roles = roles
         self._deny = deny
-        self._lookup = lookup
+        self._lookup = lookup or Lookup(lambda: nullcontext(storage))
 
     def principal(self, subject: Subject) -> Principal:
         """The user as a principal, with the roles held right now."""

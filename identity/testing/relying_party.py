@@ -91,6 +91,8 @@ class ServiceClient:
         for name, value in (headers or {}).items():
             request.headers[name] = value
         request.environ["REMOTE_ADDR"] = "192.0.2.1"
+        # A program keeps no cookies; those of pages stay with Browser.
+        self.app.reset()
         request.environ.update(environ or {})
         return self.app.do_request(request, status="*", expect_errors=True)
 

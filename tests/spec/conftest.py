@@ -49,6 +49,8 @@ class Listener(logging.Handler):
         self.lines.append(self.format(record))
 
 
+_SHORT = 16
+
 #: What passed in earlier tests, to be looked for in the audit trail at the end.
 _passed: set[str] = set()
 
@@ -68,7 +70,8 @@ def no_secret_is_logged(worlds: Worlds) -> Iterator[None]:
     for world in worlds:
         secrets = set(world.client.secrets)
         world.client.secrets.clear()
-        _passed.update(secrets)
+        # What tests send in place of a secret is no secret.
+        _passed.update(one for one in secrets if len(one) > _SHORT and len(set(one)) > _SHORT // 2)
         assert not [secret for secret in secrets if secret in told]
     assert "PRIVATE KEY" not in told
 
