@@ -97,7 +97,7 @@ def failed(reason: str, *, kind: str = "application") -> InvalidClient:
 def proven_application(party: Party) -> Client:
     """The party, if it is an application that proved who it is. Raises InvalidClient."""
     if isinstance(party, ServiceUserClient):
-        raise InvalidClient("service users may not ask this: it is for applications", kind="service_user")
+        raise InvalidClient("service users may not ask this: it is for applications")
     if party.application.public:
         raise InvalidClient("public clients may not ask this: they cannot prove who they are")
     return party

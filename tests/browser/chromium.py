@@ -48,6 +48,8 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--force-color-profile=srgb",
+    "--disable-extensions", "--disable-component-extensions-with-background-pages", "--disable-default-apps",
+    "--disable-features=PreloadTopChromeWebUI,SpareRendererForSitePerProcess,WebUIInProcessResourceLoading",
 )
 
 #: The elements of a selector that are drawn and hold these words.
