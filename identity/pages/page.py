@@ -34,6 +34,7 @@ from pyramid.response import Response
 from identity.domain.errors import Conflict, DomainError, Invalid
 from identity.domain.words import LANGUAGES, say
 from identity.http import csrf
+from identity.http.headers import SIGN_IN_POLICY
 from identity.http.locale import UI_LOCALES, language_of
 from identity.pages.drawing import Pages, redirect
 from identity.pages.forms import ONCE, VERSION, Drawn, Form, Notice, Value
@@ -101,6 +102,11 @@ class Page:
         """Variables that all pages of a family have, such as ``frame``. They must not need what was typed."""
         return {}
 
+    @property
+    def leads_away(self) -> bool:
+        """True if the form's answer may lead to an application: browsers hold form-action against what follows."""
+        return False
+
     def preferred_locales(self) -> str:
         """Language tags that count before those in the address."""
         return ""
@@ -138,6 +144,8 @@ class Page:
         response = self.pages.draw(
             self.request, template or self.template, values, status=status, language=self.language
         )
+        if self.leads_away:
+            response.headers["Content-Security-Policy"] = SIGN_IN_POLICY
         response.headers.update(headers or {})
         return response
 

@@ -176,8 +176,7 @@ class Acme:
         """Sign the person in at the browser without a page; returns the session's id."""
         session = self.world.a_session(person.user)
         name, _, value = session.headers["Cookie"].partition("=")
-        tab = profile.tab()
-        tab.command("Network.setCookie", name=name, value=value, url=self.url, httpOnly=True, sameSite="Lax")
+        profile.keep({"name": name, "value": value, "url": self.url, "httpOnly": True, "sameSite": "Lax"})
         return session.id
 
     def tokens(self, tab: Tab, asked: Asked) -> Tokens:

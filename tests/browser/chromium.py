@@ -48,8 +48,6 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--force-color-profile=srgb",
-    "--disable-extensions", "--disable-component-extensions-with-background-pages", "--disable-default-apps",
-    "--disable-features=PreloadTopChromeWebUI,SpareRendererForSitePerProcess,WebUIInProcessResourceLoading",
 )
 
 #: The elements of a selector that are drawn and hold these words.
@@ -90,6 +88,8 @@ class Chromium:
         self.driver.set_script_timeout(PATIENCE)
         self._window = self._first_window = self.driver.current_window_handle
         self._numbers = itertools.count(1)
+        #: Empty browsers of people with their first window: a new one takes longer than most tests.
+        self._idle: list[tuple[str, str]] = []
         try:
             self._connection = self._connect()
         except BaseException:
@@ -97,8 +97,31 @@ class Chromium:
             raise
 
     def profile(self, *, languages: str = "en", script: bool = True) -> "Profile":
-        """A new browser of a person, without cookies; ``languages`` as in Accept-Language."""
-        return Profile(self, languages, script=script)
+        """A browser of a person, without cookies; ``languages`` as in Accept-Language."""
+        context, window = self._idle.pop() if self._idle else self._new_context()
+        return Profile(self, context, window, languages, script=script)
+
+    def put_back(self, context: str, window: str) -> None:
+        """Empty a person's browser for the next one: no cookies, one window, no history."""
+        windows = self.ask("Target.getTargets")["targetInfos"]
+        for one in windows:
+            if one["type"] == "page" and one.get("browserContextId") == context and one["targetId"] != window:
+                self.ask("Target.closeTarget", targetId=one["targetId"])
+        self.ask("Storage.clearCookies", browserContextId=context)
+        driver = self.at(window)
+        driver.get("about:blank")
+        driver.execute_cdp_cmd("Page.resetNavigationHistory", {})
+        driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+        self._idle.append((context, window))
+
+    def new_window(self, context: str) -> str:
+        """One more window of a person's browser."""
+        window: str = self.ask("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        return window
+
+    def _new_context(self) -> tuple[str, str]:
+        context = self.ask("Target.createBrowserContext")["browserContextId"]
+        return context, self.new_window(context)
 
     def at(self, window: str | None = None) -> Chrome:
         """The driver, speaking to this window; without one given, to its own, which always stays."""
@@ -133,19 +156,25 @@ class Chromium:
 class Profile:
     """A browser with cookies of its own; its tabs share them."""
 
-    def __init__(self, chromium: Chromium, languages: str, *, script: bool) -> None:
+    def __init__(self, chromium: Chromium, context: str, window: str, languages: str, *, script: bool) -> None:
         self.chromium = chromium
         self.languages = languages
         self.script = script
-        self._id = chromium.ask("Target.createBrowserContext")["browserContextId"]
+        self._context, self._first_window = context, window
+        self._opened = False
         self._console: list[str] = []
         self._read_console()
         self._console.clear()
 
     def tab(self) -> "Tab":
         """A new window."""
-        handle = self.chromium.ask("Target.createTarget", url="about:blank", browserContextId=self._id)["targetId"]
-        return Tab(self, handle)
+        window = self.chromium.new_window(self._context) if self._opened else self._first_window
+        self._opened = True
+        return Tab(self, window)
+
+    def keep(self, cookie: dict[str, Any]) -> None:
+        """Have a cookie, as the DevTools protocol describes it."""
+        self.chromium.ask("Storage.setCookies", cookies=[cookie], browserContextId=self._context)
 
     @property
     def console(self) -> list[str]:
@@ -156,8 +185,7 @@ class Profile:
     def close(self) -> None:
         """Close all tabs and forget everything. Raises AssertionError if a page was broken."""
         said = self.console
-        self.chromium.at()
-        self.chromium.ask("Target.disposeBrowserContext", browserContextId=self._id)
+        self.chromium.put_back(self._context, self._first_window)
         assert not said, "the console of the browser says:\n" + "\n".join(said)
 
     def _read_console(self) -> None:
@@ -175,6 +203,7 @@ class Tab:
         self.command("Network.enable")
         self.languages(profile.languages)
         self.let_scripts_run(profile.script)
+        self.command("Emulation.setScrollbarsHidden", hidden=False)
         self.size(1280, 860)
         self.look()
 

@@ -26,6 +26,7 @@ class Registration(LinkPage, FormPage):
 
     template = "account/registration.html"
     fields = ("user_name",)
+    leads_away = True
 
     def show(self) -> Mapping[str, object]:
         """What was typed. Raises LinkUsed."""

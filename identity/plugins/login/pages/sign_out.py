@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
 
 from pyramid.config import Configurator
 from pyramid.response import Response
@@ -10,7 +9,6 @@ from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.domain.sessions import SignedIn
 from identity.http.endpoints import context_of, respond
-from identity.http.headers import SIGN_IN_POLICY
 from identity.pages.forms import Form
 from identity.pages.page import FormPage, Page
 from identity.provider.endpoints.end_session import ASK, SIGNED_OUT, LogoutRequest, read_logout_request, sign_out
@@ -60,12 +58,10 @@ class SignOut(LogoutPage, FormPage):
             return self.redirect(self.signed_out)
         return {"application": application, "login_names": [one.subject.login_name for one in live]}
 
-    def draw(self, variables: Mapping[str, object], **options: Any) -> Response:
-        """The question; what follows it may lead to the application, so the page says nothing of form targets."""
-        response = super().draw(variables, **options)
-        if self.asked.return_to is not None:
-            response.headers["Content-Security-Policy"] = SIGN_IN_POLICY
-        return response
+    @property
+    def leads_away(self) -> bool:
+        """True if the application asked to have people back."""
+        return self.asked.return_to is not None
 
     def submit(self, form: Form) -> Response:
         """End the sessions and go where the application asked, or to the page that says so."""
