@@ -22,12 +22,17 @@ SIGN_IN_POLICY = (
 )
 PAGE_POLICY = f"{SIGN_IN_POLICY}; form-action 'self'"
 
-#: The headers of HTML for people.
-PAGE_HEADERS = {
-    "Content-Security-Policy": PAGE_POLICY,
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-}
+_SIGN_IN = "/login/"
+
+
+def page_headers(request: Request) -> dict[str, str]:
+    """The headers of HTML for people; by its address a page is one of a pending sign-in or not."""
+    signing_in = request.environ.get("PATH_INFO", "").startswith(_SIGN_IN)
+    return {
+        "Content-Security-Policy": SIGN_IN_POLICY if signing_in else PAGE_POLICY,
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "same-origin",
+    }
 
 
 def private_view(view: View, info: Any) -> View:
@@ -41,7 +46,7 @@ def private_view(view: View, info: Any) -> View:
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers.setdefault("X-Content-Type-Options", "nosniff")
         if response.content_type == "text/html":
-            for name, value in PAGE_HEADERS.items():
+            for name, value in page_headers(request).items():
                 response.headers.setdefault(name, value)
         if identity.strict_transport:
             response.headers.setdefault("Strict-Transport-Security", "max-age=31536000")

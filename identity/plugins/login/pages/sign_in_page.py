@@ -24,7 +24,6 @@ class SignInPage(FormPage):
     """A page of a sign-in. What it finds out is noted in the row that waits; what comes next is decided elsewhere."""
 
     context: WaitingSignIn
-    leads_away = True
 
     @property
     def pending(self) -> PendingAuthorization:
