@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
+from identity.domain.words import say
 
 MAX_LIVE_SECRETS = 2
 
@@ -33,6 +34,7 @@ class ClientSecret:
     id: str
     digest: bytes
     created_at: datetime
+    last_used_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,22 +122,22 @@ def redirect_uri_problem(uri: str, *, type: ApplicationType, development: bool =
     private-use scheme that is a reversed domain name (RFC 8252 §7.1).
     """
     if _URI_FORBIDDEN.search(uri) or len(uri) > 2000:
-        return f"{uri!r} holds characters that an address cannot have, or is longer than 2000."
+        return say("{uri} holds characters that an address cannot have, or is longer than 2000.", uri=repr(uri))
     try:
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        return f"{uri} is not an address."
+        return say("{uri} is not an address.", uri=uri)
     if "#" in uri:
-        return f"{uri} must not have a fragment (#)."
+        return say("{uri} must not have a fragment (#).", uri=uri)
     if "@" in parts.netloc:
-        return f"{uri} must not hold a user name."
+        return say("{uri} must not hold a user name.", uri=uri)
     if type is ApplicationType.NATIVE and _PRIVATE_SCHEME.match(parts.scheme):
         return None
     if parts.scheme not in ("https", "http") or not host:
-        return f"{uri} must be an absolute address that starts with https://."
+        return say("{uri} must be an absolute address that starts with https://.", uri=uri)
     if parts.scheme == "http" and host not in _LOOPBACK and not development:
-        return f"{uri} must start with https://; http:// is for loopback hosts and development."
+        return say("{uri} must start with https://; http:// is for loopback hosts and development.", uri=uri)
     return None
 
 

@@ -59,23 +59,64 @@ class AuditEvent:
     sequence: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which events are wanted: those that fit everything given; ``since`` itself fits, ``until`` does not.
+
+    ``event`` is a whole name ("project.created") or a subject alone ("project": every event of projects).
+    """
+
+    organization_id: str | None = None
+    event: str = ""
+    actor_id: str = ""
+    object_id: str = ""
+    result: Result | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The whole names that are wanted, of EVENTS where a subject is given; empty for all."""
+        if not self.event or "." in self.event:
+            return (self.event,) if self.event else ()
+        # A word that is no subject is nothing's name either.
+        return tuple(sorted(name for name in EVENTS if name.startswith(f"{self.event}."))) or (self.event,)
+
+    def fits(self, event: AuditEvent) -> bool:
+        """True if the event is wanted."""
+        return (
+            self.organization_id in (None, event.organization_id)
+            and (not self.event or event.event in self.events)
+            and self.actor_id in ("", event.actor.id)
+            and self.object_id in ("", event.object_id)
+            and self.result in (None, event.result)
+            and (self.since is None or self.since <= event.at)
+            and (self.until is None or event.at < self.until)
+        )
+
+
+#: The filter that lets every event through.
+EVERYTHING = AuditFilter()
+
 #: Every event name, "subject.verb".
 EVENTS: frozenset[str] = frozenset(
     f"{subject}.{verb}"
     for subject, verbs in {
         "instance": ("bootstrapped",),
-        "organization": ("created", "changed", "deactivated", "reactivated", "removed"),
+        "organization": ("created", "changed", "deactivated", "reactivated", "removed", "exported", "imported"),
         "project": ("created", "changed", "deactivated", "reactivated", "removed"),
         "project_role": ("added", "changed", "removed"),
         "project_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
-        "user": ("created", "registered", "changed", "recovered"),
+        "user_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
+        "user": ("created", "registered", "changed", "deactivated", "reactivated", "removed", "recovered"),
         "password": ("set", "changed", "link_issued", "link_asked"),
         "email": ("link_issued", "verified"),
         "session": ("started", "renewed", "ended"),
         "service_user": ("created", "changed", "deactivated", "reactivated", "removed"),
         "service_user_key": ("added", "removed", "expiring"),
         "service_user_secret": ("added", "removed"),
-        "application": ("created", "deactivated", "reactivated", "removed", "disconnected"),
+        "personal_access_token": ("added", "removed", "expiring"),
+        "application": ("created", "changed", "deactivated", "reactivated", "removed", "disconnected"),
         "client_secret": ("added", "removed"),
         "manager": ("added", "changed", "removed"),
         "signing_key": ("added", "removed", "rewrapped"),

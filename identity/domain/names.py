@@ -9,11 +9,18 @@ _DOMAIN = re.compile(r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z
 _USER_NAME_FORBIDDEN = re.compile(r"[\s@/\\]")
 
 NAME_LENGTH = 200
+#: In the form in which names are compared, in bytes: a few characters stand for many (NFKC), and indexes have limits.
+_KEY_LENGTH = 4 * NAME_LENGTH
 
 
 def name_key(name: str) -> str:
     """The form in which two spellings of one name are equal: NFKC, case folded, no space around it."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
+
+
+def can_be_compared(name: str) -> bool:
+    """True unless the name's key is too long for an index."""
+    return len(name_key(name).encode("utf-8", "replace")) <= _KEY_LENGTH
 
 
 def is_printable(text: str) -> bool:
@@ -27,7 +34,7 @@ def name_problem(name: str, *, length: int = NAME_LENGTH) -> str | None:
         return say("Enter a name.")
     if len(name) > length:
         return say("Use at most {length} characters.", length=length)
-    if not is_printable(name):
+    if not is_printable(name) or not can_be_compared(name):
         return say("Use printable characters only.")
     return None
 
@@ -41,7 +48,7 @@ def user_name_problem(name: str) -> str | None:
         return say("Enter a user name.")
     if len(name) > NAME_LENGTH:
         return say("Use at most {length} characters.", length=NAME_LENGTH)
-    if _USER_NAME_FORBIDDEN.search(name) or not is_printable(name):
+    if _USER_NAME_FORBIDDEN.search(name) or not is_printable(name) or not can_be_compared(name):
         return say("Use letters, digits and punctuation, without spaces, @ or slashes.")
     return None
 

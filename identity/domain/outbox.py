@@ -1,4 +1,4 @@
-"""What is to leave the service after a commit: mails now, and whatever else is sent to others."""
+"""What is to leave the service after a commit: mails, webhooks, and whatever else is sent to others."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from datetime import datetime
 class OutgoingMessage:
     """A message that waits to be sent. ``sealed`` is its content, encrypted: it may hold a link that works once.
 
-    ``kind`` says who sends it. It is tried at ``next_at``, and dropped at ``expires_at`` if nobody took it until then.
+    ``kind`` says who sends it. It is tried at ``next_at``, and given up at ``expires_at`` if nobody took it until then.
     """
 
     id: str
@@ -18,3 +18,12 @@ class OutgoingMessage:
     next_at: datetime
     expires_at: datetime
     attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What could not be sent: how many messages are still tried, how many were given up, and since when they wait."""
+
+    failing: int = 0
+    given_up: int = 0
+    since: datetime | None = None

@@ -31,6 +31,7 @@ class ProjectRole:
     key: str
     display_name: str
     group: str = ""
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,18 @@ class ServiceUserKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeySummary:
+    """The keys of one service user taken together.
+
+    ``next_expiry`` is the soonest expiry among live keys or, if none is live, the latest past one.
+    """
+
+    live: int
+    next_expiry: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFile:
     """The downloadable key file (service description §2.2); the only copy of the private key."""
 

@@ -12,3 +12,4 @@ class ServiceUserSecret:
     user_id: str
     digest: bytes
     created_at: datetime
+    last_used_at: datetime | None = None

@@ -32,7 +32,7 @@ class AccessToken:
     """An access token as it is recorded, known by the SHA-256 of what its bearer shows.
 
     ``user_id`` is None where an application acts for itself; ``key_id`` or ``secret_id`` names what a service user
-    obtained it with.
+    obtained it with, ``personal_access_token_id`` the personal access token whose live form it is.
     """
 
     id: str
@@ -48,6 +48,7 @@ class AccessToken:
     application_id: str | None = None
     key_id: str | None = None
     secret_id: str | None = None
+    personal_access_token_id: str | None = None
     family_id: str | None = None
     session_id: str | None = None
     revoked_at: datetime | None = None

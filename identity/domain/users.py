@@ -64,6 +64,7 @@ class HumanUser:
     profile: Profile
     created_at: datetime
     changed_at: datetime
+    last_sign_in_at: datetime | None = None
     active: bool = True
     version: int = 1
 

@@ -11,6 +11,8 @@ from identity.storage.stores.attempts import AttemptStore
 from identity.storage.stores.audit import AuditStore
 from identity.storage.stores.authorization_codes import AuthorizationCodeStore
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
+from identity.storage.stores.effects import EffectStore
+from identity.storage.stores.idempotency import IdempotencyStore
 from identity.storage.stores.instance import InstanceStore
 from identity.storage.stores.leases import LeaseStore
 from identity.storage.stores.managers import ManagerStore
@@ -18,6 +20,7 @@ from identity.storage.stores.one_time_codes import OneTimeCodeStore
 from identity.storage.stores.organizations import OrganizationStore
 from identity.storage.stores.outbox import OutboxStore
 from identity.storage.stores.passwords import PasswordStore
+from identity.storage.stores.personal_access_tokens import PersonalAccessTokenStore
 from identity.storage.stores.project_grants import ProjectGrantStore
 from identity.storage.stores.projects import ProjectStore
 from identity.storage.stores.service_user_keys import ServiceUserKeyStore
@@ -48,6 +51,7 @@ class Storage(ABC):
     passwords: PasswordStore
     service_user_keys: ServiceUserKeyStore
     service_user_secrets: ServiceUserSecretStore
+    personal_access_tokens: PersonalAccessTokenStore
     assertions: AssertionStore
     applications: ApplicationStore
     managers: ManagerStore
@@ -61,6 +65,8 @@ class Storage(ABC):
     outbox: OutboxStore
     leases: LeaseStore
     audit: AuditStore
+    idempotency: IdempotencyStore
+    effects: EffectStore
 
 
 class LazyStorage(Storage):

@@ -22,6 +22,8 @@ from identity.plugins.sql.stores.attempts import SqlAttemptStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
 from identity.plugins.sql.stores.authorization_codes import SqlAuthorizationCodeStore
 from identity.plugins.sql.stores.authorization_requests import SqlAuthorizationRequestStore
+from identity.plugins.sql.stores.effects import SqlEffectStore
+from identity.plugins.sql.stores.idempotency import SqlIdempotencyStore
 from identity.plugins.sql.stores.instance import SqlInstanceStore
 from identity.plugins.sql.stores.leases import SqlLeaseStore
 from identity.plugins.sql.stores.managers import SqlManagerStore
@@ -29,6 +31,7 @@ from identity.plugins.sql.stores.one_time_codes import SqlOneTimeCodeStore
 from identity.plugins.sql.stores.organizations import SqlOrganizationStore
 from identity.plugins.sql.stores.outbox import SqlOutboxStore
 from identity.plugins.sql.stores.passwords import SqlPasswordStore
+from identity.plugins.sql.stores.personal_access_tokens import SqlPersonalAccessTokenStore
 from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
 from identity.plugins.sql.stores.projects import SqlProjectStore
 from identity.plugins.sql.stores.service_user_keys import SqlServiceUserKeyStore
@@ -54,6 +57,7 @@ _STORES: dict[str, type[SqlStore]] = {
     "passwords": SqlPasswordStore,
     "service_user_keys": SqlServiceUserKeyStore,
     "service_user_secrets": SqlServiceUserSecretStore,
+    "personal_access_tokens": SqlPersonalAccessTokenStore,
     "assertions": SqlAssertionStore,
     "applications": SqlApplicationStore,
     "managers": SqlManagerStore,
@@ -67,6 +71,8 @@ _STORES: dict[str, type[SqlStore]] = {
     "outbox": SqlOutboxStore,
     "leases": SqlLeaseStore,
     "audit": SqlAuditStore,
+    "idempotency": SqlIdempotencyStore,
+    "effects": SqlEffectStore,
 }
 
 _VERSION = text("SELECT version_num FROM alembic_version")

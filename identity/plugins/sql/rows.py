@@ -1,7 +1,7 @@
 """What all stores share: running statements, converting values, paging by key, versioned updates."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,8 +18,10 @@ from sqlalchemy import (
     and_,
     bindparam,
     literal,
+    or_,
     select,
     tuple_,
+    union,
     update,
 )
 from sqlalchemy import Insert as PlainInsert
@@ -204,6 +206,16 @@ class SqlStore:
         except FAILURES as error:
             raise translated(error) from error
 
+    def _move_forward(self, statement: Executable, uses: Mapping[str, datetime]) -> None:
+        """Run an update made by ``move_forward`` for rows by id, in the same order everywhere: nobody waits in a
+        circle."""
+        for id_, at in sorted(uses.items()):
+            self._change(statement, {"row": id_, "at": seconds(at)})
+
+    def _many(self, statement: Executable, ids: Collection[str], of_row: Callable[..., Value]) -> list[Value]:
+        """What the rows hold that are found by ``ids``; for none nothing is asked."""
+        return [of_row(*row) for row in self._all(statement, {"ids": list(ids)})] if ids else []
+
     def _touch_one(self, statement: Executable, parameters: Values) -> None:
         """Change one row; raises Missing if there is none."""
         if not self._change(statement, parameters):
@@ -227,9 +239,9 @@ class SqlStore:
             statement = statement.where(starts_with(table.c.name_key, name_key(request.query)))
         statement = _narrowed(statement, table, request)
         order = (table.c.name_key, table.c.id)
-        if request.cursor is not None:
-            statement = statement.where(tuple_(*order) > _position(order, request.cursor.value, request.cursor.id))
-        rows = self._all(statement.add_columns(*order).order_by(*order).limit(request.limit + 1))
+        rows = self._all(
+            statement.where(*after_name(table, request)).add_columns(*order).order_by(*order).limit(request.limit + 1)
+        )
         page = page_of(list(rows), request.limit, lambda row: Cursor(row[-2], row[-1]))
         return Page(tuple(of_row(*row[:-2]) for row in page.items), page.next)
 
@@ -258,6 +270,32 @@ def _position(order: Sequence[ColumnElement[Any]], value: object, id_: str) -> C
     return tuple_(literal(value, order[0].type), literal(id_, order[1].type))
 
 
+def after_name(table: Table, request: PageRequest) -> tuple[ColumnElement[bool], ...]:
+    """What holds for the rows after the cursor in the order of ``name_key``."""
+    if request.cursor is None:
+        return ()
+    order = (table.c.name_key, table.c.id)
+    return (tuple_(*order) > _position(order, request.cursor.value, request.cursor.id),)
+
+
+def first_of(
+    arms: Sequence[Select[Any]], order: Sequence[ColumnElement[Any]], limit: int, *, descending: bool = False
+) -> Select[Any]:
+    """The first rows that any of several selects finds, each row once: an index gives each select its own first ones.
+
+    The columns of the order are among those selected.
+    """
+
+    def ordered(statement: Select[Any], columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
+        return statement.order_by(*(column.desc() if descending else column for column in columns)).limit(limit)
+
+    first = [ordered(arm, order) for arm in arms]
+    if len(first) == 1:
+        return first[0]
+    together = union(*(arm.subquery().select() for arm in first)).subquery()
+    return ordered(together.select(), (together.c[str(column.key)] for column in order))
+
+
 def starts_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
     """True for texts with this prefix, as a range: an index answers it, and no character is special."""
     end = prefix_end(prefix)
@@ -279,9 +317,21 @@ def find_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[An
     return select(*columns).where(table.c.id == bindparam("key"))
 
 
+def find_many_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
+    """A select of the rows with these ids, given as ``ids``."""
+    return select(*columns).where(table.c.id.in_(bindparam("ids", expanding=True)))
+
+
 def versioned(table: Table) -> Update:
     """An update of one row that has the version before the new one; run it by ``SqlStore._replace``."""
     return update(table).where(table.c.id == bindparam("key"), table.c.version == bindparam("previous"))
+
+
+def move_forward(column: ColumnElement[Any]) -> Update:
+    """An update of one row, given as ``row``, that sets a moment to ``at`` unless it is there or past it already."""
+    table = column.table
+    at = bindparam("at", type_=column.type)
+    return update(table).where(table.c.id == bindparam("row"), or_(column.is_(None), column < at)).values({column: at})
 
 
 def add_unless_there(table: Table, *unique: ColumnElement[Any]) -> Insert:

@@ -128,6 +128,8 @@ project_roles = Table(
     Column("key", String, primary_key=True),
     _string("display_name"),
     _string("group"),
+    # Filled in by the database for versions that do not know it.
+    Column("version", Integer, nullable=False, server_default="1"),
     info={"field": "key"},
 )
 
@@ -164,13 +166,19 @@ users = Table(
     _string("profile", nullable=True),
     _moment("created_at"),
     _moment("changed_at"),
+    _moment("last_sign_in_at", nullable=True),
     _flag("active"),
     _number("version"),
     # The name comes first: a bare user name is looked for in all organizations.
     UniqueConstraint("name_key", "organization_id", info={"field": "user_name"}),
-    Index(None, "organization_id", "kind", "name_key", "id"),
-    Index(None, "organization_id", "display_key"),
-    Index(None, "organization_id", "email_key"),
+    # Lists, and searches: what a search has to look at is in the index itself, however much it finds.
+    Index("ix_users_list", "organization_id", "kind", "active", "name_key", "id"),
+    Index("ix_users_display", "organization_id", "display_key", "kind", "active", "name_key", "id"),
+    Index("ix_users_email", "organization_id", "email_key", "kind", "active", "name_key", "id"),
+    # The same over all organizations.
+    Index("ix_users_list_of_all", "kind", "active", "name_key", "id"),
+    Index("ix_users_display_of_all", "display_key", "kind", "active", "name_key", "id"),
+    Index("ix_users_email_of_all", "email_key", "kind", "active", "name_key", "id"),
 )
 
 user_grants = Table(
@@ -207,7 +215,7 @@ user_grants = Table(
     Index(None, "user_id", "created_at", "id"),
     Index(None, "project_id", "created_at", "id"),
     Index(None, "organization_id"),
-    Index(None, "project_grant_id", **_where("project_grant_id IS NOT NULL")),
+    Index(None, "project_grant_id", "created_at", "id", **_where("project_grant_id IS NOT NULL")),
 )
 
 passwords = Table(
@@ -239,7 +247,22 @@ service_user_secrets = Table(
     _parent("user_id", "users"),
     Column("digest", LargeBinary, nullable=False),
     _moment("created_at"),
+    _moment("last_used_at", nullable=True),
     Index(None, "user_id", "created_at", "id"),
+)
+
+personal_access_tokens = Table(
+    "personal_access_tokens",
+    metadata,
+    _id(),
+    _parent("user_id", "users"),
+    _string("name"),
+    _string("scope"),
+    _moment("created_at"),
+    _moment("expires_at"),
+    _moment("last_used_at", nullable=True),
+    Index(None, "user_id", "created_at", "id"),
+    Index(None, "expires_at", "id"),
 )
 
 assertions = Table(
@@ -294,6 +317,7 @@ client_secrets = Table(
     _parent("application_id", "applications"),
     Column("digest", LargeBinary, nullable=False),
     _moment("created_at"),
+    _moment("last_used_at", nullable=True),
     Index(None, "application_id", "created_at", "id"),
 )
 
@@ -443,6 +467,7 @@ access_tokens = Table(
     _parent("application_id", "applications", nullable=True),
     _parent("key_id", "service_user_keys", nullable=True),
     _parent("secret_id", "service_user_secrets", nullable=True),
+    _parent("personal_access_token_id", "personal_access_tokens", nullable=True),
     _parent("family_id", "token_families", nullable=True),
     # No reference: a token outlives the row of its session.
     _string("session_id", nullable=True),
@@ -452,6 +477,7 @@ access_tokens = Table(
     Index(None, "application_id", **_where("application_id IS NOT NULL")),
     Index(None, "key_id", **_where("key_id IS NOT NULL")),
     Index(None, "secret_id", **_where("secret_id IS NOT NULL")),
+    Index(None, "personal_access_token_id", **_where("personal_access_token_id IS NOT NULL")),
     Index(None, "family_id", **_where("family_id IS NOT NULL")),
 )
 
@@ -500,7 +526,8 @@ outgoing_messages = Table(
     _moment("next_at"),
     _moment("expires_at"),
     _number("attempts"),
-    Index(None, "next_at", "id"),
+    Index(None, "kind", "next_at", "id"),
+    Index(None, "expires_at"),
 )
 
 leases = Table("leases", metadata, _id("name"), _moment("until"))
@@ -531,10 +558,25 @@ audit_events = Table(
     UniqueConstraint("id", info={"field": "id"}),
     UniqueConstraint("once", info={"field": "once"}),
     Index(None, "organization_id", "sequence"),
+    Index(None, "organization_id", "event", "sequence"),
+    Index("ix_audit_events_refused", "sequence", **_where("result = 'refused'")),
+    Index("ix_audit_events_refused_of_organization", "organization_id", "sequence", **_where("result = 'refused'")),
     Index(None, "actor_id", "sequence"),
     Index(None, "object_id", "sequence"),
     Index(None, "event", "sequence"),
     Index(None, "at"),
     # SQLite never gives a number twice, even after its highest row was lost.
     sqlite_autoincrement=True,
+)
+
+idempotency_records = Table(
+    "idempotency_records",
+    metadata,
+    Column("key", LargeBinary, primary_key=True),
+    Column("request", LargeBinary, nullable=False),
+    _moment("created_at"),
+    _moment("expires_at"),
+    _number("status"),
+    Column("sealed", LargeBinary, nullable=False),
+    Index(None, "expires_at"),
 )

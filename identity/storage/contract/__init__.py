@@ -34,6 +34,8 @@ _PARTS = (
     "authorization_codes",
     "authorization_requests",
     "base",
+    "effects",
+    "idempotency",
     "instance",
     "leases",
     "managers",
@@ -42,6 +44,7 @@ _PARTS = (
     "outbox",
     "paging",
     "passwords",
+    "personal_access_tokens",
     "project_grants",
     "projects",
     "racing",
@@ -63,6 +66,8 @@ from identity.storage.contract.attempts import AttemptContract  # noqa: E402
 from identity.storage.contract.audit import AuditContract  # noqa: E402
 from identity.storage.contract.authorization_codes import AuthorizationCodeContract  # noqa: E402
 from identity.storage.contract.authorization_requests import AuthorizationRequestContract  # noqa: E402
+from identity.storage.contract.effects import EffectContract  # noqa: E402
+from identity.storage.contract.idempotency import IdempotencyContract  # noqa: E402
 from identity.storage.contract.instance import InstanceContract  # noqa: E402
 from identity.storage.contract.leases import LeaseContract  # noqa: E402
 from identity.storage.contract.managers import ManagerContract  # noqa: E402
@@ -70,6 +75,7 @@ from identity.storage.contract.one_time_codes import OneTimeCodeContract  # noqa
 from identity.storage.contract.organizations import OrganizationContract  # noqa: E402
 from identity.storage.contract.outbox import OutboxContract  # noqa: E402
 from identity.storage.contract.passwords import PasswordContract  # noqa: E402
+from identity.storage.contract.personal_access_tokens import PersonalAccessTokenContract  # noqa: E402
 from identity.storage.contract.project_grants import ProjectGrantContract  # noqa: E402
 from identity.storage.contract.projects import ProjectContract  # noqa: E402
 from identity.storage.contract.service_user_keys import ServiceUserKeyContract  # noqa: E402
@@ -93,6 +99,7 @@ class StorageContract(
     PasswordContract,
     ServiceUserKeyContract,
     ServiceUserSecretContract,
+    PersonalAccessTokenContract,
     AssertionContract,
     ApplicationContract,
     ManagerContract,
@@ -106,6 +113,8 @@ class StorageContract(
     OutboxContract,
     LeaseContract,
     AuditContract,
+    IdempotencyContract,
+    EffectContract,
     AtomicityContract,
 ):
     """Everything that is demanded of a backend, store by store, and of its transactions."""

@@ -357,6 +357,19 @@ class ApplicationContract(ContractBase):
             assert storage.applications.secrets(application.id) == tuple(ordered)
             assert storage.applications.secrets(an_id()) == ()
 
+    def test_applications_secret_counts(
+        self, save: Save, in_transaction: InTransaction, reading: Reading, application: Application, project: Project
+    ) -> None:
+        other, none = an_application(project), an_application(project)
+        save(other, none)
+        with in_transaction() as storage:
+            for owner in (application, application, other):
+                storage.applications.add_secret(owner.id, a_client_secret())
+        with reading() as storage:
+            counts = storage.applications.secret_counts([application.id, other.id, none.id, an_id()])
+            assert counts == {application.id: 2, other.id: 1, none.id: 0}
+            assert storage.applications.secret_counts(()) == {}
+
     def test_applications_a_secret_needs_its_application(self, in_transaction: InTransaction) -> None:
         with pytest.raises(Missing), in_transaction() as storage:
             storage.applications.add_secret(an_id(), a_client_secret())
@@ -390,3 +403,31 @@ class ApplicationContract(ContractBase):
             storage.applications.remove_secret(application.id, secret.id)
         with reading() as storage:
             assert storage.applications.secrets(other.id) == (secret,)
+
+    def test_applications_find_many(
+        self, save: Save, reading: Reading, application: Application, project: Project
+    ) -> None:
+        other = an_application(project)
+        save(other)
+        with reading() as storage:
+            both = {each.id: each for each in (application, other)}
+            assert storage.applications.find_many([other.id, application.id, an_id()]) == both
+            assert storage.applications.find_many(()) == {}
+
+    def test_applications_touch_secrets_moves_forward_alone(
+        self, in_transaction: InTransaction, reading: Reading, application: Application, now: datetime
+    ) -> None:
+        second = timedelta(seconds=1)
+        used, untouched = a_client_secret(created_at=now - second, last_used_at=now), a_client_secret()
+        with in_transaction() as storage:
+            storage.applications.add_secret(application.id, used)
+            storage.applications.add_secret(application.id, untouched)
+        for at, expected in ((now - second, now), (now + second, now + second), (now, now + second)):
+            with in_transaction() as storage:
+                storage.applications.touch_secrets({used.id: at, an_id(): at})
+            with reading() as storage:
+                touched = (replace(used, last_used_at=expected), untouched)
+                assert storage.applications.secrets(application.id) == touched
+                client = storage.applications.find_client(application.id)
+                assert client is not None
+                assert client.secrets == touched

@@ -1,5 +1,7 @@
 """What is demanded of transactions, alone and in races."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 
 from identity.domain.applications import Application
+from identity.domain.audit import AuditEvent
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_KEY
@@ -25,6 +28,7 @@ from identity.storage.contract.factories import (
     a_pending,
     a_project,
     a_refresh_token,
+    a_service_user_secret,
     a_session,
     a_signing_key,
     an_access_token,
@@ -36,6 +40,7 @@ from identity.storage.contract.factories import (
 from identity.storage.contract.racing import Race
 from identity.storage.contract.transactions import Transactions
 from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale
+from identity.storage.paging import PageRequest
 
 SECOND = timedelta(seconds=1)
 
@@ -158,7 +163,7 @@ class TransactionContract(ContractBase):
             assert storage.sessions.find(session.id) == session
             assert storage.authorization_requests.find(pending.id) == pending
             assert storage.one_time_codes.find(once.digest) == once
-            assert storage.outbox.next_at() is None
+            assert storage.outbox.next_at("mail", now) is None
         with in_transaction() as storage:
             assert storage.attempts.reserve("ada", at=now).failures == 1
             storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
@@ -339,6 +344,33 @@ class RaceContract(ContractBase):
         assert len(set(sequences)) == 50
         assert sequences == sorted(sequences, key=lambda number: number or 0, reverse=True)
 
+    def test_races_a_follower_of_the_trail_misses_no_event(self, race: Race, reading: Reading) -> None:
+        followed: list[AuditEvent] = []
+        with ThreadPoolExecutor(1) as pool:
+            racing = pool.submit(race, append_twice, 120)
+            while not racing.done():
+                with reading() as storage:
+                    followed += storage.audit.after(followed[-1].sequence or 0 if followed else 0, 7)
+        outcomes = racing.result()
+        assert outcomes.errors == {}
+        with reading() as storage:
+            followed += storage.audit.after(followed[-1].sequence or 0 if followed else 0, 1000)
+            stored = storage.audit.page(PageRequest(limit=1000)).items
+        assert [event.id for event in followed] == [event.id for event in reversed(stored)]
+        assert len(followed) == 240
+
+    def test_races_last_uses_move_forward_alone(
+        self, save: Save, race: Race, reading: Reading, service_user: ServiceUser, now: datetime
+    ) -> None:
+        secrets = [a_service_user_secret(service_user) for _ in range(8)]
+        save(*secrets)
+        ids = [secret.id for secret in secrets]
+        outcomes = race(partial(touch, ids=ids, at=now), 60)
+        assert outcomes.errors == {}, "nobody waits in a circle"
+        with reading() as storage:
+            stored = storage.service_user_secrets.of_user(service_user.id)
+        assert {secret.last_used_at for secret in stored} == {now + 59 * SECOND}
+
     def test_races_the_last_holder_of_a_role_stays(
         self, save: Save, race: Race, reading: Reading, organization: Organization
     ) -> None:
@@ -443,6 +475,20 @@ def rename(storage: Storage, number: int, *, organization: Organization) -> Orga
 def acquire_lease(storage: Storage, number: int, *, at: datetime, until: datetime) -> bool:
     """Take the one lease."""
     return storage.leases.acquire("purge", at=at, until=until)
+
+
+def append_twice(storage: Storage, number: int) -> None:
+    """Append two events, some time apart."""
+    storage.audit.append(an_audit_event())
+    # Meanwhile others get higher numbers and commit.
+    time.sleep(number % 5 / 500)
+    storage.audit.append(an_audit_event())
+
+
+def touch(storage: Storage, number: int, *, ids: list[str], at: datetime) -> None:
+    """Note a use of all these secrets, later ones by higher numbers, in either order."""
+    ordered = ids if number % 2 else ids[::-1]
+    storage.service_user_secrets.touch(dict.fromkeys(ordered, at + number * SECOND))
 
 
 def append_once(storage: Storage, number: int) -> bool:

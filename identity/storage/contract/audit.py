@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.audit import Actor, ActorKind, AuditEvent, Result
+from identity.domain.audit import Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.organizations import Organization
 from identity.storage.contract.base import ContractBase, InTransaction, Reading
 from identity.storage.contract.factories import an_audit_event, an_id
@@ -98,7 +98,7 @@ class AuditContract(ContractBase):
             storage.organizations.remove(organization.id)
         with reading() as storage:
             assert storage.audit.find(event.id) is not None
-            assert len(storage.audit.page(organization_id=organization.id)) == 1
+            assert len(storage.audit.page(filter=AuditFilter(organization_id=organization.id))) == 1
 
     def test_audit_page_is_newest_first(self, in_transaction: InTransaction, trail: Fetch[AuditEvent]) -> None:
         check_order(trail, [])
@@ -121,8 +121,9 @@ class AuditContract(ContractBase):
             {"event": "token.revoked"},
             {"actor_id": "ada"},
             {"object_id": "thing"},
-            {"result": "refused"},
-            {"organization_id": "acme", "event": "token.revoked", "actor_id": "ada", "result": "refused"},
+            {"result": Result.REFUSED},
+            {"organization_id": "acme", "event": "token.revoked", "actor_id": "ada", "result": Result.REFUSED},
+            {"organization_id": "acme", "result": Result.REFUSED},
         ],
     )
     def test_audit_page_holds_events_that_fit_every_filter(
@@ -148,7 +149,7 @@ class AuditContract(ContractBase):
             field = "actor" if name == "actor_id" else name
             misses.append(an_audit_event(**(fitting | {field: other[field]})))
         self.append(in_transaction, misses[0], *matches, *misses[1:])
-        filtered = fetching(reading, lambda storage, request: storage.audit.page(request, **wanted))
+        filtered = fetching(reading, lambda storage, request: storage.audit.page(request, AuditFilter(**wanted)))
         assert [each.id for each in walk(filtered, limit=1)] == [each.id for each in reversed(matches)]
 
     def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(
@@ -158,6 +159,44 @@ class AuditContract(ContractBase):
         moments = (now - SECOND, now, until - SECOND, until)
         self.append(in_transaction, *(an_audit_event(at=moment) for moment in moments))
         with reading() as storage:
-            assert [each.at for each in storage.audit.page(since=now, until=until)] == [until - SECOND, now]
-            assert [each.at for each in storage.audit.page(since=until)] == [until]
-            assert [each.at for each in storage.audit.page(until=now)] == [now - SECOND]
+            spans = (AuditFilter(since=now, until=until), AuditFilter(since=until), AuditFilter(until=now))
+            found = [[each.at for each in storage.audit.page(filter=span)] for span in spans]
+        assert found == [[until - SECOND, now], [until], [now - SECOND]]
+
+    def test_audit_a_subject_stands_for_all_its_events(
+        self, in_transaction: InTransaction, reading: Reading, trail: Fetch[AuditEvent]
+    ) -> None:
+        names = ("project.created", "project_role.added", "project.removed", "user.created", "project.created")
+        events = [an_audit_event(event=name, organization_id="acme") for name in names]
+        self.append(in_transaction, *events, an_audit_event(event="project.changed", organization_id="bolt"))
+        wanted = AuditFilter(event="project", organization_id="acme")
+        filtered = fetching(reading, lambda storage, request: storage.audit.page(request, wanted))
+        check_order(filtered, [row for row in walk(trail, limit=10) if row.id in (events[i].id for i in (0, 2, 4))])
+        with reading() as storage:
+            assert len(storage.audit.page(filter=AuditFilter(event="project"))) == 4
+            for nothing in ("pro", "project.", "created", "%", "project.create"):
+                assert not storage.audit.page(filter=AuditFilter(event=nothing)).items, nothing
+
+    def test_audit_of_no_organization_is_nobodys(self, in_transaction: InTransaction, reading: Reading) -> None:
+        self.append(in_transaction, an_audit_event(organization_id="acme"), an_audit_event())
+        with reading() as storage:
+            assert storage.audit.page(filter=AuditFilter(organization_id="")).items == ()
+            assert storage.audit.after(0, 10, AuditFilter(organization_id="")) == ()
+
+    def test_audit_after_is_oldest_first(self, in_transaction: InTransaction, reading: Reading) -> None:
+        with reading() as storage:
+            assert storage.audit.last_sequence() == 0
+            assert storage.audit.after(0, 10) == ()
+        events = [an_audit_event(event=f"user.{verb}") for verb in ("created", "changed", "recovered")]
+        self.append(in_transaction, *events, an_audit_event(event="project.created", organization_id="acme"))
+        with reading() as storage:
+            found = storage.audit.after(0, 10)
+            assert [each.id for each in found[:3]] == [each.id for each in events]
+            assert found[-1].sequence == storage.audit.last_sequence()
+            assert storage.audit.after(0, 2) == found[:2], "never more than the limit"
+            assert storage.audit.after(found[1].sequence or 0, 10) == found[2:]
+            assert storage.audit.after(storage.audit.last_sequence(), 10) == ()
+            assert storage.audit.after(0, 10, AuditFilter(event="user")) == found[:3]
+            assert storage.audit.after(0, 2, AuditFilter(event="user")) == found[:2]
+            assert storage.audit.after(0, 10, AuditFilter(organization_id="acme")) == found[3:]
+            assert storage.audit.after(found[0].sequence or 0, 10, AuditFilter(event="user.created")) == ()

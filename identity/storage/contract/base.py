@@ -10,11 +10,13 @@ import pytest
 
 from identity.domain.applications import Application
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.one_time_codes import OneTimeCode
 from identity.domain.organizations import Organization
 from identity.domain.outbox import OutgoingMessage
+from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
@@ -196,6 +198,8 @@ def add(storage: Storage, value: Any) -> None:
             storage.service_user_keys.add(value)
         case ServiceUserSecret():
             storage.service_user_secrets.add(value)
+        case PersonalAccessToken():
+            storage.personal_access_tokens.add(value)
         case Application():
             storage.applications.add(value)
         case Manager():
@@ -216,6 +220,8 @@ def add(storage: Storage, value: Any) -> None:
             storage.tokens.add_refresh(value)
         case SigningKey():
             storage.signing_keys.add(value)
+        case IdempotencyRecord():
+            storage.idempotency.claim(value)
         case OutgoingMessage():
             storage.outbox.add(value)
         case _:

@@ -11,12 +11,14 @@ from typing import Any
 from identity.domain.applications import Application, ApplicationType, ClientSecret
 from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.organizations import Organization
 from identity.domain.outbox import OutgoingMessage
 from identity.domain.permissions import INSTANCE_KEY, ResourceKey
+from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
@@ -174,6 +176,19 @@ def a_service_user_secret(user: User | None = None, **overrides: Any) -> Service
         "created_at": NOW,
     }
     return ServiceUserSecret(**(fields | overrides))
+
+
+def a_personal_access_token(user: User | None = None, **overrides: Any) -> PersonalAccessToken:
+    """A personal access token of the service user that lives for 90 days."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "user_id": user.id if user else an_id(),
+        "name": "Nightly backup",
+        "scope": ("openid",),
+        "created_at": NOW,
+        "expires_at": NOW + timedelta(days=90),
+    }
+    return PersonalAccessToken(**(fields | overrides))
 
 
 def an_application(project: Project | None = None, **overrides: Any) -> Application:
@@ -364,3 +379,14 @@ def an_audit_event(**overrides: Any) -> AuditEvent:
         "object_id": an_id(),
     }
     return AuditEvent(**(fields | overrides))
+
+
+def an_idempotency_record(**overrides: Any) -> IdempotencyRecord:
+    """A key under which nothing is answered yet, kept for a day."""
+    fields: dict[str, Any] = {
+        "key": a_digest(),
+        "request": a_digest(),
+        "created_at": NOW,
+        "expires_at": NOW + timedelta(days=1),
+    }
+    return IdempotencyRecord(**(fields | overrides))

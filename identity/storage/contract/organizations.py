@@ -305,3 +305,12 @@ class OrganizationContract(ContractBase):
         save(wanted, an_organization(name="Acme", active=False), an_organization(name="Bolt"))
         page = organizations(PageRequest(limit=10, query="a", active=True))
         assert page.items == (wanted,)
+
+    def test_organizations_find_many(
+        self, reading: Reading, organization: Organization, other_organization: Organization
+    ) -> None:
+        with reading() as storage:
+            both = {each.id: each for each in (organization, other_organization)}
+            assert storage.organizations.find_many([organization.id, an_id(), other_organization.id]) == both
+            assert storage.organizations.find_many({organization.id}) == {organization.id: organization}
+            assert storage.organizations.find_many(()) == {}

@@ -42,3 +42,14 @@ class PasswordContract(ContractBase):
     def test_passwords_a_password_needs_its_user(self, in_transaction: InTransaction) -> None:
         with pytest.raises(Missing), in_transaction() as storage:
             storage.passwords.set(a_password())
+
+    def test_passwords_must_change(
+        self, save: Save, reading: Reading, organization: Organization, human_user: HumanUser
+    ) -> None:
+        free, without = a_human_user(organization), a_human_user(organization)
+        save(free, without, a_password(human_user, must_change=True), a_password(free))
+        with reading() as storage:
+            found = storage.passwords.must_change([human_user.id, free.id, without.id])
+            assert found == {human_user.id: True, free.id: False}
+            assert storage.passwords.must_change({free.id}) == {free.id: False}
+            assert storage.passwords.must_change(()) == {}

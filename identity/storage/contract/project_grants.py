@@ -232,3 +232,18 @@ class ProjectGrantContract(ContractBase):
         rows = [a_project_grant(project, other_organization) for project in projects]
         save(*projects, *rows)
         check_ties(grants_held, rows)
+
+    def test_project_grants_find_many(
+        self,
+        save: Save,
+        reading: Reading,
+        project: Project,
+        organization: Organization,
+        other_organization: Organization,
+    ) -> None:
+        grants = [a_project_grant(project, each) for each in (organization, other_organization)]
+        save(*grants)
+        with reading() as storage:
+            found = storage.project_grants.find_many([*(grant.id for grant in grants), an_id()])
+            assert found == {grant.id: grant for grant in grants}
+            assert storage.project_grants.find_many(()) == {}

@@ -264,16 +264,27 @@ class ProjectContract(ContractBase):
         other = a_project(organization)
         role, twin = a_project_role(project, key="reader"), a_project_role(other, key="reader")
         save(other, role, twin)
-        changed = replace(role, display_name="Leser", group="Gäste")
+        changed = replace(role, display_name="Leser", group="Gäste", version=2)
         with in_transaction() as storage:
             storage.projects.update_role(changed)
         with reading() as storage:
             assert storage.projects.roles(project.id) == (changed,)
             assert storage.projects.roles(other.id) == (twin,), "the role of another project is another role"
 
+    def test_projects_update_of_a_stale_role(
+        self, save: Save, in_transaction: InTransaction, reading: Reading, project: Project
+    ) -> None:
+        role = a_project_role(project, key="reader")
+        save(role)
+        for version in (1, 3):
+            with pytest.raises(Stale), in_transaction() as storage:
+                storage.projects.update_role(replace(role, display_name="Leser", version=version))
+        with reading() as storage:
+            assert storage.projects.roles(project.id) == (role,)
+
     def test_projects_update_of_an_unknown_role(self, in_transaction: InTransaction, project: Project) -> None:
         with pytest.raises(Missing), in_transaction() as storage:
-            storage.projects.update_role(a_project_role(project))
+            storage.projects.update_role(replace(a_project_role(project), version=2))
 
     def test_projects_remove_of_an_unknown_role(self, in_transaction: InTransaction, project: Project) -> None:
         with pytest.raises(Missing), in_transaction() as storage:
@@ -321,3 +332,23 @@ class ProjectContract(ContractBase):
         with reading() as storage:
             assert storage.projects.roles(other.id) == (role,)
             assert storage.user_grants.find(user_grant.id) == user_grant
+
+    def test_projects_find_many(
+        self, save: Save, reading: Reading, project: Project, other_organization: Organization
+    ) -> None:
+        other = a_project(other_organization)
+        save(other)
+        with reading() as storage:
+            assert storage.projects.find_many([other.id, an_id(), project.id]) == {project.id: project, other.id: other}
+            assert storage.projects.find_many(()) == {}
+
+    def test_projects_counts_of_applications_and_roles(
+        self, save: Save, reading: Reading, project: Project, other_organization: Organization
+    ) -> None:
+        other, empty = a_project(other_organization), a_project(other_organization)
+        save(other, empty, *(an_application(project) for _ in range(3)), an_application(other))
+        save(*(a_project_role(project) for _ in range(2)))
+        with reading() as storage:
+            counts = storage.projects.counts([project.id, other.id, empty.id, an_id()])
+            assert counts == {project.id: (3, 2), other.id: (1, 0), empty.id: (0, 0)}
+            assert storage.projects.counts(()) == {}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.users import ServiceUser, Subject
 from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
 from identity.storage.contract.factories import a_key, a_service_user, an_access_token, an_id
@@ -221,3 +221,36 @@ class ServiceUserKeyContract(ContractBase):
             assert storage.service_user_keys.expiring(after, until, 10) == (first, at_until)
             assert storage.service_user_keys.expiring(after, until, 1) == (first,), "never more than the limit"
             assert storage.service_user_keys.expiring(until + second, until + 2 * second, 10) == ()
+
+    def test_keys_expiring_of_an_organization(
+        self, save: Save, reading: Reading, service_user: ServiceUser, stranger: ServiceUser, now: datetime
+    ) -> None:
+        own, foreign = a_key(service_user), a_key(stranger)
+        save(foreign, own)
+        until = own.expires_at
+        with reading() as storage:
+            expiring = storage.service_user_keys.expiring
+            assert expiring(now, until, 10, organization_id=service_user.organization_id) == (own,)
+            assert expiring(now, until, 1, organization_id=stranger.organization_id) == (foreign,)
+            assert expiring(now, until, 10, organization_id=an_id()) == ()
+            assert expiring(now, until, 10, organization_id="") == ()
+
+    def test_keys_summaries(
+        self, save: Save, reading: Reading, service_user: ServiceUser, stranger: ServiceUser, now: datetime
+    ) -> None:
+        idle, day = a_service_user(id=an_id(), organization_id=service_user.organization_id), timedelta(days=1)
+        save(
+            idle,
+            a_key(service_user, expires_at=now, last_used_at=now - day),
+            a_key(service_user, expires_at=now + 2 * day, last_used_at=now - 2 * day),
+            a_key(service_user, expires_at=now + day),
+            a_key(stranger, expires_at=now - day),
+            a_key(stranger, expires_at=now),
+        )
+        with reading() as storage:
+            found = storage.service_user_keys.summaries([service_user.id, stranger.id, idle.id, an_id()], now)
+            assert storage.service_user_keys.summaries((), now) == {}
+        assert found == {
+            service_user.id: KeySummary(live=2, next_expiry=now + day, last_used_at=now - day),
+            stranger.id: KeySummary(live=0, next_expiry=now, last_used_at=None),
+        }

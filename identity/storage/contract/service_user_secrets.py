@@ -191,3 +191,25 @@ class ServiceUserSecretContract(ContractBase):
             storage.organizations.remove(other_organization.id)
         with reading() as storage:
             assert storage.service_user_secrets.of_user(other_service_user.id) == ()
+
+    def test_service_user_secrets_touch_moves_forward_alone(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        service_user: ServiceUser,
+        service_user_secret: ServiceUserSecret,
+        now: datetime,
+    ) -> None:
+        used = a_service_user_secret(service_user, last_used_at=now, created_at=now - timedelta(days=1))
+        save(used)
+        second = timedelta(seconds=1)
+        for at, expected in ((now - second, now), (now + second, now + second), (now, now + second)):
+            with in_transaction() as storage:
+                storage.service_user_secrets.touch({used.id: at, an_id(): at})
+            with reading() as storage:
+                touched = (replace(used, last_used_at=expected), service_user_secret)
+                assert storage.service_user_secrets.of_user(service_user.id) == touched
+                holder = storage.service_user_secrets.find_holder(service_user.id)
+                assert holder is not None
+                assert holder[1] == touched

@@ -279,3 +279,33 @@ class UserGrantContract(ContractBase):
             storage.project_grants.remove(project_grant.id)
         with reading() as storage:
             assert storage.user_grants.effective(human_user.id, frozenset({project_grant.project_id})) == ()
+
+    def test_user_grants_page_of_project_grant_is_newest_first(
+        self,
+        save: Save,
+        reading: Reading,
+        organization: Organization,
+        project_grant: ProjectGrant,
+        project: Project,
+        now: datetime,
+    ) -> None:
+        users = [a_human_user(organization) for _ in range(5)]
+        derived = [
+            a_user_grant(
+                user,
+                None,
+                project_grant,
+                project_id=project_grant.project_id,
+                created_at=now - timedelta(days=age),
+                active=age != 1,
+            )
+            for age, user in enumerate(users)
+        ]
+        save(*users, *reversed(derived), a_user_grant(users[0], project))
+        fetch = fetching(
+            reading, lambda storage, request: storage.user_grants.page_of_project_grant(project_grant.id, request)
+        )
+        check_order(fetch, derived)
+        check_active(fetch, active=[derived[0], *derived[2:]], inactive=[derived[1]])
+        with reading() as storage:
+            assert storage.user_grants.page_of_project_grant(an_id()).items == ()

@@ -495,3 +495,98 @@ class UserContract(ContractBase):
         check_query(service_users, "etcher", [])
         check_query(service_users, robot.id[:13], [robot])
         check_query(service_users, other.id, [other])
+
+    def test_users_find_many_of_both_kinds(
+        self,
+        save: Save,
+        reading: Reading,
+        organization: Organization,
+        other_organization: Organization,
+        human_user: HumanUser,
+    ) -> None:
+        robot = a_service_user(other_organization)
+        save(robot)
+        with reading() as storage:
+            assert storage.users.find_many([human_user.id, an_id(), robot.id]) == {
+                human_user.id: Subject(human_user, organization),
+                robot.id: Subject(robot, other_organization),
+            }
+            assert storage.users.find_many(()) == {}
+
+    def test_users_the_last_sign_in_moves_forward_alone(
+        self,
+        in_transaction: InTransaction,
+        reading: Reading,
+        human_user: HumanUser,
+        service_user: ServiceUser,
+        now: datetime,
+    ) -> None:
+        second = timedelta(seconds=1)
+        for at, expected in ((now, now), (now - second, now), (now + second, now + second)):
+            with in_transaction() as storage:
+                for user_id in (human_user.id, service_user.id, an_id()):
+                    storage.users.note_sign_in(user_id, at)
+            with reading() as storage:
+                assert storage.users.find(human_user.id) == replace(human_user, last_sign_in_at=expected)
+                assert storage.users.find(service_user.id) == service_user
+
+    def test_users_update_keeps_the_last_sign_in(
+        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, now: datetime
+    ) -> None:
+        with in_transaction() as storage:
+            storage.users.note_sign_in(human_user.id, now)
+        changed = replace(human_user, user_name="lovelace", version=2)
+        with in_transaction() as storage:
+            storage.users.update(changed)
+        with reading() as storage:
+            assert storage.users.find(human_user.id) == replace(changed, last_sign_in_at=now)
+
+    def test_users_page_of_both_kinds_and_all_organizations(
+        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
+    ) -> None:
+        own: list[User] = [
+            a_human_user(organization, user_name="Ada"),
+            a_service_user(organization, user_name="bob", active=False),
+            a_human_user(organization, user_name="dora"),
+        ]
+        foreign: list[User] = [
+            a_service_user(other_organization, user_name="Carl"),
+            a_human_user(other_organization, user_name="eve", active=False),
+        ]
+        save(*reversed(own), *reversed(foreign))
+        everyone: list[User] = sorted([*own, *foreign], key=lambda user: user.user_name.lower())
+
+        def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
+            return fetching(reading, lambda storage, request: storage.users.page(organization_id, kind, request))
+
+        check_order(users(organization.id, None), own)
+        check_order(users(other_organization.id, None), foreign)
+        check_order(users(None, None), everyone)
+        check_order(users(None, UserKind.HUMAN), [own[0], own[2], foreign[1]])
+        check_order(users(None, UserKind.SERVICE), [own[1], foreign[0]])
+        check_order(users("", None), [])
+        check_active(users(None, None), active=[own[0], foreign[0], own[2]], inactive=[own[1], foreign[1]])
+
+    def test_users_page_by_query_over_all_organizations(
+        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
+    ) -> None:
+        ada = a_human_user(organization, user_name="ada", profile=Profile(display_name="Zoë", email="z@acme.example"))
+        adam = a_service_user(other_organization, user_name="robot", display_name="ADAM")
+        zoe = a_human_user(other_organization, user_name="zoe", profile=Profile(email="adele@bolt.example"))
+        twin = a_human_user(other_organization, user_name="ADA", profile=Profile(email="z@bolt.example"))
+        save(ada, adam, zoe, twin)
+
+        def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
+            return fetching(reading, lambda storage, request: storage.users.page(organization_id, kind, request))
+
+        check_query(users(None, None), "Ad", [ada, twin, adam, zoe])
+        check_query(users(None, None), "ada", [ada, twin, adam])
+        check_query(users(None, UserKind.HUMAN), "Ad", [ada, twin, zoe])
+        check_query(users(None, UserKind.SERVICE), "Ad", [adam])
+        check_query(users(organization.id, None), "Ad", [ada])
+        check_query(users(other_organization.id, None), "zo", [zoe])
+        check_query(users(None, None), "zo", [ada, zoe])
+        check_query(users(None, None), adam.id, [adam])
+        check_query(users(organization.id, None), adam.id, [])
+        check_query(users(None, UserKind.HUMAN), adam.id, [])
+        check_query(users(None, None), "%", [])

@@ -1,9 +1,13 @@
 """Applications and their client secrets, in memory."""
 
+from collections import Counter
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
 from identity.domain.applications import Application, Client, ClientSecret
 from identity.storage.memory.cascades import remove_application
 from identity.storage.memory.paging import page_by_name, starts_with
-from identity.storage.memory.tables import Tables, update
+from identity.storage.memory.tables import Tables, touch, update
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.applications import ApplicationStore
 
@@ -20,6 +24,9 @@ class MemoryApplicationStore(ApplicationStore):
 
     def find(self, application_id: str) -> Application | None:
         return self._tables.applications.find(application_id)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Application]:
+        return self._tables.applications.find_many(ids)
 
     def find_client(self, client_id: str) -> Client | None:
         application = self._tables.applications.find(client_id)
@@ -56,3 +63,10 @@ class MemoryApplicationStore(ApplicationStore):
     def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
         secrets = [secret for (owner, _), secret in self._tables.client_secrets.rows.items() if owner == application_id]
         return tuple(sorted(secrets, key=lambda secret: (secret.created_at, secret.id)))
+
+    def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
+        counts = Counter(owner for owner, _ in self._tables.client_secrets.rows)
+        return {id_: counts[id_] for id_ in ids if id_ in self._tables.applications}
+
+    def touch_secrets(self, uses: Mapping[str, datetime]) -> None:
+        touch(self._tables.client_secrets, uses)

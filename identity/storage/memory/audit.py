@@ -2,9 +2,9 @@
 
 from copy import deepcopy
 from dataclasses import replace
-from datetime import datetime
+from itertools import islice
 
-from identity.domain.audit import AuditEvent
+from identity.domain.audit import EVERYTHING, AuditEvent, AuditFilter
 from identity.storage.memory.paging import page_descending
 from identity.storage.memory.tables import Tables
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -29,27 +29,14 @@ class MemoryAuditStore(AuditStore):
     def find(self, event_id: str) -> AuditEvent | None:
         return self._tables.audit_events.find(event_id)
 
-    def page(
-        self,
-        request: PageRequest = FIRST_PAGE,
-        *,
-        organization_id: str | None = None,
-        event: str | None = None,
-        actor_id: str | None = None,
-        object_id: str | None = None,
-        result: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> Page[AuditEvent]:
-        rows = (
-            row
-            for row in self._tables.audit_events
-            if organization_id in (None, row.organization_id)
-            and event in (None, row.event)
-            and actor_id in (None, row.actor.id)
-            and object_id in (None, row.object_id)
-            and result in (None, row.result)
-            and (since is None or since <= row.at)
-            and (until is None or row.at < until)
-        )
+    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = EVERYTHING) -> Page[AuditEvent]:  # noqa: A002
+        rows = (row for row in self._tables.audit_events if filter.fits(row))
         return page_descending(rows, request, lambda row: f"{row.sequence:020}")
+
+    def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
+        # Rows lie in the order of their numbers, which have no gaps.
+        later = islice(self._tables.audit_events.rows.values(), sequence, None)
+        return tuple(islice((row for row in later if filter.fits(row)), limit))
+
+    def last_sequence(self) -> int:
+        return len(self._tables.audit_events.rows)

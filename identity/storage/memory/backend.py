@@ -13,6 +13,8 @@ from identity.storage.memory.attempts import MemoryAttemptStore
 from identity.storage.memory.audit import MemoryAuditStore
 from identity.storage.memory.authorization_codes import MemoryAuthorizationCodeStore
 from identity.storage.memory.authorization_requests import MemoryAuthorizationRequestStore
+from identity.storage.memory.effects import MemoryEffectStore
+from identity.storage.memory.idempotency import MemoryIdempotencyStore
 from identity.storage.memory.instance import MemoryInstanceStore
 from identity.storage.memory.leases import MemoryLeaseStore
 from identity.storage.memory.managers import MemoryManagerStore
@@ -20,6 +22,7 @@ from identity.storage.memory.one_time_codes import MemoryOneTimeCodeStore
 from identity.storage.memory.organizations import MemoryOrganizationStore
 from identity.storage.memory.outbox import MemoryOutboxStore
 from identity.storage.memory.passwords import MemoryPasswordStore
+from identity.storage.memory.personal_access_tokens import MemoryPersonalAccessTokenStore
 from identity.storage.memory.project_grants import MemoryProjectGrantStore
 from identity.storage.memory.projects import MemoryProjectStore
 from identity.storage.memory.service_user_keys import MemoryServiceUserKeyStore
@@ -51,6 +54,7 @@ class MemoryStorage(Storage):
         self.passwords = MemoryPasswordStore(tables)
         self.service_user_keys = MemoryServiceUserKeyStore(tables)
         self.service_user_secrets = MemoryServiceUserSecretStore(tables)
+        self.personal_access_tokens = MemoryPersonalAccessTokenStore(tables)
         self.assertions = MemoryAssertionStore(tables)
         self.applications = MemoryApplicationStore(tables)
         self.managers = MemoryManagerStore(tables)
@@ -64,6 +68,8 @@ class MemoryStorage(Storage):
         self.outbox = MemoryOutboxStore(tables)
         self.leases = MemoryLeaseStore(tables)
         self.audit = MemoryAuditStore(tables)
+        self.idempotency = MemoryIdempotencyStore(tables)
+        self.effects = MemoryEffectStore(tables)
 
 
 class MemoryBackend(Backend):

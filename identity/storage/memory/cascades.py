@@ -54,10 +54,11 @@ def remove_application(tables: Tables, application_id: str) -> None:
 
 
 def remove_user(tables: Tables, user_id: str) -> None:
-    """Delete the user with its keys, secrets, password, grants, manager roles, sessions, attempts, codes and tokens."""
+    """Delete the user with keys, secrets, password, grants, manager roles, sessions, attempts, codes and tokens."""
     tables.users.delete(user_id)
     tables.service_user_keys.delete_where(lambda key: key.user_id == user_id)
     tables.service_user_secrets.delete_where(lambda secret: secret.user_id == user_id)
+    tables.personal_access_tokens.delete_where(lambda token: token.user_id == user_id)
     tables.passwords.delete_where(lambda password: password.user_id == user_id)
     tables.user_grants.delete_where(lambda grant: grant.user_id == user_id)
     tables.managers.delete_where(lambda manager: manager.user_id == user_id)

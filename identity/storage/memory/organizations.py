@@ -1,5 +1,7 @@
 """Organizations, in memory."""
 
+from collections.abc import Collection, Mapping
+
 from identity.domain.organizations import Organization
 from identity.storage.memory.cascades import remove_organization
 from identity.storage.memory.paging import page_by_name, starts_with
@@ -20,6 +22,9 @@ class MemoryOrganizationStore(OrganizationStore):
 
     def find(self, organization_id: str) -> Organization | None:
         return self._tables.organizations.find(organization_id)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Organization]:
+        return self._tables.organizations.find_many(ids)
 
     def find_by_domain(self, primary_domain: str) -> Organization | None:
         return next((each for each in self._tables.organizations if each.primary_domain == primary_domain), None)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from identity.domain.outbox import OutgoingMessage
+from identity.domain.outbox import Backlog, OutgoingMessage
 from identity.storage.memory.tables import Tables
 from identity.storage.stores.outbox import OutboxStore
 
@@ -17,12 +17,20 @@ class MemoryOutboxStore(OutboxStore):
     def add(self, message: OutgoingMessage) -> None:
         self._tables.outgoing_messages.insert(message.id, message)
 
-    def due(self, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        messages = [message for message in self._tables.outgoing_messages if message.next_at <= at]
+    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        messages = [message for message in self._waiting(kind, at) if message.next_at <= at]
         return tuple(sorted(messages, key=lambda message: (message.next_at, message.id))[:limit])
 
-    def next_at(self) -> datetime | None:
-        return min((message.next_at for message in self._tables.outgoing_messages), default=None)
+    def next_at(self, kind: str, at: datetime) -> datetime | None:
+        return min((message.next_at for message in self._waiting(kind, at)), default=None)
+
+    def backlog(self, kind: str, at: datetime) -> Backlog:
+        failing = [message for message in self._waiting(kind, at) if message.attempts]
+        given_up = [
+            message for message in self._tables.outgoing_messages if message.kind == kind and message.expires_at <= at
+        ]
+        since = min((message.created_at for message in failing + given_up), default=None)
+        return Backlog(failing=len(failing), given_up=len(given_up), since=since)
 
     def postpone(self, message_id: str, next_at: datetime) -> None:
         message = self._tables.outgoing_messages.get(message_id)
@@ -31,3 +39,13 @@ class MemoryOutboxStore(OutboxStore):
 
     def remove(self, message_id: str) -> None:
         self._tables.outgoing_messages.delete(message_id)
+
+    def purge(self, before: datetime, limit: int) -> int:
+        old = [message.id for message in self._tables.outgoing_messages if message.expires_at < before][:limit]
+        for message_id in old:
+            self._tables.outgoing_messages.delete(message_id)
+        return len(old)
+
+    def _waiting(self, kind: str, at: datetime) -> list[OutgoingMessage]:
+        messages = self._tables.outgoing_messages
+        return [message for message in messages if message.kind == kind and message.expires_at > at]

@@ -1,5 +1,7 @@
 """Password hashes, in memory."""
 
+from collections.abc import Collection, Mapping
+
 from identity.domain.users import PasswordHash
 from identity.storage.memory.tables import Tables
 from identity.storage.stores.passwords import PasswordStore
@@ -17,3 +19,7 @@ class MemoryPasswordStore(PasswordStore):
     def set(self, password: PasswordHash) -> None:
         self._tables.users.get(password.user_id)
         self._tables.passwords.put(password.user_id, password)
+
+    def must_change(self, user_ids: Collection[str]) -> Mapping[str, bool]:
+        passwords = self._tables.passwords.find_many(user_ids)
+        return {user_id: password.must_change for user_id, password in passwords.items()}

@@ -1,5 +1,7 @@
 """Project grants, in memory."""
 
+from collections.abc import Collection, Mapping
+
 from identity.domain.projects import ProjectGrant
 from identity.storage.memory.cascades import remove_project_grant
 from identity.storage.memory.paging import page_newest_first
@@ -22,6 +24,9 @@ class MemoryProjectGrantStore(ProjectGrantStore):
 
     def find(self, grant_id: str) -> ProjectGrant | None:
         return self._tables.project_grants.find(grant_id)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, ProjectGrant]:
+        return self._tables.project_grants.find_many(ids)
 
     def find_for(self, project_id: str, organization_id: str) -> ProjectGrant | None:
         grants = (grant for grant in self._tables.project_grants if grant.project_id == project_id)

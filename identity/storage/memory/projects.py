@@ -1,9 +1,12 @@
 """Projects and their roles, in memory."""
 
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.storage.errors import Stale
 from identity.storage.memory.cascades import remove_project
 from identity.storage.memory.paging import page_by_name, starts_with
 from identity.storage.memory.tables import Table, Tables, update
@@ -26,6 +29,9 @@ class MemoryProjectStore(ProjectStore):
     def find(self, project_id: str) -> Project | None:
         return self._tables.projects.find(project_id)
 
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Project]:
+        return self._tables.projects.find_many(ids)
+
     def update(self, project: Project) -> None:
         update(self._tables.projects, project)
 
@@ -39,6 +45,11 @@ class MemoryProjectStore(ProjectStore):
             if each.organization_id == organization_id and starts_with(each.name, request.query)
         )
         return page_by_name(rows, request, lambda each: each.name)
+
+    def counts(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        applications = Counter(application.project_id for application in self._tables.applications)
+        roles = Counter(role.project_id for role in self._tables.project_roles)
+        return {id_: (applications[id_], roles[id_]) for id_ in ids if id_ in self._tables.projects}
 
     def audience(self, project_ids: frozenset[str], organization_id: str) -> frozenset[str]:
         held = {
@@ -59,7 +70,9 @@ class MemoryProjectStore(ProjectStore):
         self._tables.project_roles.insert((role.project_id, role.key), role, named="key")
 
     def update_role(self, role: ProjectRole) -> None:
-        self._tables.project_roles.get((role.project_id, role.key))
+        stored = self._tables.project_roles.get((role.project_id, role.key))
+        if stored.version != role.version - 1:
+            raise Stale
         self._tables.project_roles.put((role.project_id, role.key), role)
 
     def remove_role(self, project_id: str, key: str) -> None:

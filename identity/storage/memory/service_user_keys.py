@@ -1,12 +1,13 @@
 """Public keys of service users, in memory."""
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.users import ServiceUser, Subject
 from identity.storage.memory.paging import page_newest_first
-from identity.storage.memory.tables import Tables
+from identity.storage.memory.tables import Tables, expiring
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.service_user_keys import ServiceUserKeyStore
 
@@ -43,6 +44,23 @@ class MemoryServiceUserKeyStore(ServiceUserKeyStore):
     def page(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:
         return page_newest_first((key for key in self._tables.service_user_keys if key.user_id == user_id), request)
 
-    def expiring(self, after: datetime, until: datetime, limit: int) -> tuple[ServiceUserKey, ...]:
-        keys = [key for key in self._tables.service_user_keys if after < key.expires_at <= until]
-        return tuple(sorted(keys, key=lambda key: (key.expires_at, key.id))[:limit])
+    def summaries(self, user_ids: Collection[str], at: datetime) -> Mapping[str, KeySummary]:
+        of_users: dict[str, list[ServiceUserKey]] = {}
+        for key in self._tables.service_user_keys:
+            if key.user_id in user_ids:
+                of_users.setdefault(key.user_id, []).append(key)
+        return {user_id: _summary_of(keys, at) for user_id, keys in of_users.items()}
+
+    def expiring(
+        self, after: datetime, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[ServiceUserKey, ...]:
+        return expiring(self._tables, self._tables.service_user_keys, after, until, limit, organization_id)
+
+
+def _summary_of(keys: Sequence[ServiceUserKey], at: datetime) -> KeySummary:
+    live = [key.expires_at for key in keys if key.live(at)]
+    return KeySummary(
+        live=len(live),
+        next_expiry=min(live) if live else max(key.expires_at for key in keys),
+        last_used_at=max((key.last_used_at for key in keys if key.last_used_at is not None), default=None),
+    )

@@ -1,9 +1,12 @@
 """Secrets of service users, in memory."""
 
+from collections.abc import Mapping
+from datetime import datetime
+
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import ServiceUser, Subject
 from identity.storage.errors import Missing
-from identity.storage.memory.tables import Tables
+from identity.storage.memory.tables import Tables, touch
 from identity.storage.stores.service_user_secrets import ServiceUserSecretStore
 
 
@@ -32,3 +35,6 @@ class MemoryServiceUserSecretStore(ServiceUserSecretStore):
             raise Missing(secret_id)
         self._tables.access_tokens.delete_where(lambda token: token.secret_id == secret_id)
         self._tables.service_user_secrets.delete(secret_id)
+
+    def touch(self, uses: Mapping[str, datetime]) -> None:
+        touch(self._tables.service_user_secrets, uses)

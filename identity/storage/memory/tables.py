@@ -1,18 +1,20 @@
 """Tables of frozen values: shared with the committed state until they are written to."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from identity.domain.applications import Application, ClientSecret
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.one_time_codes import OneTimeCode
 from identity.domain.organizations import Organization
 from identity.domain.outbox import OutgoingMessage
+from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
@@ -64,6 +66,10 @@ class Table(Generic[Key, Row]):
         if key not in self.rows:
             raise Missing(key)
         return self.rows[key]
+
+    def find_many(self, keys: Collection[Key]) -> dict[Key, Row]:
+        """The rows with these keys; unknown keys are left out."""
+        return {key: self.rows[key] for key in keys if key in self.rows}
 
     def insert(self, key: Key, row: Row, *, named: str = "id") -> None:
         """Store a new row. Raises Duplicate, with the name of the key's field, if the key is taken."""
@@ -118,6 +124,7 @@ class Tables:
     passwords: Table[str, PasswordHash]
     service_user_keys: Table[str, ServiceUserKey]
     service_user_secrets: Table[str, ServiceUserSecret]
+    personal_access_tokens: Table[str, PersonalAccessToken]
     assertions: Table[tuple[str, str], datetime]
     applications: Table[str, Application]
     client_secrets: Table[tuple[str, str], ClientSecret]
@@ -134,6 +141,7 @@ class Tables:
     outgoing_messages: Table[str, OutgoingMessage]
     leases: Table[str, datetime]
     audit_events: Table[str, AuditEvent]
+    idempotency_records: Table[bytes, IdempotencyRecord]
 
     @classmethod
     def of(cls, state: Mapping[str, dict[Any, Any]], *, writable: bool) -> "Tables":
@@ -155,6 +163,38 @@ def update(table: Table[str, VersionedRow], row: VersionedRow) -> None:
     if row.version != table.get(row.id).version + 1:
         raise Stale(row.id)
     table.put(row.id, row)
+
+
+Credential = TypeVar("Credential", ClientSecret, ServiceUserSecret, PersonalAccessToken)
+
+
+def touch(table: Table[Any, Credential], uses: Mapping[str, datetime]) -> None:
+    """Move ``last_used_at`` of the rows with these ids forward, never back."""
+    for key, row in tuple(table.rows.items()):
+        at = uses.get(row.id)
+        if at is not None and (row.last_used_at is None or row.last_used_at < at):
+            table.put(key, replace(row, last_used_at=at))
+
+
+Expiring = TypeVar("Expiring", ServiceUserKey, PersonalAccessToken)
+
+
+def expiring(
+    tables: Tables,
+    rows: Iterable[Expiring],
+    after: datetime,
+    until: datetime,
+    limit: int,
+    organization_id: str | None,
+) -> tuple[Expiring, ...]:
+    """Up to ``limit`` rows, of one organization's users or of all, with ``after < expires_at <= until``, soonest
+    first."""
+    found = [
+        row
+        for row in rows
+        if after < row.expires_at <= until and organization_id in (None, tables.users.get(row.user_id).organization_id)
+    ]
+    return tuple(sorted(found, key=lambda row: (row.expires_at, row.id))[:limit])
 
 
 def purge(table: Table[Key, Row], limit: int, due: Callable[[Row], bool], delete: Callable[[Key], None]) -> int:

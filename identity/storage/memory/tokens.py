@@ -49,6 +49,7 @@ class MemoryTokenStore(TokenStore):
             (tables.users, token.user_id),
             (tables.service_user_keys, token.key_id),
             (tables.service_user_secrets, token.secret_id),
+            (tables.personal_access_tokens, token.personal_access_token_id),
             (tables.applications, token.application_id),
             (tables.families, token.family_id),
         )

@@ -42,6 +42,11 @@ class MemoryUserGrantStore(UserGrantStore):
             (grant for grant in self._tables.user_grants if grant.project_id == project_id), request
         )
 
+    def page_of_project_grant(self, project_grant_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
+        return page_newest_first(
+            (grant for grant in self._tables.user_grants if grant.project_grant_id == project_grant_id), request
+        )
+
     def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         grants = (
             grant

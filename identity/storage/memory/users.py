@@ -1,5 +1,9 @@
 """Users, in memory."""
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime
+
 from identity.domain.names import name_key
 from identity.domain.users import HumanUser, Subject, User
 from identity.storage.memory.cascades import remove_user
@@ -26,6 +30,10 @@ class MemoryUserStore(UserStore):
     def find_subject(self, user_id: str) -> Subject | None:
         user = self._tables.users.find(user_id)
         return None if user is None else Subject(user, self._tables.organizations.get(user.organization_id))
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Subject]:
+        users = self._tables.users.find_many(ids)
+        return {id_: Subject(user, self._tables.organizations.get(user.organization_id)) for id_, user in users.items()}
 
     def find_by_name(self, organization_id: str, user_name: str) -> User | None:
         return next((user for user in self._named(user_name) if user.organization_id == organization_id), None)
@@ -56,17 +64,25 @@ class MemoryUserStore(UserStore):
 
     def update(self, user: User) -> None:
         self._require_free_name(user)
+        stored = self._tables.users.find(user.id)
+        if isinstance(user, HumanUser) and isinstance(stored, HumanUser):
+            user = replace(user, last_sign_in_at=stored.last_sign_in_at)
         update(self._tables.users, user)
 
     def remove(self, user_id: str) -> None:
         remove_user(self._tables, user_id)
 
-    def page(self, organization_id: str, kind: UserKind, request: PageRequest = FIRST_PAGE) -> Page[User]:
+    def note_sign_in(self, user_id: str, at: datetime) -> None:
+        user = self._tables.users.find(user_id)
+        if isinstance(user, HumanUser) and (user.last_sign_in_at is None or user.last_sign_in_at < at):
+            self._tables.users.put(user_id, replace(user, last_sign_in_at=at))
+
+    def page(self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE) -> Page[User]:
         rows = (
             user
             for user in self._tables.users
-            if user.organization_id == organization_id
-            and isinstance(user, HumanUser) == (kind is UserKind.HUMAN)
+            if organization_id in (None, user.organization_id)
+            and kind in (None, _kind_of(user))
             and _fits(user, request.query)
         )
         return page_by_name(rows, request, lambda user: user.user_name)
@@ -82,6 +98,10 @@ class MemoryUserStore(UserStore):
             if other.organization_id == user.organization_id and other.id != user.id
         )
         require_free(taken, "user_name")
+
+
+def _kind_of(user: User) -> UserKind:
+    return UserKind.HUMAN if isinstance(user, HumanUser) else UserKind.SERVICE
 
 
 def _fits(user: User, query: str) -> bool:

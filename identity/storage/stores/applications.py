@@ -1,6 +1,8 @@
 """Applications and their client secrets."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from datetime import datetime
 
 from identity.domain.applications import Application, Client, ClientSecret
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -16,6 +18,10 @@ class ApplicationStore(ABC):
     @abstractmethod
     def find(self, application_id: str) -> Application | None:
         """The application with this client id."""
+
+    @abstractmethod
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Application]:
+        """The applications with these ids, by id and in one query; unknown ids are left out."""
 
     @abstractmethod
     def find_client(self, client_id: str) -> Client | None:
@@ -48,3 +54,11 @@ class ApplicationStore(ABC):
     @abstractmethod
     def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
         """The application's secrets, oldest first."""
+
+    @abstractmethod
+    def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
+        """How many secrets each of these applications has, in one query; unknown ids are left out."""
+
+    @abstractmethod
+    def touch_secrets(self, uses: Mapping[str, datetime]) -> None:
+        """Move ``last_used_at`` of the secrets with these ids forward, never back; unknown ids are ignored."""

@@ -1,14 +1,13 @@
 """The audit trail: it can be appended to and read."""
 
 from abc import ABC, abstractmethod
-from datetime import datetime
 
-from identity.domain.audit import AuditEvent
+from identity.domain.audit import EVERYTHING, AuditEvent, AuditFilter
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 
 class AuditStore(ABC):
-    """There is no way to change or delete an event. Lists are newest first."""
+    """There is no way to change or delete an event. Pages are newest first."""
 
     @abstractmethod
     def append(self, event: AuditEvent) -> bool:
@@ -20,16 +19,17 @@ class AuditStore(ABC):
         """The event with this id."""
 
     @abstractmethod
-    def page(
-        self,
-        request: PageRequest = FIRST_PAGE,
-        *,
-        organization_id: str | None = None,
-        event: str | None = None,
-        actor_id: str | None = None,
-        object_id: str | None = None,
-        result: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> Page[AuditEvent]:
-        """Events that fit every filter given; ``since`` itself fits, ``until`` does not."""
+    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = EVERYTHING) -> Page[AuditEvent]:  # noqa: A002
+        """Events that the filter lets through."""
+
+    @abstractmethod
+    def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
+        """Up to ``limit`` events with a greater sequence number that the filter lets through, oldest first.
+
+        An event is held back while one with a lower number may still be committed: who asks again after the last one
+        that was returned misses none.
+        """
+
+    @abstractmethod
+    def last_sequence(self) -> int:
+        """The sequence number of the newest event, 0 if there is none."""

@@ -1,6 +1,7 @@
 """Organizations."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 
 from identity.domain.organizations import Organization
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -16,6 +17,10 @@ class OrganizationStore(ABC):
     @abstractmethod
     def find(self, organization_id: str) -> Organization | None:
         """The organization with this id."""
+
+    @abstractmethod
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Organization]:
+        """The organizations with these ids, by id and in one query; unknown ids are left out."""
 
     @abstractmethod
     def find_by_domain(self, primary_domain: str) -> Organization | None:

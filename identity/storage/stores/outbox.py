@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 
-from identity.domain.outbox import OutgoingMessage
+from identity.domain.outbox import Backlog, OutgoingMessage
 
 
 class OutboxStore(ABC):
@@ -14,13 +14,19 @@ class OutboxStore(ABC):
         """Store a new message. Raises Duplicate("id")."""
 
     @abstractmethod
-    def due(self, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        """Up to ``limit`` messages whose ``next_at`` has come, oldest ``next_at`` first; expired ones are among
-        them."""
+    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        """Up to ``limit`` messages of this kind whose ``next_at`` has come and which are not expired, oldest
+        ``next_at`` first."""
 
     @abstractmethod
-    def next_at(self) -> datetime | None:
-        """When the next message is due, past moments included; None if there is none at all."""
+    def next_at(self, kind: str, at: datetime) -> datetime | None:
+        """When the next message of this kind is due, past moments included; None if all are expired at this moment, or
+        there is none."""
+
+    @abstractmethod
+    def backlog(self, kind: str, at: datetime) -> Backlog:
+        """What of this kind was tried in vain and is not expired (``failing``), what is expired (``given_up``), and
+        when the oldest of both was made."""
 
     @abstractmethod
     def postpone(self, message_id: str, next_at: datetime) -> None:
@@ -29,3 +35,7 @@ class OutboxStore(ABC):
     @abstractmethod
     def remove(self, message_id: str) -> None:
         """Delete it. Raises Missing."""
+
+    @abstractmethod
+    def purge(self, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` messages of any kind that expired before; returns how many."""

@@ -1,6 +1,7 @@
 """Password hashes of human users."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 
 from identity.domain.users import PasswordHash
 
@@ -15,3 +16,7 @@ class PasswordStore(ABC):
     @abstractmethod
     def set(self, password: PasswordHash) -> None:
         """Store or replace the user's password hash. Raises Missing if there is no such user."""
+
+    @abstractmethod
+    def must_change(self, user_ids: Collection[str]) -> Mapping[str, bool]:
+        """Which of these users must change their password, in one query; users without a password are left out."""

@@ -1,6 +1,7 @@
 """Project grants."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 
 from identity.domain.projects import ProjectGrant
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -16,6 +17,10 @@ class ProjectGrantStore(ABC):
     @abstractmethod
     def find(self, grant_id: str) -> ProjectGrant | None:
         """The grant with this id."""
+
+    @abstractmethod
+    def find_many(self, ids: Collection[str]) -> Mapping[str, ProjectGrant]:
+        """The grants with these ids, by id and in one query; unknown ids are left out."""
 
     @abstractmethod
     def find_for(self, project_id: str, organization_id: str) -> ProjectGrant | None:

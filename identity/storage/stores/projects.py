@@ -1,6 +1,7 @@
 """Projects and their roles."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 
 from identity.domain.projects import Project, ProjectRole
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -18,6 +19,10 @@ class ProjectStore(ABC):
         """The project with this id."""
 
     @abstractmethod
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Project]:
+        """The projects with these ids, by id and in one query; unknown ids are left out."""
+
+    @abstractmethod
     def update(self, project: Project) -> None:
         """Replace the stored value."""
 
@@ -30,6 +35,11 @@ class ProjectStore(ABC):
         """The organization's projects by name; ``query`` is the start of the name."""
 
     @abstractmethod
+    def counts(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        """How many applications and how many roles each of these projects has, in one query; unknown ids are left
+        out."""
+
+    @abstractmethod
     def audience(self, project_ids: frozenset[str], organization_id: str) -> frozenset[str]:
         """Those of the ids that name an active project, in an active organization, which ``organization_id`` owns
         or holds an active grant of: the projects that a user of it may have in a token's audience."""
@@ -40,7 +50,7 @@ class ProjectStore(ABC):
 
     @abstractmethod
     def update_role(self, role: ProjectRole) -> None:
-        """Replace display name and group. Raises Missing."""
+        """Replace display name and group by the next version. Raises Missing; Stale if that was not the next."""
 
     @abstractmethod
     def remove_role(self, project_id: str, key: str) -> None:

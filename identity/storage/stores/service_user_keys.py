@@ -1,9 +1,10 @@
 """Public keys of service users."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.users import Subject
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
@@ -36,5 +37,12 @@ class ServiceUserKeyStore(ABC):
         """The user's keys."""
 
     @abstractmethod
-    def expiring(self, after: datetime, until: datetime, limit: int) -> tuple[ServiceUserKey, ...]:
-        """Keys with ``after < expires_at <= until``, soonest first."""
+    def summaries(self, user_ids: Collection[str], at: datetime) -> Mapping[str, KeySummary]:
+        """The keys of each of these users taken together, as they are at ``at``, in one query; users without a key are
+        left out."""
+
+    @abstractmethod
+    def expiring(
+        self, after: datetime, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[ServiceUserKey, ...]:
+        """Keys, of one organization's users or of all, with ``after < expires_at <= until``, soonest first."""

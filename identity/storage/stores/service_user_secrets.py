@@ -1,6 +1,8 @@
 """Secrets of service users."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import datetime
 
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import Subject
@@ -27,3 +29,7 @@ class ServiceUserSecretStore(ABC):
     @abstractmethod
     def remove(self, user_id: str, secret_id: str) -> None:
         """Delete one secret of the user with the access tokens that it obtained. Raises Missing."""
+
+    @abstractmethod
+    def touch(self, uses: Mapping[str, datetime]) -> None:
+        """Move ``last_used_at`` of the secrets with these ids forward, never back; unknown ids are ignored."""

@@ -34,6 +34,10 @@ class UserGrantStore(ABC):
         """The grants in a project."""
 
     @abstractmethod
+    def page_of_project_grant(self, project_grant_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
+        """The grants that derive from a project grant."""
+
+    @abstractmethod
     def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         """The user's active grants in these projects, less those whose project grant is gone or inactive, with
         roles narrowed to what a project grant allows."""

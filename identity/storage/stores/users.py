@@ -1,6 +1,8 @@
 """Users, human and service users alike."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from datetime import datetime
 from enum import StrEnum
 
 from identity.domain.users import Subject, User
@@ -33,6 +35,10 @@ class UserStore(ABC):
         """The user with its organization, in one query."""
 
     @abstractmethod
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Subject]:
+        """The users with these ids and their organizations, by id and in one query; unknown ids are left out."""
+
+    @abstractmethod
     def find_by_name(self, organization_id: str, user_name: str) -> User | None:
         """The organization's user of this name."""
 
@@ -49,13 +55,17 @@ class UserStore(ABC):
 
     @abstractmethod
     def update(self, user: User) -> None:
-        """Replace the stored value (of the same kind)."""
+        """Replace the stored value (of the same kind); ``last_sign_in_at`` stays as it is stored."""
 
     @abstractmethod
     def remove(self, user_id: str) -> None:
         """Delete it with its keys, password, grants, manager roles, codes and tokens."""
 
     @abstractmethod
-    def page(self, organization_id: str, kind: UserKind, request: PageRequest = FIRST_PAGE) -> Page[User]:
+    def note_sign_in(self, user_id: str, at: datetime) -> None:
+        """Move a person's ``last_sign_in_at`` forward, never back; the version stays. An unknown user is ignored."""
+
+    @abstractmethod
+    def page(self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE) -> Page[User]:
         """The organization's users of one kind by user name; ``query`` is the start of user name, display name,
-        email or id."""
+        email or id. None: of all organizations, of both kinds."""

@@ -12,14 +12,26 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
 
+from identity.domain.audit import AuditFilter, Result
+from identity.domain.users import HumanUser
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.migrations import HEAD, REVISIONS, runner
 from identity.plugins.sql.migrations.runner import script_directory
 from identity.plugins.sql.tables import metadata
-from identity.storage.contract.factories import a_session, an_audit_event, an_organization
+from identity.storage.contract.factories import (
+    a_personal_access_token,
+    a_session,
+    an_access_token,
+    an_audit_event,
+    an_organization,
+)
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
+from identity.storage.paging import PageRequest
+from identity.storage.stores.users import UserKind
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
+
+PLAN = ["0001: Create everything.", "0002: People log in.", "0003: Managers manage."]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -66,7 +78,7 @@ def test_the_revisions_are_those_of_alembic() -> None:
 def test_a_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> None:
     backend = opened()
     planned = list(backend.migrate(dry_run=True))
-    assert planned == ["0001: Create everything.", "0002: People log in."]
+    assert planned == PLAN
     with pytest.raises(Unavailable, match="identity migrate"):
         backend.check()
     assert list(backend.migrate()) == planned
@@ -86,12 +98,12 @@ def test_a_database_of_the_first_version_is_migrated_in_place(
 ) -> None:
     backend = opened()
     monkeypatch.setattr(runner, "HEAD", "0001")
-    assert list(backend.migrate()) == ["0001: Create everything."]
+    assert list(backend.migrate()) == PLAN[:1]
     monkeypatch.undo()
     with pytest.raises(Unavailable, match="older than this version"):
         backend.check()
     _write_as_the_first_version_did(connection, "old")
-    assert list(backend.migrate()) == ["0002: People log in."]
+    assert list(backend.migrate()) == PLAN[1:]
     backend.check()
     with backend.reading() as storage:
         organization = storage.organizations.find("old")
@@ -116,12 +128,52 @@ def test_a_database_of_the_first_version_is_migrated_in_place(
         )
 
 
-def test_the_version_before_can_go_on_with_the_new_schema(
+def test_a_database_of_the_second_version_is_migrated_in_place(
+    opened: Callable[[], SqlBackend], connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = opened()
+    monkeypatch.setattr(runner, "HEAD", "0002")
+    assert list(backend.migrate()) == PLAN[:2]
+    monkeypatch.undo()
+    with pytest.raises(Unavailable, match="older than this version"):
+        backend.check()
+    _write_as_the_second_version_did(connection, "old")
+    assert list(backend.migrate()) == PLAN[2:]
+    backend.check()
+    with backend.reading() as storage:
+        person = storage.users.page("old", UserKind.HUMAN, PageRequest(query="ad")).items[0]
+        assert isinstance(person, HumanUser)
+        assert person.last_sign_in_at is None
+        assert [secret.last_used_at for secret in storage.applications.secrets("old")] == [None]
+        assert [secret.last_used_at for secret in storage.service_user_secrets.of_user("old-robot")] == [None]
+        for digest in (b"old", b"old-secret"):
+            issued = storage.tokens.find_issued(digest)
+            assert issued is not None
+            assert issued.token.personal_access_token_id is None
+        assert storage.user_grants.page_of_project_grant("old").items[0].id == "old"
+        refused = storage.audit.page(filter=AuditFilter(organization_id="old", result=Result.REFUSED)).items
+        assert [event.id for event in refused] == ["old"]
+    token = a_personal_access_token(user_id="old-robot")
+    live = an_access_token(user_id="old-robot", personal_access_token_id=token.id)
+    with committing(backend, Transactions()) as storage:
+        storage.personal_access_tokens.add(token)
+        storage.tokens.add_access(live)
+        storage.service_user_secrets.remove("old-robot", "old")
+    with backend.reading() as storage:
+        assert storage.tokens.find_access(b"old-secret") is None, "what was there still goes with its secret"
+        assert storage.tokens.find_access(b"old") is not None
+    with committing(backend, Transactions()) as storage:
+        storage.personal_access_tokens.remove("old-robot", token.id)
+    with backend.reading() as storage:
+        assert storage.tokens.find_access(live.digest) is None
+
+
+def test_the_versions_before_can_go_on_with_the_new_schema(
     opened: Callable[[], SqlBackend], connection: Connection
 ) -> None:
     backend = opened()
     backend.migrate()
-    _write_as_the_first_version_did(connection, "late")
+    _write_as_the_second_version_did(connection, "late")
     with backend.reading() as storage:
         organization = storage.organizations.find("late")
     assert organization is not None
@@ -190,7 +242,7 @@ def test_only_a_migration_makes_a_file(tmp_path: Path) -> None:
         backend.check()
     with pytest.raises(Unavailable, match="no database file"):
         backend.writing(_begun())
-    assert backend.migrate(dry_run=True) == ["0001: Create everything.", "0002: People log in."]
+    assert backend.migrate(dry_run=True) == PLAN
     assert not path.parent.exists()
     backend.migrate()
     backend.check()
@@ -253,6 +305,42 @@ def _write_as_the_first_version_did(connection: Connection, name: str) -> None:
         "refresh_tokens": {**held, **life, "family_id": name, "user_id": name, "ends_at": 9, "authenticated_at": 1},
     }  # fmt: skip
     for table, row in rows.items():
-        values = ", ".join(f":{column}" for column in row)
-        connection.execute(text(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})"), row)  # noqa: S608
+        _insert(connection, table, row)
     connection.commit()
+
+
+def _write_as_the_second_version_did(connection: Connection, name: str) -> None:
+    """The same, and one of each thing that the third version changes."""
+    _write_as_the_first_version_did(connection, name)
+    robot = f"{name}-robot"
+    own = {"id": name, "digest": name.encode(), "created_at": 1}
+    grant: dict[str, object] = {
+        "id": name, "organization_id": name, "project_id": name, "roles": "[]", "active": True, "version": 1,
+        "created_at": 1, "changed_at": 1,
+    }  # fmt: skip
+    user: dict[str, object] = {
+        "id": robot, "organization_id": name, "kind": "service", "user_name": "robot", "name_key": "robot",
+        "display_name": "Robot", "display_key": "robot", "email_key": "", "description": "",
+        "access_token_type": "opaque", "active": True, "version": 1, "created_at": 1, "changed_at": 1,
+    }  # fmt: skip
+    token: dict[str, object] = {
+        "digest": f"{name}-secret".encode(), "id": "by-secret", "client_id": robot, "scope": "", "issued_at": 1,
+        "expires_at": 9, "format": "opaque", "subject": robot, "audience": "", "user_id": robot, "secret_id": name,
+    }  # fmt: skip
+    event: dict[str, object] = {
+        "id": name, "at": 1, "event": "access.refused", "actor_kind": "user", "object_kind": "user",
+        "organization_id": name, "result": "refused", "detail": "{}",
+    }  # fmt: skip
+    _insert(connection, "users", user)
+    _insert(connection, "client_secrets", {**own, "application_id": name})
+    _insert(connection, "service_user_secrets", {**own, "user_id": robot})
+    _insert(connection, "access_tokens", token)
+    _insert(connection, "project_grants", grant)
+    _insert(connection, "user_grants", {**grant, "user_id": name, "project_grant_id": name})
+    _insert(connection, "audit_events", event)
+    connection.commit()
+
+
+def _insert(connection: Connection, table: str, row: dict[str, object]) -> None:
+    values = ", ".join(f":{column}" for column in row)
+    connection.execute(text(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})"), row)  # noqa: S608

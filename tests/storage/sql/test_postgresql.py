@@ -4,6 +4,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +27,7 @@ from identity.storage.contract.factories import (
     a_refresh_token,
     an_access_token,
     an_application,
+    an_audit_event,
     an_organization,
 )
 from identity.storage.contract.transactions import Transactions, committing
@@ -67,6 +69,34 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
             shown = {name: connection.execute(text(f"SHOW {name}")).scalar() for name in expected}
             assert shown == expected
             assert connection.execute(text("SHOW default_transaction_read_only")).scalar() == reading
+
+
+def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
+    slow, early, late = Transactions(), an_audit_event(), an_audit_event()
+    slow.begin()
+    backend.writing(slow).audit.append(early)
+    with committing(backend, Transactions()) as storage:
+        storage.audit.append(late)
+    with backend.reading() as storage:
+        assert [event.id for event in storage.audit.page()] == [late.id]
+        assert storage.audit.after(0, 10) == (), "the one with the lower number is not committed yet"
+    with ThreadPoolExecutor(1) as pool, backend.reading() as storage:
+        following = pool.submit(storage.audit.after, 0, 10)
+        time.sleep(0.2)
+        assert not following.done()
+        slow.commit()
+        assert [event.id for event in following.result()] == [early.id, late.id]
+
+
+def test_a_follower_does_not_wait_for_numbers_that_nobody_gets(backend: SqlBackend) -> None:
+    given_up, event = Transactions(), an_audit_event()
+    given_up.begin()
+    backend.writing(given_up).audit.append(an_audit_event())
+    with committing(backend, Transactions()) as storage:
+        storage.audit.append(event)
+    given_up.abort()
+    with backend.reading() as storage:
+        assert [each.id for each in storage.audit.after(0, 10)] == [event.id]
 
 
 def test_options_of_the_url_are_kept(postgresql_url: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint, event
 
+from identity.domain.audit import AuditFilter, Result
 from identity.plugins.sql import SqlBackend
 from identity.plugins.sql.rows import _Text
 from identity.plugins.sql.tables import metadata
@@ -24,7 +25,9 @@ from identity.storage.contract.factories import (
     a_manager,
     a_one_time_code,
     a_pending,
+    a_personal_access_token,
     a_project,
+    a_project_grant,
     a_refresh_token,
     a_service_user,
     a_service_user_secret,
@@ -33,6 +36,7 @@ from identity.storage.contract.factories import (
     an_access_token,
     an_application,
     an_audit_event,
+    an_idempotency_record,
     an_organization,
     an_outgoing_message,
 )
@@ -47,6 +51,7 @@ PERSON = a_human_user(ORGANIZATION)
 ROBOT = a_service_user(ORGANIZATION)
 KEY = a_key(ROBOT)
 SECRET = a_service_user_secret(ROBOT)
+PERSONAL = a_personal_access_token(ROBOT)
 SESSION = a_session(PERSON)
 FAMILY = a_family(PERSON, APPLICATION)
 TOKEN = an_access_token(PERSON, APPLICATION, FAMILY, session_id=SESSION.id)
@@ -58,14 +63,18 @@ PENDING = a_pending(APPLICATION)
 ONE_TIME_CODE = a_one_time_code(PERSON)
 MESSAGE = an_outgoing_message()
 MANAGER = a_manager(PERSON)
+LENT = a_project_grant(PROJECT, ORGANIZATION)
 GRANT = a_user_grant(PERSON, PROJECT)
+RECORD = an_idempotency_record()
 EVENT = an_audit_event()
 VALUES = (
     ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SECRET, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR,
-    CODE, PENDING, ONE_TIME_CODE, MESSAGE, MANAGER, GRANT,
+    CODE, PENDING, ONE_TIME_CODE, MESSAGE, MANAGER, LENT, GRANT, PERSONAL, RECORD,
 )  # fmt: skip
 DIGESTS = [SESSION.digest, *(bytes([number]) * 32 for number in range(4))]
 LATER = NOW + timedelta(days=100)
+SOME_IDS = [each.id for each in (ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, LENT)]
+REFUSED_THERE = AuditFilter(organization_id=ORGANIZATION.id, result=Result.REFUSED)
 AFTER = PageRequest(limit=10, cursor=Cursor("b", "0"))
 NEWER = PageRequest(limit=10, cursor=Cursor(str(int(NOW.timestamp())), "0"))
 
@@ -83,8 +92,9 @@ READS: dict[str, Call] = {
     "sessions of_user": lambda storage: storage.sessions.of_user(PERSON.id, NOW),
     "find pending": lambda storage: storage.authorization_requests.find(PENDING.id),
     "find one-time code": lambda storage: storage.one_time_codes.find(ONE_TIME_CODE.digest),
-    "messages due": lambda storage: storage.outbox.due(NOW, 10),
-    "messages next_at": lambda storage: storage.outbox.next_at(),
+    "messages due": lambda storage: storage.outbox.due("mail", NOW, 10),
+    "messages next_at": lambda storage: storage.outbox.next_at("mail", NOW),
+    "messages backlog": lambda storage: storage.outbox.backlog("mail", NOW),
     "is_origin": lambda storage: storage.applications.is_origin("https://shop.example"),
     "find_by_email": lambda storage: storage.users.find_by_email(ORGANIZATION.id, "ada@acme.example"),
     "find_refresh": lambda storage: storage.tokens.find_refresh(REFRESH.digest),
@@ -109,10 +119,43 @@ READS: dict[str, Call] = {
     "applications page": lambda storage: storage.applications.page(PROJECT.id, AFTER),
     "users page": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, AFTER),
     "users by query": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, PageRequest(query="ad")),
-    "audit of organization": lambda storage: storage.audit.page(organization_id=ORGANIZATION.id),
-    "audit of object": lambda storage: storage.audit.page(object_id=PERSON.id),
-    "audit of actor": lambda storage: storage.audit.page(actor_id=PERSON.id),
-    "audit by event": lambda storage: storage.audit.page(event="user.created"),
+    "users page of both kinds": lambda storage: storage.users.page(ORGANIZATION.id, None, AFTER),
+    "users page, deactivated": lambda storage: storage.users.page(ORGANIZATION.id, None, PageRequest(active=False)),
+    "users page of all": lambda storage: storage.users.page(None, UserKind.HUMAN, AFTER),
+    "users by query, all": lambda storage: storage.users.page(None, None, PageRequest(query="ad")),
+    "find organizations": lambda storage: storage.organizations.find_many(SOME_IDS),
+    "find projects": lambda storage: storage.projects.find_many(SOME_IDS),
+    "find applications": lambda storage: storage.applications.find_many(SOME_IDS),
+    "find project grants": lambda storage: storage.project_grants.find_many(SOME_IDS),
+    "find subjects": lambda storage: storage.users.find_many(SOME_IDS),
+    "counts": lambda storage: storage.projects.counts(SOME_IDS),
+    "key summaries": lambda storage: storage.service_user_keys.summaries(SOME_IDS, NOW),
+    "must_change": lambda storage: storage.passwords.must_change(SOME_IDS),
+    "expiring of organization": lambda storage: storage.service_user_keys.expiring(
+        NOW, LATER, 10, organization_id=ORGANIZATION.id
+    ),
+    "personal access tokens page": lambda storage: storage.personal_access_tokens.page(ROBOT.id, NEWER),
+    "find personal access token": lambda storage: storage.personal_access_tokens.find(PERSONAL.id, ROBOT.id),
+    "personal access tokens expiring": lambda storage: storage.personal_access_tokens.expiring(NOW, LATER, 10),
+    "grants of project grant": lambda storage: storage.user_grants.page_of_project_grant(LENT.id, NEWER),
+    "effects of organization": lambda storage: storage.effects.of_organization(ORGANIZATION.id, NOW),
+    "effects of project": lambda storage: storage.effects.of_project(PROJECT.id, NOW),
+    "effects of application": lambda storage: storage.effects.of_application(APPLICATION.id, NOW),
+    "effects of user": lambda storage: storage.effects.of_user(PERSON.id, NOW),
+    "effects of key": lambda storage: storage.effects.of_key(KEY.id, NOW),
+    "effects of secret": lambda storage: storage.effects.of_secret(SECRET.id, NOW),
+    "effects of project grant": lambda storage: storage.effects.of_project_grant(LENT.id, NOW),
+    "audit by subject": lambda storage: storage.audit.page(filter=AuditFilter(event="user")),
+    "audit of organization by subject": lambda storage: storage.audit.page(
+        filter=AuditFilter(organization_id=ORGANIZATION.id, event="user")
+    ),
+    "refused of organization": lambda storage: storage.audit.page(filter=REFUSED_THERE),
+    "refused": lambda storage: storage.audit.page(filter=AuditFilter(result=Result.REFUSED)),
+    "last_sequence": lambda storage: storage.audit.last_sequence(),
+    "audit of organization": lambda storage: storage.audit.page(filter=AuditFilter(organization_id=ORGANIZATION.id)),
+    "audit of object": lambda storage: storage.audit.page(filter=AuditFilter(object_id=PERSON.id)),
+    "audit of actor": lambda storage: storage.audit.page(filter=AuditFilter(actor_id=PERSON.id)),
+    "audit by event": lambda storage: storage.audit.page(filter=AuditFilter(event="user.created")),
 }
 WRITES: dict[str, Call] = {
     "add_access": lambda storage: storage.tokens.add_access(an_access_token(ROBOT, key_id=KEY.id)),
@@ -145,10 +188,19 @@ WRITES: dict[str, Call] = {
     "purge sessions": lambda storage: storage.sessions.purge(NOW, 1000),
     "purge requests": lambda storage: storage.authorization_requests.purge(NOW, 1000),
     "purge attempts": lambda storage: storage.attempts.purge(NOW, 1000),
+    "purge messages": lambda storage: storage.outbox.purge(NOW, 1000),
     "purge one-time codes": lambda storage: storage.one_time_codes.purge(NOW, 1000),
     "touch": lambda storage: storage.service_user_keys.touch(KEY.id, NOW),
     "use assertion": lambda storage: storage.assertions.use(ROBOT.id, "jti", NOW),
     "append": lambda storage: storage.audit.append(EVENT),
+    "note_sign_in": lambda storage: storage.users.note_sign_in(PERSON.id, NOW),
+    "touch client secret": lambda storage: storage.applications.touch_secrets({"secret": NOW}),
+    "touch service user secret": lambda storage: storage.service_user_secrets.touch({SECRET.id: NOW}),
+    "touch personal access token": lambda storage: storage.personal_access_tokens.touch({PERSONAL.id: NOW}),
+    "remove personal access token": lambda storage: storage.personal_access_tokens.remove(ROBOT.id, PERSONAL.id),
+    "claim": lambda storage: storage.idempotency.claim(an_idempotency_record()),
+    "complete": lambda storage: storage.idempotency.complete(RECORD.key, 200, b""),
+    "purge idempotency records": lambda storage: storage.idempotency.purge(NOW, 1000),
     "acquire": lambda storage: storage.leases.acquire("purge", at=NOW, until=LATER),
     "revoke_family": lambda storage: storage.tokens.revoke_family(FAMILY.id, NOW),
     "revoke_access": lambda storage: storage.tokens.revoke_access(TOKEN.digest, NOW),
@@ -161,6 +213,9 @@ INDEXED_WRITES: dict[str, Call] = {
     "rotate": lambda storage: storage.tokens.rotate(REFRESH.digest, a_refresh_token(FAMILY), NOW),
     "replace_successor": lambda storage: storage.tokens.replace_successor(ROTATED, a_refresh_token(FAMILY), NOW),
     "refused reserve": lambda storage: [storage.attempts.reserve("ada", at=NOW) for _ in range(6)],
+    "refused claim": lambda storage: storage.idempotency.claim(RECORD),
+    "audit after": lambda storage: storage.audit.after(1, 10, REFUSED_THERE),
+    "effects of role": lambda storage: storage.effects.of_role(PROJECT.id, "reader"),
     "update application": lambda storage: storage.applications.update(replace(APPLICATION, version=2)),
     "revoke_of_user": lambda storage: storage.tokens.revoke_of_user(PERSON.id, NOW),
     "purge codes": lambda storage: storage.authorization_codes.purge(NOW, 1000),
@@ -230,7 +285,8 @@ def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: State
     else:
         plans = [_plan(connection, "EXPLAIN QUERY PLAN", *sent) for sent in statements.sent]
         scans = [line for plan in plans for line in plan if re.match(r"SCAN \w+(?! USING)( |$)", line)]
-        scans = [line for line in scans if "USING" not in line and "CONSTANT" not in line]
+        # Subqueries are read whole, and rightly so.
+        scans = [line for line in scans if "USING" not in line and "CONSTANT" not in line and "anon_" not in line]
     transactions.abort()
     assert plans
     assert scans == [], "\n".join(line for plan in plans for line in plan)

@@ -1,10 +1,10 @@
 """Applications and their client secrets in SQL."""
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, literal, select
+from sqlalchemy import bindparam, delete, func, insert, literal, select
 
 from identity.domain.applications import Application, ApplicationType, Client, ClientSecret
 from identity.domain.names import name_key
@@ -15,9 +15,13 @@ from identity.plugins.sql.rows import (
     SqlStore,
     Values,
     find_by_id,
+    find_many_by_id,
     listed,
     moment,
+    moment_or_none,
+    move_forward,
     seconds,
+    seconds_or_none,
     set_of,
     sorted_list,
     span_or_none,
@@ -55,7 +59,12 @@ COLUMNS = (
     table.c.active,
     table.c.version,
 )
-_SECRET_COLUMNS = (client_secrets.c.id, client_secrets.c.digest, client_secrets.c.created_at)
+_SECRET_COLUMNS = (
+    client_secrets.c.id,
+    client_secrets.c.digest,
+    client_secrets.c.created_at,
+    client_secrets.c.last_used_at,
+)
 _END = len(COLUMNS)
 _PROJECT_END = _END + len(projects.COLUMNS)
 _ORGANIZATION_END = _PROJECT_END + len(organizations.COLUMNS)
@@ -63,6 +72,7 @@ _OLDEST_SECRET_FIRST = (client_secrets.c.created_at, client_secrets.c.id)
 
 _ADD = insert(table)
 _FIND = find_by_id(table, COLUMNS)
+_FIND_MANY = find_many_by_id(table, COLUMNS)
 #: One row per secret, or one without.
 _FIND_CLIENT = Prepared(
     select(*COLUMNS, *projects.COLUMNS, *organizations.COLUMNS, *_SECRET_COLUMNS)
@@ -89,6 +99,9 @@ _ADD_SECRET = insert(client_secrets)
 _REMOVE_SECRET = delete(client_secrets).where(
     client_secrets.c.application_id == bindparam("application"), client_secrets.c.id == bindparam("secret")
 )
+_NUMBER_OF_SECRETS = select(func.count()).where(client_secrets.c.application_id == table.c.id).scalar_subquery()
+_SECRET_COUNTS = find_many_by_id(table, (table.c.id, _NUMBER_OF_SECRETS))
+_TOUCH_SECRET = move_forward(client_secrets.c.last_used_at)
 _SECRETS = (
     select(*_SECRET_COLUMNS)
     .where(client_secrets.c.application_id == bindparam("application"))
@@ -109,6 +122,10 @@ class SqlApplicationStore(SqlStore, ApplicationStore):
         """The application with this client id."""
         row = self._one(_FIND, {"key": application_id})
         return None if row is None else application_of(*row)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Application]:
+        """The applications with these ids."""
+        return {each.id: each for each in self._many(_FIND_MANY, ids, application_of)}
 
     def find_client(self, client_id: str) -> Client | None:
         """The application with secrets, project and organization, in one query."""
@@ -140,6 +157,7 @@ class SqlApplicationStore(SqlStore, ApplicationStore):
             "application_id": application_id,
             "digest": secret.digest,
             "created_at": seconds(secret.created_at),
+            "last_used_at": seconds_or_none(secret.last_used_at),
         }
         self._try(_ADD_SECRET, values)
 
@@ -150,6 +168,14 @@ class SqlApplicationStore(SqlStore, ApplicationStore):
     def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
         """The application's secrets, oldest first."""
         return _secrets_of(self._all(_SECRETS, {"application": application_id}))
+
+    def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
+        """How many secrets each of these applications has."""
+        return dict(self._many(_SECRET_COUNTS, ids, lambda id_, secrets: (id_, secrets)))
+
+    def touch_secrets(self, uses: Mapping[str, datetime]) -> None:
+        """Move ``last_used_at`` of the secrets with these ids forward."""
+        self._move_forward(_TOUCH_SECRET, uses)
 
     def _add_origins(self, application: Application) -> None:
         for origin in sorted(application.origins):
@@ -216,8 +242,8 @@ def application_of(
 def _secrets_of(rows: Sequence[Record]) -> tuple[ClientSecret, ...]:
     """The secrets in the last columns of the rows."""
     return tuple(
-        ClientSecret(id=id_, digest=digest, created_at=moment(created_at))
-        for *_, id_, digest, created_at in rows
+        ClientSecret(id=id_, digest=digest, created_at=moment(created_at), last_used_at=moment_or_none(last_used_at))
+        for *_, id_, digest, created_at, last_used_at in rows
         if id_ is not None
     )
 

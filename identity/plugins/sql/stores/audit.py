@@ -1,12 +1,13 @@
 """The audit trail in SQL."""
 
 import json
-from datetime import datetime
+import time
+from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, select, text
 
-from identity.domain.audit import Actor, ActorKind, AuditEvent, Result
-from identity.plugins.sql.rows import SqlStore, add_unless_there, moment, seconds
+from identity.domain.audit import EVERYTHING, Actor, ActorKind, AuditEvent, AuditFilter, Result
+from identity.plugins.sql.rows import SqlStore, add_unless_there, first_of, moment, seconds
 from identity.plugins.sql.tables import audit_events as table
 from identity.storage.paging import FIRST_PAGE, Cursor, Page, PageRequest, page_of
 from identity.storage.stores.audit import AuditStore
@@ -32,6 +33,17 @@ _COLUMNS = (
 _APPEND = add_unless_there(table, table.c.once)
 _FIND = select(*_COLUMNS).where(table.c.id == bindparam("key"))
 _PAGE = select(*_COLUMNS)
+_ORDER = (table.c.sequence,)
+_LAST = select(func.coalesce(func.max(table.c.sequence), 0))
+# Whoever appends holds this lock, from before it gets a number until its end.
+_APPENDING = text(
+    "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
+    " AND relation = 'audit_events'::regclass AND pid <> pg_backend_pid()"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+#: How long ``after`` waits for those who are appending, and how often it looks.
+_PATIENCE_SECONDS = 1
+_STEP_SECONDS = 0.01
 
 
 class SqlAuditStore(SqlStore, AuditStore):
@@ -62,37 +74,62 @@ class SqlAuditStore(SqlStore, AuditStore):
         row = self._one(_FIND, {"key": event_id})
         return None if row is None else _event_of(*row)
 
-    def page(
-        self,
-        request: PageRequest = FIRST_PAGE,
-        *,
-        organization_id: str | None = None,
-        event: str | None = None,
-        actor_id: str | None = None,
-        object_id: str | None = None,
-        result: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> Page[AuditEvent]:
-        """Events that fit every filter given."""
-        equal = {
-            table.c.organization_id: organization_id,
-            table.c.event: event,
-            table.c.actor_id: actor_id,
-            table.c.object_id: object_id,
-            table.c.result: result,
-        }
-        conditions = [column == value for column, value in equal.items() if value is not None]
-        if since is not None:
-            conditions.append(table.c.at >= seconds(since))
-        if until is not None:
-            conditions.append(table.c.at < seconds(until))
-        if request.cursor is not None:
-            conditions.append(table.c.sequence < int(request.cursor.value))
-        statement = _PAGE.where(*conditions).order_by(table.c.sequence.desc()).limit(request.limit + 1)
-        rows = self._all(statement)
+    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = EVERYTHING) -> Page[AuditEvent]:  # noqa: A002
+        """Events that the filter lets through."""
+        before = () if request.cursor is None else (table.c.sequence < int(request.cursor.value),)
+        rows = self._all(first_of(_arms(filter, *before), _ORDER, request.limit + 1, descending=True))
         page = page_of(list(rows), request.limit, lambda row: Cursor(str(row[0]), row[1]))
         return Page(tuple(_event_of(*row) for row in page.items), page.next)
+
+    def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
+        """Events with a greater sequence number that the filter lets through, oldest first."""
+        later = table.c.sequence.between(sequence + 1, self._decided())
+        return tuple(_event_of(*row) for row in self._all(first_of(_arms(filter, later), _ORDER, limit)))
+
+    def last_sequence(self) -> int:
+        """The sequence number of the newest event."""
+        row = self._one(_LAST, {})
+        return 0 if row is None else row[0]
+
+    def _decided(self) -> int:
+        """The last number before which no event can turn up any more; 0 if someone takes too long to commit.
+
+        PostgreSQL gives numbers away before the commit, so that a lower one may turn up after a higher one: those who
+        are appending are let go first. New ones get higher numbers. SQLite has one writer at a time.
+        """
+        last = self.last_sequence()
+        if self._connection.dialect.name != "postgresql":
+            return last
+        give_up_at = time.monotonic() + _PATIENCE_SECONDS
+        appending = self._appending()
+        while appending:
+            if time.monotonic() > give_up_at:
+                return 0
+            time.sleep(_STEP_SECONDS)
+            appending &= self._appending()
+        return last
+
+    def _appending(self) -> set[str]:
+        """The transactions, besides this one, that have appended and are not over."""
+        return {row[0] for row in self._all(_APPENDING)}
+
+
+def _arms(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[Any]]:  # noqa: A002
+    """The events that the filter lets through, one select for each name that it wants."""
+    equal: dict[ColumnElement[Any], Any] = {
+        table.c.organization_id: filter.organization_id,
+        table.c.actor_id: filter.actor_id or None,
+        table.c.object_id: filter.object_id or None,
+        # Written out: a partial index answers only where it is seen to hold the rows.
+        table.c.result: filter.result and literal_column(f"'{filter.result.value}'"),
+    }
+    wanted = [column == value for column, value in equal.items() if value is not None]
+    if filter.since is not None:
+        wanted.append(table.c.at >= seconds(filter.since))
+    if filter.until is not None:
+        wanted.append(table.c.at < seconds(filter.until))
+    statement = _PAGE.where(*wanted, *conditions)
+    return [statement.where(table.c.event == event) for event in filter.events] or [statement]
 
 
 def _event_of(

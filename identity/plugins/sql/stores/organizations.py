@@ -1,10 +1,12 @@
 """Organizations in SQL."""
 
+from collections.abc import Collection, Mapping
+
 from sqlalchemy import bindparam, delete, insert, select
 
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.plugins.sql.rows import SqlStore, Values, find_by_id, moment, seconds, versioned
+from identity.plugins.sql.rows import SqlStore, Values, find_by_id, find_many_by_id, moment, seconds, versioned
 from identity.plugins.sql.tables import organizations as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.organizations import OrganizationStore
@@ -22,6 +24,7 @@ COLUMNS = (
 
 _ADD = insert(table)
 _FIND = find_by_id(table, COLUMNS)
+_FIND_MANY = find_many_by_id(table, COLUMNS)
 _FIND_BY_DOMAIN = select(*COLUMNS).where(table.c.primary_domain == bindparam("domain"))
 _UPDATE = versioned(table)
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
@@ -39,6 +42,10 @@ class SqlOrganizationStore(SqlStore, OrganizationStore):
         """The organization with this id."""
         row = self._one(_FIND, {"key": organization_id})
         return None if row is None else organization_of(*row)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Organization]:
+        """The organizations with these ids."""
+        return {each.id: each for each in self._many(_FIND_MANY, ids, organization_of)}
 
     def find_by_domain(self, primary_domain: str) -> Organization | None:
         """The organization with this primary domain."""

@@ -2,14 +2,16 @@
 
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
-from identity.domain.outbox import OutgoingMessage
+from identity.domain.outbox import Backlog, OutgoingMessage
 from identity.plugins.sql.rows import SqlStore, moment, moment_or_none, seconds
 from identity.plugins.sql.tables import outgoing_messages as table
 from identity.storage.stores.outbox import OutboxStore
 
 _ADD = insert(table)
+_OF_KIND = table.c.kind == bindparam("kind")
+_WAITING = and_(_OF_KIND, table.c.expires_at > bindparam("at"))
 _DUE = (
     select(
         table.c.id,
@@ -20,17 +22,25 @@ _DUE = (
         table.c.expires_at,
         table.c.attempts,
     )
-    .where(table.c.next_at <= bindparam("at"))
+    .where(_WAITING, table.c.next_at <= bindparam("at"))
     .order_by(table.c.next_at, table.c.id)
     .limit(bindparam("limit"))
 )
-_NEXT_AT = select(func.min(table.c.next_at))
+_NEXT_AT = select(func.min(table.c.next_at)).where(_WAITING)
+_GIVEN_UP = table.c.expires_at <= bindparam("at")
+_BACKLOG = select(
+    func.count().filter(~_GIVEN_UP),
+    func.count().filter(_GIVEN_UP),
+    func.min(table.c.created_at),
+).where(_OF_KIND, or_(_GIVEN_UP, table.c.attempts > 0))
 _POSTPONE = (
     update(table)
     .where(table.c.id == bindparam("message"))
     .values(next_at=bindparam("at"), attempts=table.c.attempts + 1)
 )
 _REMOVE = delete(table).where(table.c.id == bindparam("message"))
+_EXPIRED = select(table.c.id).where(table.c.expires_at < bindparam("before")).limit(bindparam("limit"))
+_PURGE = delete(table).where(table.c.id.in_(_EXPIRED))
 
 
 class SqlOutboxStore(SqlStore, OutboxStore):
@@ -49,8 +59,8 @@ class SqlOutboxStore(SqlStore, OutboxStore):
         }
         self._try(_ADD, values)
 
-    def due(self, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        """Messages whose ``next_at`` has come, oldest ``next_at`` first."""
+    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        """Messages of this kind whose ``next_at`` has come, oldest ``next_at`` first."""
         return tuple(
             OutgoingMessage(
                 id=id_,
@@ -61,15 +71,20 @@ class SqlOutboxStore(SqlStore, OutboxStore):
                 expires_at=moment(expires_at),
                 attempts=attempts,
             )
-            for id_, kind, sealed, created_at, next_at, expires_at, attempts in self._all(
-                _DUE, {"at": seconds(at), "limit": limit}
+            for id_, _, sealed, created_at, next_at, expires_at, attempts in self._all(
+                _DUE, {"kind": kind, "at": seconds(at), "limit": limit}
             )
         )
 
-    def next_at(self) -> datetime | None:
-        """When the next message is due; None if there is none at all."""
-        row = self._one(_NEXT_AT, {})
+    def next_at(self, kind: str, at: datetime) -> datetime | None:
+        """When the next message of this kind is due; None if none waits."""
+        row = self._one(_NEXT_AT, {"kind": kind, "at": seconds(at)})
         return None if row is None else moment_or_none(row[0])
+
+    def backlog(self, kind: str, at: datetime) -> Backlog:
+        """What of this kind could not be sent."""
+        ((failing, given_up, since),) = self._all(_BACKLOG, {"kind": kind, "at": seconds(at)})
+        return Backlog(failing=failing, given_up=given_up, since=moment_or_none(since))
 
     def postpone(self, message_id: str, next_at: datetime) -> None:
         """Try it again then; one more attempt is counted."""
@@ -78,3 +93,7 @@ class SqlOutboxStore(SqlStore, OutboxStore):
     def remove(self, message_id: str) -> None:
         """Delete it."""
         self._touch_one(_REMOVE, {"message": message_id})
+
+    def purge(self, before: datetime, limit: int) -> int:
+        """Delete messages that expired before."""
+        return self._change(_PURGE, {"before": seconds(before), "limit": limit})

@@ -1,5 +1,7 @@
 """Password hashes in SQL."""
 
+from collections.abc import Collection, Mapping
+
 from sqlalchemy import bindparam, select
 
 from identity.domain.users import PasswordHash
@@ -10,6 +12,7 @@ from identity.storage.stores.passwords import PasswordStore
 _FIND = select(table.c.user_id, table.c.hash, table.c.changed_at, table.c.must_change).where(
     table.c.user_id == bindparam("user")
 )
+_MUST_CHANGE = select(table.c.user_id, table.c.must_change).where(table.c.user_id.in_(bindparam("ids", expanding=True)))
 _SET = upsert(table, by=table.c.user_id, replacing=(table.c.hash, table.c.changed_at, table.c.must_change))
 
 
@@ -33,3 +36,7 @@ class SqlPasswordStore(SqlStore, PasswordStore):
             "must_change": password.must_change,
         }
         self._try(_SET, values)
+
+    def must_change(self, user_ids: Collection[str]) -> Mapping[str, bool]:
+        """Which of these users must change their password."""
+        return dict(self._many(_MUST_CHANGE, user_ids, lambda user_id, must_change: (user_id, must_change)))

@@ -1,9 +1,21 @@
 """Project grants in SQL."""
 
+from collections.abc import Collection, Mapping
+
 from sqlalchemy import bindparam, delete, insert, select
 
 from identity.domain.projects import ProjectGrant
-from identity.plugins.sql.rows import SqlStore, Values, find_by_id, moment, seconds, set_of, sorted_list, versioned
+from identity.plugins.sql.rows import (
+    SqlStore,
+    Values,
+    find_by_id,
+    find_many_by_id,
+    moment,
+    seconds,
+    set_of,
+    sorted_list,
+    versioned,
+)
 from identity.plugins.sql.tables import project_grants as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.project_grants import ProjectGrantStore
@@ -21,6 +33,7 @@ COLUMNS = (
 
 _ADD = insert(table)
 _FIND = find_by_id(table, COLUMNS)
+_FIND_MANY = find_many_by_id(table, COLUMNS)
 _FIND_FOR = select(*COLUMNS).where(
     table.c.project_id == bindparam("project"), table.c.organization_id == bindparam("organization")
 )
@@ -41,6 +54,10 @@ class SqlProjectGrantStore(SqlStore, ProjectGrantStore):
         """The grant with this id."""
         row = self._one(_FIND, {"key": grant_id})
         return None if row is None else _grant_of(*row)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, ProjectGrant]:
+        """The grants with these ids."""
+        return {each.id: each for each in self._many(_FIND_MANY, ids, _grant_of)}
 
     def find_for(self, project_id: str, organization_id: str) -> ProjectGrant | None:
         """The grant of this project to this organization."""

@@ -1,13 +1,25 @@
 """Projects and their roles in SQL."""
 
-from sqlalchemy import Table, bindparam, delete, insert, or_, select, update
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import Table, bindparam, delete, func, insert, or_, select, update
 
 from identity.domain.names import name_key
 from identity.domain.projects import Project, ProjectRole
-from identity.plugins.sql.rows import SqlStore, Values, find_by_id, moment, seconds, set_of, sorted_list, versioned
-from identity.plugins.sql.tables import organizations, project_grants, project_roles, user_grants
+from identity.plugins.sql.rows import (
+    SqlStore,
+    Values,
+    find_by_id,
+    find_many_by_id,
+    moment,
+    seconds,
+    set_of,
+    sorted_list,
+    versioned,
+)
+from identity.plugins.sql.tables import applications, organizations, project_grants, project_roles, user_grants
 from identity.plugins.sql.tables import projects as table
-from identity.storage.errors import Missing
+from identity.storage.errors import Missing, Stale
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.projects import ProjectStore
 
@@ -27,13 +39,18 @@ _ROLE_COLUMNS = (
     project_roles.c.key,
     project_roles.c.display_name,
     project_roles.c.group,
+    project_roles.c.version,
 )
 
 _ADD = insert(table)
 _FIND = find_by_id(table, COLUMNS)
+_FIND_MANY = find_many_by_id(table, COLUMNS)
 _UPDATE = versioned(table)
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
 _PAGE = select(*COLUMNS).where(table.c.organization_id == bindparam("organization"))
+_APPLICATIONS = select(func.count()).where(applications.c.project_id == table.c.id).scalar_subquery()
+_NUMBER_OF_ROLES = select(func.count()).where(project_roles.c.project_id == table.c.id).scalar_subquery()
+_COUNTS = find_many_by_id(table, (table.c.id, _APPLICATIONS, _NUMBER_OF_ROLES))
 _HELD = (
     select(project_grants.c.id)
     .where(
@@ -55,7 +72,8 @@ _AUDIENCE = (
 )
 _THIS_ROLE = (project_roles.c.project_id == bindparam("project"), project_roles.c.key == bindparam("role"))
 _ADD_ROLE = insert(project_roles)
-_UPDATE_ROLE = update(project_roles).where(*_THIS_ROLE)
+_UPDATE_ROLE = update(project_roles).where(*_THIS_ROLE, project_roles.c.version == bindparam("previous"))
+_FIND_ROLE = select(project_roles.c.version).where(*_THIS_ROLE)
 _REMOVE_ROLE = delete(project_roles).where(*_THIS_ROLE)
 _ROLES = select(*_ROLE_COLUMNS).where(project_roles.c.project_id == bindparam("project")).order_by(project_roles.c.key)
 
@@ -72,6 +90,10 @@ class SqlProjectStore(SqlStore, ProjectStore):
         row = self._one(_FIND, {"key": project_id})
         return None if row is None else project_of(*row)
 
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Project]:
+        """The projects with these ids."""
+        return {each.id: each for each in self._many(_FIND_MANY, ids, project_of)}
+
     def update(self, project: Project) -> None:
         """Replace the stored value."""
         self._replace(_UPDATE, _values(project))
@@ -83,6 +105,10 @@ class SqlProjectStore(SqlStore, ProjectStore):
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[Project]:
         """The organization's projects by name."""
         return self._page_by_name(_PAGE.params(organization=organization_id), table, request, project_of)
+
+    def counts(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        """How many applications and how many roles each of these projects has."""
+        return dict(self._many(_COUNTS, ids, lambda id_, applications, roles: (id_, (applications, roles))))
 
     def audience(self, project_ids: frozenset[str], organization_id: str) -> frozenset[str]:
         """Those of the projects that a user of the organization may have in a token's audience."""
@@ -96,8 +122,11 @@ class SqlProjectStore(SqlStore, ProjectStore):
         self._try(_ADD_ROLE, {"project_id": role.project_id, "key": role.key, **_role_values(role)})
 
     def update_role(self, role: ProjectRole) -> None:
-        """Replace display name and group."""
-        self._touch_one(_UPDATE_ROLE, {"project": role.project_id, "role": role.key, **_role_values(role)})
+        """Replace display name and group by the next version."""
+        this = {"project": role.project_id, "role": role.key}
+        if self._change(_UPDATE_ROLE, {**this, **_role_values(role), "previous": role.version - 1}):
+            return
+        raise Missing if self._one(_FIND_ROLE, this) is None else Stale
 
     def remove_role(self, project_id: str, key: str) -> None:
         """Delete the role, and take it out of project grants and user grants."""
@@ -110,8 +139,8 @@ class SqlProjectStore(SqlStore, ProjectStore):
         """The project's roles by key."""
         rows = self._all(_ROLES, {"project": project_id})
         return tuple(
-            ProjectRole(project_id=project, key=key, display_name=display_name, group=group)
-            for project, key, display_name, group in rows
+            ProjectRole(project_id=project, key=key, display_name=display_name, group=group, version=version)
+            for project, key, display_name, group, version in rows
         )
 
     def _withdraw(self, grants: Table, project_id: str, key: str) -> None:
@@ -165,4 +194,4 @@ def _values(project: Project) -> Values:
 
 
 def _role_values(role: ProjectRole) -> Values:
-    return {"display_name": role.display_name, "group": role.group}
+    return {"display_name": role.display_name, "group": role.group, "version": role.version}

@@ -1,10 +1,11 @@
 """Public keys of service users in SQL."""
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, case, delete, func, insert, select, update
 
-from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.users import Subject
 from identity.plugins.sql.rows import Prepared, SqlStore, moment, moment_or_none, seconds, seconds_or_none
 from identity.plugins.sql.stores import organizations, users
@@ -39,11 +40,16 @@ _FIND_SIGNER = Prepared(
 _TOUCH = update(table).where(table.c.id == bindparam("key"))
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
 _PAGE = select(*COLUMNS).where(table.c.user_id == bindparam("user"))
-_EXPIRING = (
-    select(*COLUMNS)
-    .where(table.c.expires_at > bindparam("after"), table.c.expires_at <= bindparam("until"))
-    .order_by(table.c.expires_at, table.c.id)
-    .limit(bindparam("limit"))
+_LIVE = table.c.expires_at > bindparam("at")
+_SUMMARIES = (
+    select(
+        table.c.user_id,
+        func.count(case((_LIVE, 1))),
+        func.coalesce(func.min(case((_LIVE, table.c.expires_at))), func.max(table.c.expires_at)),
+        func.max(table.c.last_used_at),
+    )
+    .where(table.c.user_id.in_(bindparam("ids", expanding=True)))
+    .group_by(table.c.user_id)
 )
 
 
@@ -90,10 +96,21 @@ class SqlServiceUserKeyStore(SqlStore, ServiceUserKeyStore):
         """The user's keys."""
         return self._page_newest_first(_PAGE.params(user=user_id), table, request, _key_of)
 
-    def expiring(self, after: datetime, until: datetime, limit: int) -> tuple[ServiceUserKey, ...]:
+    def summaries(self, user_ids: Collection[str], at: datetime) -> Mapping[str, KeySummary]:
+        """The keys of each of these users taken together."""
+        return dict(self._many(_SUMMARIES.params(at=seconds(at)), user_ids, _summary_of))
+
+    def expiring(
+        self, after: datetime, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[ServiceUserKey, ...]:
         """Keys with ``after < expires_at <= until``, soonest first."""
-        rows = self._all(_EXPIRING, {"after": seconds(after), "until": seconds(until), "limit": limit})
-        return tuple(_key_of(*row) for row in rows)
+        statement = users.expiring(table, COLUMNS, after, until, limit, organization_id)
+        return tuple(_key_of(*row) for row in self._all(statement))
+
+
+def _summary_of(user_id: str, live: int, next_expiry: int, last_used_at: int | None) -> tuple[str, KeySummary]:
+    summary = KeySummary(live=live, next_expiry=moment(next_expiry), last_used_at=moment_or_none(last_used_at))
+    return user_id, summary
 
 
 def _key_of(

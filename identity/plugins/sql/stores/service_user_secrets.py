@@ -1,10 +1,21 @@
 """Secrets of service users in SQL."""
 
+from collections.abc import Mapping
+from datetime import datetime
+
 from sqlalchemy import bindparam, delete, insert, select
 
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import Subject
-from identity.plugins.sql.rows import Prepared, SqlStore, moment, seconds
+from identity.plugins.sql.rows import (
+    Prepared,
+    SqlStore,
+    moment,
+    moment_or_none,
+    move_forward,
+    seconds,
+    seconds_or_none,
+)
 from identity.plugins.sql.stores import organizations, users
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import service_user_secrets as table
@@ -12,7 +23,7 @@ from identity.plugins.sql.tables import users as users_table
 from identity.storage.stores.service_user_secrets import ServiceUserSecretStore
 from identity.storage.stores.users import UserKind
 
-COLUMNS = (table.c.id, table.c.user_id, table.c.digest, table.c.created_at)
+COLUMNS = (table.c.id, table.c.user_id, table.c.digest, table.c.created_at, table.c.last_used_at)
 _END = len(COLUMNS)
 _OLDEST_FIRST = (table.c.created_at, table.c.id)
 
@@ -27,6 +38,7 @@ _FIND_HOLDER = Prepared(
     .order_by(*_OLDEST_FIRST)
 )
 _OF_USER = select(*COLUMNS).where(table.c.user_id == bindparam("user")).order_by(*_OLDEST_FIRST)
+_TOUCH = move_forward(table.c.last_used_at)
 _REMOVE = delete(table).where(table.c.id == bindparam("key"), table.c.user_id == bindparam("user"))
 
 
@@ -40,6 +52,7 @@ class SqlServiceUserSecretStore(SqlStore, ServiceUserSecretStore):
             "user_id": secret.user_id,
             "digest": secret.digest,
             "created_at": seconds(secret.created_at),
+            "last_used_at": seconds_or_none(secret.last_used_at),
         }
         self._try(_ADD, values)
 
@@ -58,6 +71,16 @@ class SqlServiceUserSecretStore(SqlStore, ServiceUserSecretStore):
         """Delete one secret of the user with the access tokens that it obtained."""
         self._touch_one(_REMOVE, {"key": secret_id, "user": user_id})
 
+    def touch(self, uses: Mapping[str, datetime]) -> None:
+        """Move ``last_used_at`` of the secrets with these ids forward."""
+        self._move_forward(_TOUCH, uses)
 
-def _secret_of(id_: str, user_id: str, digest: bytes, created_at: int) -> ServiceUserSecret:
-    return ServiceUserSecret(id=id_, user_id=user_id, digest=digest, created_at=moment(created_at))
+
+def _secret_of(id_: str, user_id: str, digest: bytes, created_at: int, last_used_at: int | None) -> ServiceUserSecret:
+    return ServiceUserSecret(
+        id=id_,
+        user_id=user_id,
+        digest=digest,
+        created_at=moment(created_at),
+        last_used_at=moment_or_none(last_used_at),
+    )

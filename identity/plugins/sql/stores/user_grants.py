@@ -30,6 +30,7 @@ _UPDATE = versioned(table)
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
 _PAGE_OF_USER = select(*COLUMNS).where(table.c.user_id == bindparam("user"))
 _PAGE_OF_PROJECT = select(*COLUMNS).where(table.c.project_id == bindparam("project"))
+_PAGE_OF_PROJECT_GRANT = select(*COLUMNS).where(table.c.project_grant_id == bindparam("project_grant"))
 _EFFECTIVE = (
     select(*COLUMNS, project_grants.c.roles)
     .outerjoin(project_grants, project_grants.c.id == table.c.project_grant_id)
@@ -70,6 +71,11 @@ class SqlUserGrantStore(SqlStore, UserGrantStore):
     def page_of_project(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
         """The grants in a project."""
         return self._page_newest_first(_PAGE_OF_PROJECT.params(project=project_id), table, request, _grant_of)
+
+    def page_of_project_grant(self, project_grant_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
+        """The grants that derive from a project grant."""
+        statement = _PAGE_OF_PROJECT_GRANT.params(project_grant=project_grant_id)
+        return self._page_newest_first(statement, table, request, _grant_of)
 
     def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         """The user's active grants in these projects, with roles narrowed to what a project grant allows."""

@@ -1,10 +1,12 @@
 """Users in SQL: people and programs share a table, since they share a name space."""
 
 import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CompoundSelect, bindparam, delete, insert, select, union
+from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, func, insert, select
 
 from identity.domain.names import name_key
 from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
@@ -13,16 +15,21 @@ from identity.plugins.sql.rows import (
     Record,
     SqlStore,
     Values,
+    after_name,
     find_by_id,
+    first_of,
     moment,
+    moment_or_none,
+    move_forward,
     seconds,
+    seconds_or_none,
     starts_with,
     versioned,
 )
 from identity.plugins.sql.stores import organizations
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import users as table
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.paging import FIRST_PAGE, Cursor, Page, PageRequest, page_of
 from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, UserKind, UserStore
 
 COLUMNS = (
@@ -37,8 +44,10 @@ COLUMNS = (
     table.c.profile,
     table.c.active,
     table.c.version,
+    table.c.last_sign_in_at,
 )
 _END = len(COLUMNS)
+_ORDER = (table.c.name_key, table.c.id)
 
 _SUBJECT = select(*COLUMNS, *organizations.COLUMNS).join(
     organizations_table, organizations_table.c.id == table.c.organization_id
@@ -47,6 +56,7 @@ _SUBJECT = select(*COLUMNS, *organizations.COLUMNS).join(
 _ADD = insert(table)
 _FIND = find_by_id(table, COLUMNS)
 _FIND_SUBJECT = Prepared(_SUBJECT.where(table.c.id == bindparam("key")))
+_FIND_SUBJECTS = _SUBJECT.where(table.c.id.in_(bindparam("ids", expanding=True)))
 _FIND_BY_NAME = select(*COLUMNS).where(
     table.c.organization_id == bindparam("organization"), table.c.name_key == bindparam("name")
 )
@@ -63,8 +73,7 @@ _FIND_BY_EMAIL = (
 # The kind is fixed: a value of the other kind finds no row.
 _UPDATE = versioned(table).where(table.c.kind == bindparam("same_kind"))
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
-_ID = select(table.c.id).where(table.c.organization_id == bindparam("organization"), table.c.kind == bindparam("kind"))
-_PAGE = select(*COLUMNS).where(table.c.organization_id == bindparam("organization"), table.c.kind == bindparam("kind"))
+_NOTE_SIGN_IN = move_forward(table.c.last_sign_in_at).where(table.c.kind == UserKind.HUMAN.value)
 
 
 class SqlUserStore(SqlStore, UserStore):
@@ -72,7 +81,8 @@ class SqlUserStore(SqlStore, UserStore):
 
     def add(self, user: User) -> None:
         """Store a new user."""
-        self._try(_ADD, _values(user))
+        last_sign_in_at = user.last_sign_in_at if isinstance(user, HumanUser) else None
+        self._try(_ADD, {**_values(user), "last_sign_in_at": seconds_or_none(last_sign_in_at)})
 
     def find(self, user_id: str) -> User | None:
         """The user with this id."""
@@ -83,6 +93,11 @@ class SqlUserStore(SqlStore, UserStore):
         """The user with its organization, in one query."""
         row = self._one(_FIND_SUBJECT, {"key": user_id})
         return None if row is None else subject_of(row)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Subject]:
+        """The users with these ids and their organizations."""
+        subjects = self._many(_FIND_SUBJECTS, ids, lambda *row: subject_of(row))
+        return {subject.user.id: subject for subject in subjects}
 
     def find_by_name(self, organization_id: str, user_name: str) -> User | None:
         """The organization's user of this name."""
@@ -114,26 +129,62 @@ class SqlUserStore(SqlStore, UserStore):
         """Delete it with all that is its own."""
         self._touch_one(_REMOVE, {"key": user_id})
 
-    def page(self, organization_id: str, kind: UserKind, request: PageRequest = FIRST_PAGE) -> Page[User]:
-        """The organization's users of one kind by user name."""
-        statement = _PAGE
-        if request.query:
-            statement = statement.where(table.c.id.in_(_starting_with(request.query)))
-        whole = PageRequest(limit=request.limit, cursor=request.cursor, active=request.active)
-        statement = statement.params(organization=organization_id, kind=kind.value)
-        return self._page_by_name(statement, table, whole, user_of)
+    def note_sign_in(self, user_id: str, at: datetime) -> None:
+        """Move a person's ``last_sign_in_at`` forward."""
+        self._change(_NOTE_SIGN_IN, {"row": user_id, "at": seconds(at)})
+
+    def page(self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE) -> Page[User]:
+        """The organization's users of one kind, or of all and both, by user name."""
+        after = after_name(table, request)
+        arms = [select(*_ORDER).where(*these, *after) for these in _arms(organization_id, kind, request)]
+        found = first_of(arms, _ORDER, request.limit + 1).subquery()
+        statement = select(*COLUMNS, table.c.name_key).where(table.c.id.in_(select(found.c.id)))
+        rows = self._all(statement.order_by(*_ORDER))
+        page = page_of(list(rows), request.limit, lambda row: Cursor(row[-1], row[0]))
+        return Page(tuple(user_of(*row[:-1]) for row in page.items), page.next)
 
 
-def _starting_with(query: str) -> CompoundSelect[Any]:
-    """The ids of the organization's users of whom something known starts so: one index answers for each part."""
-    key = name_key(query)
-    parts = (
-        starts_with(table.c.name_key, key),
-        starts_with(table.c.display_key, key),
-        starts_with(table.c.email_key, key),
-        starts_with(table.c.id, query),
-    )
-    return union(*(_ID.where(part) for part in parts))
+def _arms(
+    organization_id: str | None, kind: UserKind | None, request: PageRequest
+) -> Iterator[tuple[ColumnElement[bool], ...]]:
+    """What holds for the users that are asked for: for any of them one of these, and one index answers for each."""
+    kinds = [each.value for each in (UserKind if kind is None else (kind,))]
+    states = [True, False] if request.active is None else [request.active]
+    place = () if organization_id is None else (table.c.organization_id == organization_id,)
+    key = name_key(request.query)
+    names = (starts_with(table.c.name_key, key),) if request.query else ()
+    for each in kinds:
+        for state in states:
+            yield *place, table.c.kind == each, table.c.active == state, *names
+    if request.query:
+        these = (_plain(table.c.kind).in_(kinds), _plain(table.c.active).in_(states))
+        yield *place, *these, starts_with(table.c.display_key, key)
+        yield *place, *these, starts_with(table.c.email_key, key)
+        placed = () if organization_id is None else (_plain(table.c.organization_id) == organization_id,)
+        yield *placed, *these, starts_with(table.c.id, request.query)
+
+
+def _plain(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The column where no index is to be chosen for it: SQLite would rather read a list than a range of a search."""
+    return func.coalesce(column, column, type_=column.type)
+
+
+def expiring(
+    of_users: Table,
+    columns: Iterable[ColumnElement[Any]],
+    after: datetime,
+    until: datetime,
+    limit: int,
+    organization_id: str | None,
+) -> Select[Any]:
+    """Rows, of one organization's users or of all, with ``after < expires_at <= until``, soonest first."""
+    expires_at = of_users.c.expires_at
+    statement = select(*columns).where(expires_at > seconds(after), expires_at <= seconds(until))
+    if organization_id is not None:
+        # Not joined: planners would begin with all users of the organization, which are many more than what expires.
+        owner = select(table.c.organization_id).where(table.c.id == of_users.c.user_id).scalar_subquery()
+        statement = statement.where(owner == organization_id)
+    return statement.order_by(expires_at, of_users.c.id).limit(limit)
 
 
 def subject_of(row: Record) -> Subject:
@@ -153,6 +204,7 @@ def user_of(
     profile: str | None,
     active: bool,
     version: int,
+    last_sign_in_at: int | None,
 ) -> User:
     """The user in a row of ``COLUMNS``."""
     if profile is not None:
@@ -163,6 +215,7 @@ def user_of(
             profile=_profile_of(profile),
             created_at=moment(created_at),
             changed_at=moment(changed_at),
+            last_sign_in_at=moment_or_none(last_sign_in_at),
             active=active,
             version=version,
         )
@@ -197,6 +250,7 @@ def _profile_text(profile: Profile) -> str:
 
 
 def _values(user: User) -> Values:
+    """What an update replaces: all but the last sign-in, which moves by itself."""
     values: Values = {
         "id": user.id,
         "organization_id": user.organization_id,

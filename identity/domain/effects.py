@@ -1,0 +1,22 @@
+"""Effects: what falls with a thing that is deleted or deactivated, in numbers."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """How many of what go along; live ones alone where things end by themselves (sessions, tokens)."""
+
+    users: int = 0
+    service_users: int = 0
+    projects: int = 0
+    applications: int = 0
+    roles: int = 0
+    project_grants: int = 0
+    user_grants: int = 0
+    managers: int = 0
+    keys: int = 0
+    secrets: int = 0
+    personal_access_tokens: int = 0
+    sessions: int = 0
+    live_tokens: int = 0

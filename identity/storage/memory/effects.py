@@ -1,0 +1,117 @@
+"""What falls with a thing, in memory: the thing is removed from a copy, and what is missing there is counted."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+from identity.domain.effects import Effects
+from identity.domain.sessions import Session
+from identity.domain.tokens import AccessToken
+from identity.domain.users import HumanUser
+from identity.storage.memory.cascades import (
+    remove_application,
+    remove_organization,
+    remove_project,
+    remove_project_grant,
+    remove_user,
+)
+from identity.storage.memory.sessions import has_ended
+from identity.storage.memory.tables import Table, Tables
+from identity.storage.stores.effects import EffectStore
+
+Key = TypeVar("Key")
+Row = TypeVar("Row")
+
+
+class MemoryEffectStore(EffectStore):
+    """Looks at all tables."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def of_organization(self, organization_id: str, at: datetime) -> Effects:
+        return self._of(self._tables.organizations, organization_id, remove_organization, at)
+
+    def of_project(self, project_id: str, at: datetime) -> Effects:
+        effects = self._of(self._tables.projects, project_id, remove_project, at)
+        return replace(effects, projects=0)
+
+    def of_application(self, application_id: str, at: datetime) -> Effects:
+        effects = self._of(self._tables.applications, application_id, remove_application, at)
+        return replace(effects, applications=0)
+
+    def of_user(self, user_id: str, at: datetime) -> Effects:
+        effects = self._of(self._tables.users, user_id, remove_user, at)
+        return replace(effects, users=0, service_users=0)
+
+    def of_key(self, key_id: str, at: datetime) -> Effects:
+        return self._of_tokens(lambda token: token.key_id == key_id, at)
+
+    def of_secret(self, secret_id: str, at: datetime) -> Effects:
+        return self._of_tokens(lambda token: token.secret_id == secret_id, at)
+
+    def of_project_grant(self, grant_id: str, at: datetime) -> Effects:
+        effects = self._of(self._tables.project_grants, grant_id, remove_project_grant, at)
+        holders = {grant.user_id for grant in self._tables.user_grants if grant.project_grant_id == grant_id}
+        return replace(effects, project_grants=0, users=len(holders))
+
+    def of_role(self, project_id: str, key: str) -> Effects:
+        return Effects(
+            user_grants=sum(
+                grant.project_id == project_id and key in grant.roles for grant in self._tables.user_grants
+            ),
+            project_grants=sum(
+                grant.project_id == project_id and key in grant.roles for grant in self._tables.project_grants
+            ),
+        )
+
+    def _of(self, table: Table[str, Row], id_: str, remove: Callable[[Tables, str], None], at: datetime) -> Effects:
+        if id_ not in table:
+            return Effects()
+        without = Tables.of(self._tables.state(), writable=True)
+        remove(without, id_)
+        before = self._tables
+        users = _missing(before.users, without.users)
+        people = sum(isinstance(user, HumanUser) for user in users)
+        sessions = _missing(before.sessions, without.sessions)
+        secrets = _missing(before.client_secrets, without.client_secrets)
+        own_secrets = _missing(before.service_user_secrets, without.service_user_secrets)
+        tokens = _missing(before.access_tokens, without.access_tokens)
+        return Effects(
+            users=people,
+            service_users=len(users) - people,
+            projects=len(_missing(before.projects, without.projects)),
+            applications=len(_missing(before.applications, without.applications)),
+            roles=len(_missing(before.project_roles, without.project_roles)),
+            project_grants=len(_missing(before.project_grants, without.project_grants)),
+            user_grants=len(_missing(before.user_grants, without.user_grants)),
+            managers=len(_missing(before.managers, without.managers)),
+            keys=len(_missing(before.service_user_keys, without.service_user_keys)),
+            secrets=len(secrets) + len(own_secrets),
+            personal_access_tokens=len(_missing(before.personal_access_tokens, without.personal_access_tokens)),
+            sessions=sum(_is_open(session, at) for session in sessions),
+            live_tokens=sum(self._is_live(token, at) for token in tokens),
+        )
+
+    def _of_tokens(self, chosen: Callable[[AccessToken], bool], at: datetime) -> Effects:
+        return Effects(
+            live_tokens=sum(chosen(token) and self._is_live(token, at) for token in self._tables.access_tokens)
+        )
+
+    def _is_live(self, token: AccessToken, at: datetime) -> bool:
+        family = None if token.family_id is None else self._tables.families.get(token.family_id)
+        return (
+            token.revoked_at is None
+            and at < token.expires_at
+            and (family is None or family.revoked_at is None)
+            and not has_ended(self._tables, token.session_id)
+        )
+
+
+def _missing(before: Table[Key, Row], after: Table[Key, Row]) -> list[Row]:
+    return [row for key, row in before.rows.items() if key not in after.rows]
+
+
+def _is_open(session: Session, at: datetime) -> bool:
+    return session.ended_at is None and at < session.ends_at
