@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -26,22 +26,28 @@ from identity.domain.permissions import PERMISSIONS, Resource
 from identity.domain.users import User
 from identity.hashing import Hasher
 from identity.ini_file import with_variables
-from identity.mailer import Mailer
+from identity.mailer import MailDelivery, Mailer
 from identity.operations import Check
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.provider.client_authentication import authenticate_client
 from identity.provider.discovery import capabilities
 from identity.provider.endpoint import Host
 from identity.provider.endpoints import ENDPOINTS, metadata
+from identity.provider.grant import ClientRule
 from identity.provider.interaction import Interaction
 from identity.provider.oidc import IdentityProvider
 from identity.provider.protocol import Protocol
 from identity.provider.response_type import ResponseType
 from identity.provider.scope import Scopes
+from identity.sender import Sender
+from identity.services import last_uses
 from identity.services.access import Deny, Principal
 from identity.services.bundle import ProcessState, Services
 from identity.services.changes import Look
+from identity.services.choices import Choices
 from identity.services.lookup import Lookup
+from identity.services.mails import KIND
+from identity.services.outbox import Delivery
 from identity.services.purge import BATCH, PURGES
 from identity.services.signing_keys import KeyRing
 from identity.settings import BadSetting, Settings, read_settings
@@ -53,11 +59,9 @@ log = logging.getLogger(__name__)
 
 _REMEMBERED_REFUSALS = 10_000
 _EXPIRY_INTERVAL = timedelta(hours=6)
+_USES_INTERVAL = timedelta(minutes=1)
 _BREATH = 0.02
-_MAIL = "mail"
-_MAIL_INTERVAL = timedelta(minutes=1)
-#: Longer than one mail takes at worst; renewed before each.
-_MAIL_LEASE = timedelta(minutes=1)
+_OUTBOX_INTERVAL = timedelta(minutes=1)
 
 #: Plugins' word on a password: user, password, lookup → whether it is theirs, or None for no opinion.
 CheckPassword = Callable[[User, str, Lookup], bool | None]
@@ -95,25 +99,28 @@ class Identity:
     provider: IdentityProvider
     backend: Backend
     process: ProcessState
+    mailer: Mailer
     clock: Clock
     checks: tuple[Check, ...]
     check_password: CheckPassword | None = None
     transactions: Transactions = field(default_factory=Transactions)
     worker: Worker = field(init=False)
+    senders: Mapping[str, Sender] = field(init=False)
     _refusals: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.senders = {kind: self._sender(delivery) for kind, delivery in self.process.deliveries.items()}
         self.worker = Worker(
             [
                 Job("purge", self.settings.purge_interval, self.purge_if_free),
                 Job("key rotation", self.settings.purge_interval, self.rotate_if_due),
                 Job("expiring keys", _EXPIRY_INTERVAL, self.note_expiring_keys),
-                *([Job(_MAIL, _MAIL_INTERVAL, self.empty_outbox)] if self.settings.smtp.host else []),
+                Job("last uses", _USES_INTERVAL, self.write_last_uses),
+                *(Job(one.name, _OUTBOX_INTERVAL, one.run, alone=True) for one in self.senders.values()),
             ]
         )
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
         self.host_of_path: Mapping[str, Host] = {endpoint.path: endpoint.host for endpoint in ENDPOINTS}
-        self.mailer = Mailer(self.settings.smtp)
         self.strict_transport = self.settings.base_url.startswith("https://")
 
     def services(self, open_storage: Callable[[], Storage], actor: Actor, *, look: Look | None = None) -> Services:
@@ -123,8 +130,8 @@ class Identity:
     def committed(self, services: Services) -> None:
         """Tell whom it concerns what these services did, now that it is committed."""
         self.host.notify(services.recorded)
-        if services.mailed:
-            self.worker.call(_MAIL)
+        for kind in sorted(services.queued):
+            self.worker.call(self.senders[kind].name)
 
     @contextmanager
     def transaction(self, actor: Actor = OPERATOR) -> Iterator[Services]:
@@ -148,11 +155,10 @@ class Identity:
         fresh = [event for event in events if event.once is None or event.once not in self._refusals]
         if not fresh:
             return
-        written: list[AuditEvent] = []
         try:
-            with self.transactions:
-                storage = self.backend.writing(self.transactions)
-                written = [event for event in fresh if storage.audit.append(event)]
+            with self.transaction(SYSTEM) as services:
+                for event in fresh:
+                    services.audit.write(event)
         except Unavailable as problem:
             log.warning("a refusal could not be audited: %s", problem)
             return
@@ -160,7 +166,6 @@ class Identity:
         if len(self._refusals) > _REMEMBERED_REFUSALS:
             self._refusals.clear()
         self._refusals.update((event.once, None) for event in fresh if event.once is not None)
-        self.host.notify(written)
 
     def failed_checks(self, *, of_readiness: bool = False) -> dict[str, str]:
         """What an operator has to fix: check → sentence. Empty if all is well. ``of_readiness`` leaves others out."""
@@ -226,53 +231,31 @@ class Identity:
                 services.signing_keys.rotate()
 
     def note_expiring_keys(self) -> None:
-        """Write audit events for service user keys that expire soon, unless another node is at it."""
+        """Write audit events for keys and personal access tokens that expire soon, unless another node is at it."""
         if self._acquire("expiring keys", _EXPIRY_INTERVAL / 2):
             with self.transaction(SYSTEM) as services:
                 services.service_users.note_expiring()
 
-    def empty_outbox(self) -> timedelta | None:
-        """Send what is due; returns after what span to look again, None once nothing waits."""
-        sent = self.send_mails()
-        with self.reading(SYSTEM) as services:
-            next_at = services.mails.next_at()
-        if next_at is None:
-            return None
-        now = self.clock()
-        if next_at > now:
-            return next_at - now
-        # What is due, and was left after all, lies with another node, which may not live to send it.
-        return timedelta() if sent else _MAIL_LEASE
-
-    def send_mails(self) -> int:
-        """Send what is due in the outbox, unless another node is at it; returns how many mails went."""
-        with self.reading(SYSTEM) as services:
-            if not services.mails.due():
-                return 0
-        held_until = self._hold(self.clock())
-        if held_until is None:
-            return 0
-        with self.reading(SYSTEM) as services:
-            waiting = services.mails.due()
-        sent = 0
-        for message in waiting:
-            # From the end of the span that is held: nobody else can have taken it before.
-            renewed = None if self.worker.stopping else self._hold(held_until)
-            if renewed is None:
-                break
-            held_until = renewed
-            # Each by itself: what was sent is forgotten, whatever comes after it.
+    def write_last_uses(self) -> None:
+        """Write when secrets and personal access tokens were last used, as far as this process knows."""
+        taken = self.process.uses.take()
+        if not taken:
+            return
+        try:
             with self.transaction(SYSTEM) as services:
-                sent += services.mails.deliver(message, self.mailer.send)
-        with self.transaction(SYSTEM) as services:
-            services.storage.leases.acquire(_MAIL, at=held_until, until=self.clock())
-        return sent
+                last_uses.write(taken, services.storage)
+        except Exception:
+            self.process.uses.give_back(taken)
+            raise
 
-    def _hold(self, at: datetime) -> datetime | None:
-        """Take the mails' lease if it is free at this moment; returns until when it is held, None if another has it."""
-        until = self.clock() + _MAIL_LEASE
-        with self.transaction(SYSTEM) as services:
-            return until if services.storage.leases.acquire(_MAIL, at=at, until=until) else None
+    def _sender(self, delivery: Delivery) -> Sender:
+        return Sender(
+            delivery,
+            transaction=lambda: self.transaction(SYSTEM),
+            reading=lambda: self.reading(SYSTEM),
+            clock=lambda: self.clock(),
+            stopping=lambda: self.worker.stopping,
+        )
 
     def _acquire(self, name: str, span: timedelta) -> bool:
         now = self.clock()
@@ -282,6 +265,10 @@ class Identity:
     def close(self) -> None:
         """Finish background work and give back connections."""
         self.worker.stop()
+        try:
+            self.write_last_uses()
+        except Unavailable as problem:
+            log.warning("last uses could not be written: %s", problem)
         self.process.hasher.close()
         self.backend.close()
 
@@ -316,13 +303,24 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
     ring = KeyRing(sealer, published_age=LONGEST_TOKEN_LIFETIME + core.clock_skew)
     cost = Cost(memory_kib=core.password_memory, iterations=core.password_iterations)
     hasher = Hasher(cost, workers=core.password_workers)
+    mailer = Mailer(core.smtp)
     identity = Identity(
         settings=core,
         host=host,
         protocol=protocol,
         provider=_provider(core, protocol),
         backend=backends[core.storage],
-        process=ProcessState(settings=core, ring=ring, sealer=sealer, hasher=hasher, roles=roles, deny=_deny(host)),
+        process=ProcessState(
+            settings=core,
+            ring=ring,
+            sealer=sealer,
+            hasher=hasher,
+            roles=roles,
+            deny=_deny(host),
+            choices=_choices(protocol),
+            deliveries=_deliveries(host, core, mailer),
+        ),
+        mailer=mailer,
         check_password=_check_password(host),
         clock=clock,
         checks=(),
@@ -330,7 +328,8 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
     identity.checks = (
         Check("storage", identity.check_storage),
         Check("signing key", identity.check_signing_key),
-        *([Check("mail", identity.mailer.check, readiness=False)] if core.smtp.host else []),
+        *([Check("mail", mailer.check, readiness=False)] if core.smtp.host else []),
+        *(Check(one.name, one.check, readiness=False) for one in identity.senders.values()),
         *(offer.value for offer in host.offers("identity_checks")),
     )
     return identity
@@ -427,6 +426,26 @@ def _response_types(host: PluginHost) -> Mapping[frozenset[str], ResponseType]:
     """All response types by their words; two with the same words stop the start."""
     named = host.unique("identity_response_types", lambda one: " ".join(sorted(one.words)), "response type")
     return {one.words: one for one in named.values()}
+
+
+def _deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[str, Delivery]:
+    """All ways out of the service by kind: mails, where a mail server is set, and what plugins offer."""
+    mails = {KIND: MailDelivery(mailer)} if settings.smtp.host else {}
+    offered: dict[str, Delivery] = host.unique(
+        "identity_deliveries", lambda one: str(one.kind), "delivery", settings=settings
+    )
+    if KIND in offered:
+        raise PluginProblem(f'A plugin offers the delivery "{KIND}", which is the service\'s own.')
+    return mails | offered
+
+
+def _choices(protocol: Protocol) -> Choices:
+    return Choices(
+        authentication_methods=tuple(protocol.client_authentications),
+        # A grant that knows no client is nothing that an application could be registered for.
+        grant_types=tuple(name for name, one in protocol.grants.items() if one.client is not ClientRule.NONE),
+        response_types=tuple(one.value for one in protocol.response_types.values()),
+    )
 
 
 def _interactions(host: PluginHost) -> Mapping[str, Interaction]:

@@ -5,12 +5,8 @@ one-time password is printed once.
 """
 
 import json
-import os
 import shlex
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +15,7 @@ from urllib.parse import urlsplit
 from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile
 from identity.domain.users import ServiceUser
+from identity.secret_files import secret_files
 from identity.services import bootstrap
 from identity.storage.errors import Duplicate, Unavailable
 
@@ -70,7 +67,7 @@ def run(
 def _run(
     identity: "Identity", user_name: str | None, role: str | None, key_out: Path | None, client_out: Path | None
 ) -> Outcome:
-    with _written_files() as write, identity.transaction() as services:
+    with secret_files() as write, identity.transaction() as services:
         instance, owner = bootstrap.ensure_instance(services)
         user = None
         if user_name is not None:
@@ -199,39 +196,3 @@ def _present_client_id(path: Path) -> str | None:
         raise Invalid({"client_out": f"{path} cannot be read: {problem.strerror}."}) from None
     except (ValueError, KeyError, TypeError):
         raise Invalid({"client_out": f"{path} exists and holds no client id; move it away."}) from None
-
-
-@contextmanager
-def _written_files() -> Iterator["_Write"]:
-    """Files that stay only if the block ends well: a rolled-back transaction leaves no key behind."""
-    write = _Write()
-    try:
-        yield write
-    except BaseException:
-        for path in write.written:
-            path.unlink(missing_ok=True)
-        raise
-
-
-class _Write:
-    """Writes secret files: whole or not at all, mode 0600, whatever the umask."""
-
-    def __init__(self) -> None:
-        self.written: list[Path] = []
-
-    def __call__(self, path: Path, text: str) -> None:
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    file.write(text + "\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, path)
-            except OSError:
-                Path(temporary).unlink(missing_ok=True)
-                raise
-        except OSError as problem:
-            raise Invalid({"file": f"{path} cannot be written: {problem.strerror}."}) from None
-        self.written.append(path)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from identity.provider.scope import GrantedScopes, Scope
     from identity.services.access import Principal
     from identity.services.lookup import Lookup
+    from identity.services.outbox import Delivery
+    from identity.settings import Settings
     from identity.storage.backend import Backend
 
 #: The major version of these hooks; ``Plugin.hookspecs`` must equal it. Additions keep it, removals raise it.
@@ -219,6 +221,22 @@ def identity_checks() -> Iterable[Check]:  # type: ignore[empty-body]
     """
 
 
+@hookspec
+def identity_deliveries(settings: Settings) -> Iterable[Delivery]:  # type: ignore[empty-body]
+    """Offer ways out of the service: what is to be sent elsewhere when an audit event is written.
+
+    Called once at start. ``settings`` are the core's. Returns Delivery objects. What one has to tell of an event is put
+    into the outbox in the transaction that writes the event, so nothing is lost, and sent after the commit until the
+    other side takes it. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_deliveries(self, settings):
+            return [SyslogDelivery(self.settings.host)]
+    """
+
+
 # --- contributions ----------------------------------------------------------------------------------------------------
 
 
@@ -318,7 +336,7 @@ def identity_audited(event: AuditEvent) -> None:
 
     Called once per event, in the process that wrote it; a refused attempt is an event too. ``event`` holds no secret.
     Nothing is returned; an exception is logged and no other plugin notices. Do not block here: hand slow work to a
-    thread or an outbox of your own.
+    thread, or what must not be lost to ``identity_deliveries``.
 
     Example::
 

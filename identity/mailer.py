@@ -1,11 +1,13 @@
-"""Mailer: hands mails to the mail server of ``identity.smtp``."""
+"""Mailer: hands mails to the mail server of ``identity.smtp``; MailDelivery, their way out of the outbox."""
 
 import smtplib
 import ssl
+from datetime import timedelta
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
-from identity.services.mails import Mail, Undeliverable
+from identity.services.mails import KIND, Mail
+from identity.services.outbox import Delivery, Undeliverable
 from identity.settings import BadSetting, SmtpSecurity, SmtpSettings
 
 _TIMEOUT = 10.0
@@ -75,3 +77,21 @@ class Mailer:
             return file.read_text("utf-8").strip()
         except OSError as problem:
             raise BadSetting("identity.smtp.password_file", f"{file} cannot be read: {problem.strerror}") from None
+
+
+class MailDelivery(Delivery):
+    """Mails out of the outbox."""
+
+    kind = KIND
+    # No mail of ours is worth anything later: what it links to works for an hour at most.
+    worth_sending = timedelta(hours=1)
+    longest_delay = timedelta(minutes=10)
+
+    def __init__(self, mailer: Mailer) -> None:
+        self._mailer = mailer
+
+    def send(self, content: bytes) -> None:
+        """Send the mail; one that stands for none goes nowhere."""
+        mail = Mail.of(content)
+        if mail.to:
+            self._mailer.send(mail)

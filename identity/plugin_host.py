@@ -136,20 +136,20 @@ class PluginHost:
         found = reversed(getattr(self._manager.hook, hook).get_hookimpls())
         return [(one.plugin_name, _accepting_all(one.function, one.argnames)) for one in found]
 
-    def offers(self, hook: str) -> list[Offer]:
+    def offers(self, hook: str, **arguments: Any) -> list[Offer]:
         """Everything offered through a hook, with provenance, in ini order."""
         collected: list[Offer] = []
         for plugin, implementation in self.implementations(hook):
-            collected.extend(Offer(plugin, value) for value in implementation())
+            collected.extend(Offer(plugin, value) for value in implementation(**arguments))
         return collected
 
-    def unique(self, hook: str, name: Callable[[Any], str], what: str) -> dict[str, Any]:
+    def unique(self, hook: str, name: Callable[[Any], str], what: str, **arguments: Any) -> dict[str, Any]:
         """The offers of a hook by name.
 
         Raises PluginProblem, naming both plugins, if two offers share a name.
         """
         found: dict[str, Offer] = {}
-        for offer in self.offers(hook):
+        for offer in self.offers(hook, **arguments):
             other = found.setdefault(name(offer.value), offer)
             if other is not offer:
                 raise PluginProblem(

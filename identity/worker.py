@@ -1,10 +1,10 @@
-"""Worker: background work, in one thread per process, asleep when nothing is due."""
+"""Worker: background work, in one thread for all that is quick and one each for what waits for others."""
 
 import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 log = logging.getLogger(__name__)
@@ -17,12 +17,14 @@ _PATIENCE = timedelta(seconds=30)
 class Job:
     """Something to do now and then, once requests come in and ``interval`` is over.
 
-    ``run`` may return a span: then it runs again after that one, even if nobody asks anything meanwhile.
+    ``run`` may return a span: then it runs again after that one, even if nobody asks anything meanwhile. A job that
+    waits for other machines runs ``alone``: then nobody has to wait with it.
     """
 
     name: str
     interval: timedelta
     run: Callable[[], timedelta | None]
+    alone: bool = False
     due: float = 0.0
     alarm: float | None = None
 
@@ -30,29 +32,34 @@ class Job:
 class Worker:
     """Woken by requests: while nobody asks anything and no job waits, nothing runs and the database hears nothing.
 
-    The thread is started by the first wake-up, so never before a fork.
+    A thread is started by its first wake-up, so never before a fork.
     """
 
     def __init__(self, jobs: list[Job]) -> None:
-        self._jobs = jobs
+        self._jobs = [job for job in jobs if not job.alone]
+        self._others = [Worker([replace(job, alone=False)]) for job in jobs if job.alone]
         self._wanted = threading.Event()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         # The first look comes soon after the first request, not before its answer.
         soon = time.monotonic() + 1.0
-        for job in jobs:
+        for job in self._jobs:
             job.due = soon
-        self._next_due = soon if jobs else float("inf")
+        self._next_due = soon if self._jobs else float("inf")
 
     def wake(self) -> None:
         """Let the thread look whether something is due. Costs next to nothing when it is not."""
         if time.monotonic() >= self._next_due and not self._wanted.is_set():
             self._start()
             self._wanted.set()
+        for other in self._others:
+            other.wake()
 
     def call(self, name: str) -> None:
-        """Have the job of this name run at once, in the worker's thread; nothing if there is none of this name."""
+        """Have the job of this name run at once, in its thread; nothing if there is none of this name."""
+        for other in self._others:
+            other.call(name)
         job = next((one for one in self._jobs if one.name == name), None)
         if job is not None and not self._stopping.is_set():
             job.due = self._next_due = 0.0
@@ -66,11 +73,15 @@ class Worker:
         return self._stopping.is_set()
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Let the running job come to the end of its step, then end the thread."""
-        self._stopping.set()
-        self._wanted.set()
-        if self._thread is not None:
-            self._thread.join(timeout)
+        """Let running jobs come to the end of their step, then end the threads; none is waited for any longer."""
+        everyone = (self, *self._others)
+        for one in everyone:
+            one._stopping.set()
+            one._wanted.set()
+        end = time.monotonic() + timeout
+        for one in everyone:
+            if one._thread is not None:
+                one._thread.join(max(0.0, end - time.monotonic()))
 
     def run_due(self) -> None:
         """Run every job whose time has come; a failing one is logged and tried again after its interval."""
@@ -89,6 +100,8 @@ class Worker:
                 job.alarm = time.monotonic() + again.total_seconds()
                 job.due = min(job.due, job.alarm)
         self._next_due = min((job.due for job in self._jobs), default=float("inf"))
+        for other in self._others:
+            other.run_due()
 
     def _start(self) -> None:
         with self._lock:

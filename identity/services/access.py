@@ -9,6 +9,7 @@ from identity.domain.managers import Manager, Role
 from identity.domain.permissions import (
     HOLDER_PERMISSIONS,
     INSTANCE,
+    INSTANCE_KEY,
     PERMISSIONS,
     Level,
     Resource,
@@ -18,6 +19,7 @@ from identity.domain.permissions import (
     project_resource,
 )
 from identity.domain.users import Subject
+from identity.domain.words import say
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage
 
@@ -86,6 +88,51 @@ class Access:
             return None
         return self._deny(principal, permission, resource, self._lookup)
 
+    def refusal_within(self, principal: Principal, permission: str, resource: Resource) -> str | None:
+        """The same for something that one may do to parts of the resource: None if it may for at least one of them."""
+        if self.parts(principal, permission, resource) == frozenset():
+            return f"This needs the permission {permission}."
+        if self._deny is None or principal.subject is None:
+            return None
+        return self._deny(principal, permission, resource, self._lookup)
+
+    def parts(self, principal: Principal, permission: str, resource: Resource) -> frozenset[ResourceKey] | None:
+        """The parts of an organization for which the principal's roles hold the permission; None for all of it."""
+        if permission in self.permissions(principal, resource):
+            return None
+        if principal.subject is None or not principal.subject.active:
+            return frozenset()
+        held = [manager for manager in principal.held if permission in self._of_roles(manager.roles)]
+        grants = self._storage.project_grants.find_many(
+            {one.resource.id for one in held if one.resource.level is Level.PROJECT_GRANT}
+        )
+        holders = {one.id: one.organization_id for one in grants.values()}
+        return frozenset(
+            one.resource
+            for one in held
+            if resource.organization_id in (one.organization_id, holders.get(one.resource.id))
+        )
+
+    def sees(self, principal: Principal, organization_id: str | None) -> bool:
+        """True if the principal may know that the organization exists: it holds a role at the instance, there, at
+        something that belongs to it, or at a project grant that it holds. None stands for the instance."""
+        if principal.subject is None:
+            return True
+        reaching = self._reaching(principal)
+        return any(one.resource == INSTANCE_KEY for one in reaching) or organization_id in self._organizations(reaching)
+
+    def seen_organizations(self, principal: Principal) -> frozenset[str] | None:
+        """The ids of the organizations that the principal may know of; None for all."""
+        if principal.subject is None or "organization.read" in self.permissions(principal, INSTANCE):
+            return None
+        return self._organizations(self._reaching(principal))
+
+    def grantable(self, principal: Principal, resource: Resource) -> tuple[Role, ...]:
+        """The roles of the resource's level that the principal may grant there, in the order of the plugins."""
+        held = self.permissions(principal, resource)
+        roles = self._roles.values()
+        return tuple(role for role in roles if role.level is resource.key.level and role.permissions <= held)
+
     def require(self, principal: Principal, permission: str, resource: Resource) -> None:
         """Raise Denied, saying why, unless the principal may."""
         reason = self.refusal(principal, permission, resource)
@@ -121,7 +168,7 @@ class Access:
         for manager in self._storage.managers.of_user(user_id):
             held = self._of_roles(manager.roles)
             if not held <= self.permissions(principal, self.resource(manager.resource)):
-                raise Denied("This user holds manager roles beyond your own.")
+                raise Denied(say("This user holds manager roles beyond your own."))
 
     def require_grantable(self, principal: Principal, role: Role, resource: Resource) -> None:
         """Raise Denied if the role holds a permission that the principal lacks at the resource."""
@@ -131,6 +178,19 @@ class Access:
                 f"You cannot grant {role.name}: it holds {', '.join(sorted(missing)[:3])}, which you lack.",
                 permission=min(missing),
             )
+
+    def _reaching(self, principal: Principal) -> tuple[Manager, ...]:
+        """Where the principal holds a role that brings anything."""
+        if principal.subject is None or not principal.subject.active:
+            return ()
+        return tuple(manager for manager in principal.held if self._of_roles(manager.roles))
+
+    def _organizations(self, managers: tuple[Manager, ...]) -> frozenset[str]:
+        """The organizations that the managed things belong to, and those that hold a managed project grant."""
+        grants = {one.resource.id for one in managers if one.resource.level is Level.PROJECT_GRANT}
+        holders = self._storage.project_grants.find_many(grants).values() if grants else ()
+        owners = {one.organization_id for one in managers if one.organization_id is not None}
+        return frozenset(owners | {grant.organization_id for grant in holders})
 
     def _of_roles(self, names: frozenset[str]) -> frozenset[str]:
         permissions: set[str] = set()

@@ -1,26 +1,55 @@
 """Applications and their client secrets."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from identity.crypto.secrets import digest, new_client_id, new_id, new_token, same
-from identity.domain.applications import MAX_LIVE_SECRETS, Application, Client, ClientSecret
-from identity.domain.errors import Conflict
+from identity.domain.applications import (
+    MAX_LIVE_SECRETS,
+    Application,
+    ApplicationType,
+    Client,
+    ClientSecret,
+    redirect_uri_problem,
+)
+from identity.domain.errors import Conflict, Invalid
+from identity.domain.words import say
 from identity.services.audit import Recorder
 from identity.services.changes import Look, UseCases, told
-from identity.services.commands.applications import RegisterApplication
+from identity.services.choices import Choices
+from identity.services.commands.applications import ChangeApplication, RegisterApplication
+from identity.services.last_uses import LastUses
 from identity.storage.backend import Storage
 
 #: Compared when there is no such client, so that an unknown id costs what a wrong secret costs.
 _NO_SECRET = digest("no secret has this digest")
 
+#: What follows from the type where nothing is said of it.
+_METHODS: Mapping[ApplicationType, str] = {
+    ApplicationType.WEB: "client_secret_basic",
+    ApplicationType.NATIVE: "none",
+    ApplicationType.BROWSER: "none",
+    ApplicationType.API: "client_secret_basic",
+}
+
+_ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
+
+#: Settings that can be taken back: None is the instance's own.
+_LIFETIMES = ("access_token_lifetime", "id_token_lifetime")
+
 
 class Applications(UseCases):
     """OIDC clients of projects."""
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, look: Look) -> None:
+    def __init__(
+        self, storage: Storage, audit: Recorder, now: datetime, *, look: Look, choices: Choices, uses: LastUses
+    ) -> None:
         super().__init__(storage, audit, now)
         self._look = look
+        self._choices = choices
+        self._uses = uses
 
     def find_client(self, client_id: str) -> Client | None:
         """The application with project and organization, active or not; nothing is proved by its id."""
@@ -39,24 +68,63 @@ class Applications(UseCases):
             return storage.applications.is_origin(origin)
 
     def register(self, project_id: str, command: RegisterApplication) -> tuple[Application, str | None]:
-        """A new application and its client secret, shown this once; None for a public client. Raises NotFound."""
+        """A new application and its client secret, shown this once; None for a public client.
+
+        Raises NotFound; Invalid for what the service does not offer, and for settings that do not fit each other.
+        """
+        application = self.add(project_id, command)
+        secret = None if application.public else self._new_secret(application)
+        return application, secret
+
+    def add(self, project_id: str, command: RegisterApplication, *, id: str | None = None) -> Application:  # noqa: A002
+        """The same without a secret, which it can get later; ``id`` is a client id that it had before.
+
+        Raises NotFound, Invalid.
+        """
+        values = {**self.defaults(command.type), **self._given(command)}
         application = Application(
-            id=new_client_id(), project_id=project_id, created_at=self._now, changed_at=self._now, **dict(command)
+            id=id or new_client_id(), project_id=project_id, created_at=self._now, changed_at=self._now, **values
         )
+        _check(application)
         with told("project", project_id):
             self._storage.applications.add(application)
         self._record_created("application.created", "application", application, self._organization(application))
-        secret = None if application.public else self._new_secret(application)
-        return application, secret
+        return application
+
+    def change(
+        self, application_id: str, command: ChangeApplication, *, expected_version: int | None = None
+    ) -> Application:
+        """The changed application. One that becomes public loses its secrets; one that was gets one on request.
+
+        Raises NotFound, Conflict; Invalid for what the service does not offer, and for settings that do not fit each
+        other.
+        """
+        before = self.get(application_id)
+        after: Application = self._next(before, "application", expected_version, **self._given(command))
+        after = replace(after, **{name: getattr(command, name) for name in command.model_fields_set & {*_LIFETIMES}})
+        _check(after)
+        self._store("application.changed", before, after)
+        if after.public:
+            for secret in self._storage.applications.secrets(application_id):
+                self.remove_secret(application_id, secret.id)
+        return after
+
+    def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
+        """Its live secrets, oldest first. Raises NotFound."""
+        return self._storage.applications.secrets(self.get(application_id).id)
 
     def add_secret(self, application_id: str) -> str:
         """A second live secret, shown this once, so that the first can be replaced without a gap.
 
-        Raises NotFound; Conflict if two are live.
+        Raises NotFound; Conflict if two are live, and for a public client.
         """
         application = self.get(application_id)
+        if application.public:
+            raise Conflict(
+                say("The application is public and has no secret. Choose another authentication method first.")
+            )
         if len(self._storage.applications.secrets(application_id)) >= MAX_LIVE_SECRETS:
-            raise Conflict("The application has two live secrets. End the older one first.")
+            raise Conflict(say("The application has two live secrets. End the older one first."))
         return self._new_secret(application)
 
     def replace_oldest_secret(self, application_id: str) -> str:
@@ -96,11 +164,47 @@ class Applications(UseCases):
         with self._look() as storage:
             client = storage.applications.find_client(client_id)
         given = digest(secret)
-        stored = [one.digest for one in client.secrets] if client is not None else []
-        matches = [same(one, given) for one in (stored or [_NO_SECRET])]
-        if client is None or not client.active or not stored or not any(matches):
+        stored = client.secrets if client is not None else ()
+        if not stored:
+            same(_NO_SECRET, given)
+        matching = [one.id for one in stored if same(one.digest, given)]
+        if client is None or not client.active or not matching:
             return None
+        self._uses.of_client_secret(matching[0], self._now)
         return replace(client, secrets=())
+
+    def defaults(self, type: ApplicationType) -> dict[str, Any]:  # noqa: A002
+        """What follows from the type where a command says nothing, by its fields: people sign in with a code, if the
+        service offers that, and nobody to an API."""
+        values: dict[str, Any] = {"authentication_method": _METHODS[type]}
+        if type is not ApplicationType.API:
+            values["response_types"] = frozenset({"code"} & {*self._choices.response_types})
+            values["grant_types"] = frozenset({"authorization_code"} & {*self._choices.grant_types})
+        return values
+
+    def _given(self, command: RegisterApplication | ChangeApplication) -> dict[str, Any]:
+        """What the command says, known names alone and each once. Raises Invalid."""
+        given = {name: value for name, value in dict(command).items() if value is not None}
+        problems: dict[str, str] = {}
+        if command.response_types is not None:
+            offered = {frozenset(one.split()): one for one in self._choices.response_types}
+            named = {one: offered.get(frozenset(one.split()), one) for one in command.response_types}
+            given["response_types"] = frozenset(named.values())
+        for field, known in self._choices.of_fields.items():
+            value = given.get(field, ())
+            unknown = ({value} if isinstance(value, str) else {*value}) - {*known}
+            if unknown:
+                problems[field] = say(
+                    "{name} is not offered here. Choose from {names}.",
+                    name=", ".join(sorted(unknown)),
+                    names=", ".join(known),
+                )
+        if problems:
+            raise Invalid(problems)
+        for field in _ADDRESSES:
+            if field in given:
+                given[field] = tuple(dict.fromkeys(given[field]))
+        return given
 
     def _new_secret(self, application: Application) -> str:
         text = new_token()
@@ -128,3 +232,33 @@ class Applications(UseCases):
     def _organization(self, application: Application) -> str | None:
         project = self._storage.projects.find(application.project_id)
         return None if project is None else project.organization_id
+
+
+def _check(application: Application) -> None:
+    """Raise Invalid, for every field at once, unless the settings fit each other."""
+    problems = dict(_problems(application))
+    if problems:
+        raise Invalid(problems)
+
+
+def _problems(application: Application) -> Iterator[tuple[str, str]]:
+    grants = application.grant_types
+    if "refresh_token" in grants and "authorization_code" not in grants:
+        yield "grant_types", say("Choose authorization_code too: refresh tokens come with a code alone.")
+    if application.public and "client_credentials" in grants:
+        yield "grant_types", say("A public client has no credentials, so it cannot use client_credentials.")
+    if application.type is ApplicationType.API:
+        if application.response_types:
+            yield "response_types", say("Nobody signs in to an API, so it has no response types.")
+        for field in _ADDRESSES:
+            if getattr(application, field):
+                yield field, say("Nobody signs in to an API, so it has no redirect URIs.")
+        return
+    if application.response_types and not application.redirect_uris:
+        yield "redirect_uris", say("Enter the address to which people return after signing in.")
+    for field in _ADDRESSES:
+        for uri in getattr(application, field):
+            problem = redirect_uri_problem(uri, type=application.type, development=application.development)
+            if problem is not None:
+                yield field, problem
+                break

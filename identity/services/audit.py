@@ -7,8 +7,10 @@ from enum import Enum
 from typing import Any
 
 from identity.crypto.secrets import new_id
-from identity.domain.audit import EVENTS, Actor, AuditEvent, Result
+from identity.domain.audit import EVENTS, Actor, AuditEvent, AuditFilter, Result
+from identity.domain.errors import NotFound
 from identity.storage.backend import Storage
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 _NOT_TOLD = frozenset({"created_at", "changed_at", "version", "public_key", "digest", "hash"})
 
@@ -24,11 +26,13 @@ class Recorder:
         actor: Actor,
         *,
         on_first_record: Callable[[], None] | None = None,
+        on_record: Callable[[AuditEvent], None] | None = None,
     ) -> None:
         self._storage = storage
         self._now = now
         self.actor = actor
         self._on_first_record = on_first_record
+        self._on_record = on_record
         self.recorded: list[AuditEvent] = []
         self.refused: list[AuditEvent] = []
 
@@ -42,7 +46,7 @@ class Recorder:
         detail: Mapping[str, object] | None = None,
     ) -> None:
         """Write a change's event in the change's own transaction."""
-        self._write(self._event(event, kind, id, organization_id, detail or {}))
+        self.write(self._event(event, kind, id, organization_id, detail or {}))
 
     def record_once(
         self,
@@ -55,7 +59,7 @@ class Recorder:
         detail: Mapping[str, object] | None = None,
     ) -> bool:
         """Write an event unless one with the same ``once`` was written before, by any node; True if it was written."""
-        return self._write(self._event(event, kind, id, organization_id, detail or {}, once=once))
+        return self.write(self._event(event, kind, id, organization_id, detail or {}, once=once))
 
     def refuse(
         self,
@@ -74,9 +78,12 @@ class Recorder:
             self._event(event, kind, id, organization_id, detail or {}, result=Result.REFUSED, reason=reason, once=once)
         )
 
-    def _write(self, event: AuditEvent) -> bool:
+    def write(self, event: AuditEvent) -> bool:
+        """Write an event as it is; False if its ``once`` is there already."""
         if not self._storage.audit.append(event):
             return False
+        if self._on_record is not None:
+            self._on_record(event)
         if not self.recorded and self._on_first_record is not None:
             self._on_first_record()
         self.recorded.append(event)
@@ -111,10 +118,50 @@ class Recorder:
         )
 
 
+class AuditTrail:
+    """What was recorded and refused, to be read."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def page(self, filter: AuditFilter, request: PageRequest = FIRST_PAGE) -> Page[AuditEvent]:  # noqa: A002
+        """Events that fit the filter, newest first."""
+        return self._storage.audit.page(request, filter)
+
+    def get(self, event_id: str) -> AuditEvent:
+        """The event. Raises NotFound."""
+        event = self._storage.audit.find(event_id)
+        if event is None:
+            raise NotFound("audit event", event_id)
+        return event
+
+
+def representation(event: AuditEvent) -> dict[str, object]:
+    """The event in plain values, as programs get it."""
+    actor = event.actor
+    return {
+        "id": event.id,
+        "at": json_value(event.at),
+        "event": event.event,
+        "result": event.result.value,
+        "reason": event.reason,
+        "actor": {
+            "kind": actor.kind.value,
+            "id": actor.id,
+            "client_address": actor.client_address,
+            "request_id": actor.request_id,
+        },
+        "object_kind": event.object_kind,
+        "object_id": event.object_id,
+        "organization_id": event.organization_id,
+        "detail": dict(event.detail),
+    }
+
+
 def differences(before: Any, after: Any) -> dict[str, dict[str, object]]:
     """What a change did, field by field, as plain values: {"name": {"before": …, "after": …}}."""
     return {
-        one.name: {"before": _plain(getattr(before, one.name)), "after": _plain(getattr(after, one.name))}
+        one.name: {"before": json_value(getattr(before, one.name)), "after": json_value(getattr(after, one.name))}
         for one in fields(after)
         if one.name not in _NOT_TOLD and getattr(before, one.name) != getattr(after, one.name)
     }
@@ -122,10 +169,11 @@ def differences(before: Any, after: Any) -> dict[str, dict[str, object]]:
 
 def facts(value: Any) -> dict[str, object]:
     """What was created, field by field, as plain values."""
-    return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if one.name not in _NOT_TOLD}
+    return {one.name: json_value(getattr(value, one.name)) for one in fields(value) if one.name not in _NOT_TOLD}
 
 
-def _plain(value: Any) -> object:
+def json_value(value: Any) -> object:
+    """The value as JSON has it: moments as RFC 3339 texts, spans in whole seconds, sets in order."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
@@ -133,9 +181,9 @@ def _plain(value: Any) -> object:
     if isinstance(value, timedelta):
         return int(value.total_seconds())
     if isinstance(value, frozenset):
-        return sorted(_plain(one) for one in value)  # type: ignore[type-var]
+        return sorted(json_value(one) for one in value)  # type: ignore[type-var]
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [json_value(one) for one in value]
     if is_dataclass(value) and not isinstance(value, type):
         return facts(value)
     return value

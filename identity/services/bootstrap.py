@@ -55,7 +55,8 @@ def ensure_instance(services: Services) -> tuple[Instance, NewOwner | None]:
     except Invalid:
         # Nothing but the other call can have taken the domain: to the operator this is no mistake of theirs.
         raise Duplicate("instance") from None
-    project = services.projects.create(organization.id, decode(CreateProject, {"name": "Identity"}))
+    command = decode(CreateProject, {"name": "Identity"})
+    project = services.projects.create(organization.id, command, by=THE_OPERATOR)
     instance = Instance(organization_id=organization.id, project_id=project.id, created_at=services.now)
     services.storage.instance.add(instance)
     services.audit.record(

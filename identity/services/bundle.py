@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
@@ -13,13 +13,20 @@ from identity.domain.managers import Role
 from identity.hashing import Hasher
 from identity.services.access import Access, Deny
 from identity.services.applications import Applications
-from identity.services.audit import Recorder
+from identity.services.audit import AuditTrail, Recorder
 from identity.services.changes import Look
+from identity.services.choices import Choices
+from identity.services.cursors import Cursors
+from identity.services.effects import EffectsOf
+from identity.services.idempotency import Idempotency
+from identity.services.last_uses import LastUses
 from identity.services.links import Links
 from identity.services.lookup import Lookup
 from identity.services.mails import Mails
 from identity.services.managers import Managers
 from identity.services.organizations import Organizations
+from identity.services.outbox import Delivery, Outbox
+from identity.services.overview import Overview
 from identity.services.passwords import Passwords
 from identity.services.project_grants import ProjectGrants
 from identity.services.projects import Projects
@@ -29,6 +36,8 @@ from identity.services.sessions import Sessions
 from identity.services.sign_ins import SignIns
 from identity.services.signing_keys import KeyRing, SigningKeys
 from identity.services.tokens import Tokens
+from identity.services.transfer import Transfer
+from identity.services.user_grants import UserGrants
 from identity.services.users import Users
 from identity.settings import Settings
 from identity.storage.backend import LazyStorage, Storage
@@ -44,6 +53,9 @@ class ProcessState:
     hasher: Hasher
     roles: Mapping[str, Role]
     deny: Deny | None
+    choices: Choices
+    deliveries: Mapping[str, Delivery] = field(default_factory=dict)
+    uses: LastUses = field(default_factory=LastUses)
     instance: Instance | None = None
 
 
@@ -68,7 +80,7 @@ class Services:
         self._look = look
         self.now = now
         self._actor = actor
-        #: Called at the first change that is recorded or mail that is queued, by whoever has to act after the commit.
+        #: Called at the first change that is recorded or message that is queued, by whoever acts after the commit.
         self.on_first_effect: Callable[[], None] | None = None
         self._has_effect = False
 
@@ -97,7 +109,13 @@ class Services:
     @cached_property
     def audit(self) -> Recorder:
         """What is recorded and refused in this transaction."""
-        return Recorder(self.storage, self.now, self._actor, on_first_record=self._note_effect)
+        return Recorder(
+            self.storage,
+            self.now,
+            self._actor,
+            on_first_record=self._note_effect,
+            on_record=lambda event: self.outbox.announce(event),
+        )
 
     @property
     def recorded(self) -> list[AuditEvent]:
@@ -105,9 +123,9 @@ class Services:
         return self.audit.recorded if "audit" in self.__dict__ else []
 
     @property
-    def mailed(self) -> bool:
-        """True if a mail was queued in this transaction."""
-        return "mails" in self.__dict__ and self.mails.queued
+    def queued(self) -> set[str]:
+        """The kinds of messages that were queued in this transaction."""
+        return self.outbox.queued if "outbox" in self.__dict__ else set()
 
     @property
     def refused(self) -> list[AuditEvent]:
@@ -133,7 +151,15 @@ class Services:
     @cached_property
     def projects(self) -> Projects:
         """Projects and their roles."""
-        return Projects(self.storage, self.audit, self.now, look=self.look, instance=self.instance)
+        return Projects(
+            self.storage,
+            self.audit,
+            self.now,
+            look=self.look,
+            instance=self.instance,
+            access=self.access,
+            managers=self.managers,
+        )
 
     @cached_property
     def project_grants(self) -> ProjectGrants:
@@ -141,9 +167,22 @@ class Services:
         return ProjectGrants(self.storage, self.audit, self.now)
 
     @cached_property
+    def user_grants(self) -> UserGrants:
+        """Roles of projects, given to users."""
+        return UserGrants(self.storage, self.audit, self.now, access=self.access)
+
+    @cached_property
     def users(self) -> Users:
         """Human users."""
-        return Users(self.storage, self.audit, self.now, passwords=self.passwords, links=self.links)
+        return Users(
+            self.storage,
+            self.audit,
+            self.now,
+            passwords=self.passwords,
+            links=self.links,
+            sessions=self.sessions,
+            access=self.access,
+        )
 
     @cached_property
     def passwords(self) -> Passwords:
@@ -180,13 +219,16 @@ class Services:
     @cached_property
     def mails(self) -> Mails:
         """Mails to people."""
-        enabled = bool(self._process.settings.smtp.host)
-        return Mails(
+        return Mails(self.outbox, enabled=bool(self._process.settings.smtp.host))
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        """What is to leave the service."""
+        return Outbox(
             self.storage,
-            self.audit,
             self.now,
             sealer=self._process.sealer,
-            enabled=enabled,
+            deliveries=self._process.deliveries,
             on_first_queued=self._note_effect,
         )
 
@@ -211,16 +253,27 @@ class Services:
 
     @cached_property
     def service_users(self) -> ServiceUsers:
-        """Service users and their keys."""
-        key_max_age = self._process.settings.service_user_key_max_age
+        """Service users, their keys, secrets and personal access tokens."""
+        settings = self._process.settings
         return ServiceUsers(
-            self.storage, self.audit, self.now, look=self.look, access=self.access, key_max_age=key_max_age
+            self.storage,
+            self.audit,
+            self.now,
+            look=self.look,
+            access=self.access,
+            instance=self.instance,
+            uses=self._process.uses,
+            key_max_age=settings.service_user_key_max_age,
+            namespace=settings.urn_namespaces[0],
         )
 
     @cached_property
     def applications(self) -> Applications:
         """Applications and their secrets."""
-        return Applications(self.storage, self.audit, self.now, look=self.look)
+        process = self._process
+        return Applications(
+            self.storage, self.audit, self.now, look=self.look, choices=process.choices, uses=process.uses
+        )
 
     @cached_property
     def managers(self) -> Managers:
@@ -237,6 +290,7 @@ class Services:
             self.now,
             look=self.look,
             instance=self.instance,
+            uses=self._process.uses,
             grace=settings.refresh_token_grace,
         )
 
@@ -254,6 +308,41 @@ class Services:
             active_age=settings.signing_key_active_age,
             announcement_age=settings.announcement_age,
         )
+
+    @cached_property
+    def audit_trail(self) -> AuditTrail:
+        """What was recorded and refused, to be read."""
+        return AuditTrail(self.storage)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """What needs somebody's attention."""
+        return Overview(self.storage, self.now, signing_keys=self.signing_keys)
+
+    @cached_property
+    def effects(self) -> EffectsOf:
+        """What would fall with a thing."""
+        return EffectsOf(self.storage, self.now)
+
+    @cached_property
+    def cursors(self) -> Cursors:
+        """Where the next pages of lists start."""
+        return Cursors(self._process.sealer)
+
+    @cached_property
+    def idempotency(self) -> Idempotency:
+        """Requests that are sent twice."""
+        return Idempotency(self.storage, self.audit, self.now, sealer=self._process.sealer)
+
+    @cached_property
+    def transfer(self) -> Transfer:
+        """Organizations as documents."""
+        return Transfer(self)
+
+    @property
+    def choices(self) -> Choices:
+        """What the loaded plugins offer."""
+        return self._process.choices
 
     def _note_effect(self) -> None:
         if not self._has_effect and self.on_first_effect is not None:

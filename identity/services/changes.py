@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.instance import Instance
+from identity.domain.words import say
 from identity.services.audit import Recorder, differences, facts
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Missing, Stale
@@ -18,6 +19,10 @@ Value = TypeVar("Value")
 Look = Callable[[], AbstractContextManager[Storage]]
 #: Tells the instance; see Services.instance.
 TellInstance = Callable[[], Instance | None]
+
+
+_CHANGED = say("This was changed by somebody else meanwhile. Read it again, then repeat.")
+_VALUE_TAKEN = say("This value is taken.")
 
 
 @contextmanager
@@ -32,10 +37,16 @@ def told(kind: str, identifier: str, taken: Mapping[str, str] | None = None) -> 
     except Missing:
         raise NotFound(kind, identifier) from None
     except Stale:
-        raise Conflict(f"This {kind} was changed by somebody else meanwhile. Read it again, then repeat.") from None
+        raise Conflict(_CHANGED) from None
     except Duplicate as taken_field:
-        sentence = (taken or {}).get(taken_field.field, "This value is taken.")
+        sentence = (taken or {}).get(taken_field.field, _VALUE_TAKEN)
         raise Invalid({taken_field.field: sentence}) from None
+
+
+def refuse_stale(version: int, expected: int | None) -> None:
+    """Raise Conflict unless the version is the one that is expected, or none is."""
+    if expected is not None and version != expected:
+        raise Conflict(_CHANGED)
 
 
 class UseCases:
@@ -53,8 +64,7 @@ class UseCases:
 
     def _next(self, value: Any, kind: str, expected_version: int | None, **given: object) -> Any:
         """The value with what was given (None means: leave it), as its next version."""
-        if expected_version is not None and value.version != expected_version:
-            raise Conflict(f"This {kind} was changed by somebody else meanwhile. Read it again, then repeat.")
+        refuse_stale(value.version, expected_version)
         new = {name: content for name, content in given.items() if content is not None}
         return replace(value, **new, version=value.version + 1, changed_at=self._now)
 

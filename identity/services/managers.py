@@ -7,13 +7,16 @@ from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager, Role
 from identity.domain.permissions import INSTANCE_KEY, Resource
+from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.storage.backend import Storage
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 OWNER = "IAM_OWNER"
+PROJECT_OWNER = "PROJECT_OWNER"
 
 
 class Managers(UseCases):
@@ -30,35 +33,33 @@ class Managers(UseCases):
         """The manager. Raises NotFound."""
         return self._found(self._storage.managers.find(manager_id), "manager", manager_id)
 
+    def page(self, resource: Resource, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
+        """The managers of the resource, newest first."""
+        return self._storage.managers.page(resource.key, request)
+
     def role(self, name: str) -> Role:
         """The role of this name. Raises Invalid, naming the roles there are."""
         role = self._roles.get(name)
         if role is None:
-            raise Invalid({"role": f"There is no role {name}. Choose from {', '.join(sorted(self._roles))}."})
+            fitting = ", ".join(sorted(self._roles))
+            raise Invalid({"role": say("There is no role {name}. Choose from {names}.", name=name, names=fitting)})
         return role
 
     def add(self, resource: Resource, command: AddManager, *, by: Principal) -> Manager:
         """A user's roles at the resource.
 
         Raises Invalid for an unknown user or role, a role of another level, or a user who is a manager there already;
-        Denied for a role beyond the caller's own.
+        Denied for a role beyond the caller's own. A user whom the caller may not see is unknown.
         """
-        if self._storage.users.find(command.user_id) is None:
-            raise Invalid({"user_id": "There is no such user."})
+        user = self._storage.users.find(command.user_id)
+        if user is None or not self._access.sees(by, user.organization_id):
+            raise Invalid({"user_id": say("There is no such user.")})
         self._check(resource, command.roles, by)
-        manager = Manager(
-            id=new_id(),
-            user_id=command.user_id,
-            resource=resource.key,
-            roles=command.roles,
-            organization_id=resource.organization_id,
-            created_at=self._now,
-            changed_at=self._now,
-        )
-        with told("user", command.user_id, {"user_id": "This user is a manager here already. Change its roles."}):
-            self._storage.managers.add(manager)
-        self._record_created("manager.added", "manager", manager, resource.organization_id)
-        return manager
+        return self._add(command.user_id, resource, command.roles)
+
+    def add_creator(self, user_id: str, resource: Resource) -> Manager | None:
+        """Whoever created a project as its PROJECT_OWNER; None if no plugin offers the role."""
+        return self._add(user_id, resource, frozenset({PROJECT_OWNER})) if PROJECT_OWNER in self._roles else None
 
     def change(
         self, manager_id: str, command: ChangeManager, *, by: Principal, expected_version: int | None = None
@@ -86,12 +87,30 @@ class Managers(UseCases):
             self._storage.managers.remove(manager_id)
         self._record_removed("manager.removed", "manager", manager, manager.organization_id)
 
+    def _add(self, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
+        manager = Manager(
+            id=new_id(),
+            user_id=user_id,
+            resource=resource.key,
+            roles=roles,
+            organization_id=resource.organization_id,
+            created_at=self._now,
+            changed_at=self._now,
+        )
+        with told("user", user_id, {"user_id": say("This user is a manager here already. Change its roles.")}):
+            self._storage.managers.add(manager)
+        self._record_created("manager.added", "manager", manager, resource.organization_id)
+        return manager
+
     def _check(self, resource: Resource, names: frozenset[str], by: Principal) -> None:
         for name in sorted(names):
             role = self._roles.get(name)
             if role is None or role.level is not resource.key.level:
                 fitting = sorted(one.name for one in self._roles.values() if one.level is resource.key.level)
-                raise Invalid({"roles": f"{name} is no role of this level. Choose from {', '.join(fitting)}."})
+                sentence = say(
+                    "{name} is no role of this level. Choose from {names}.", name=name, names=", ".join(fitting)
+                )
+                raise Invalid({"roles": sentence})
             self._access.require_grantable(by, role, resource)
 
 
@@ -102,4 +121,4 @@ def refuse_last_owner(storage: Storage, leaves: Callable[[Manager], bool]) -> No
     """
     owners = storage.managers.lock_holders(INSTANCE_KEY, OWNER)
     if owners and all(leaves(owner) for owner in owners):
-        raise Conflict(f"This is the last active {OWNER}. Make somebody else one first.")
+        raise Conflict(say("This is the last active {role}. Make somebody else one first.", role=OWNER))

@@ -7,13 +7,14 @@ from identity.domain.errors import Conflict
 from identity.domain.managers import Manager
 from identity.domain.names import domain_from_name
 from identity.domain.organizations import Organization
+from identity.domain.words import say
 from identity.services.audit import Recorder
 from identity.services.changes import TellInstance, UseCases, told
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.managers import refuse_last_owner
 from identity.storage.backend import Storage
 
-_TAKEN = {"primary_domain": "Another organization has this primary domain. Choose another."}
+_TAKEN = {"primary_domain": say("Another organization has this primary domain. Choose another.")}
 
 
 class Organizations(UseCases):
@@ -30,11 +31,15 @@ class Organizations(UseCases):
         """The organization. Raises NotFound."""
         return self._found(self._storage.organizations.find(organization_id), "organization", organization_id)
 
-    def create(self, command: CreateOrganization) -> Organization:
-        """A new organization. Raises Invalid if the primary domain is taken."""
+    def create(self, command: CreateOrganization, *, id: str | None = None) -> Organization:  # noqa: A002
+        """A new organization; ``id`` is one that it had before. Raises Invalid if the primary domain is taken."""
         domain = command.primary_domain or domain_from_name(command.name, self._default_domain)
         organization = Organization(
-            id=new_id(), name=command.name, primary_domain=domain, created_at=self._now, changed_at=self._now
+            id=id or new_id(),
+            name=command.name,
+            primary_domain=domain,
+            created_at=self._now,
+            changed_at=self._now,
         )
         with told("organization", organization.id, _TAKEN):
             self._storage.organizations.add(organization)
@@ -92,4 +97,4 @@ class Organizations(UseCases):
     def _refuse_own(self, organization_id: str) -> None:
         instance = self._instance()
         if instance is not None and instance.organization_id == organization_id:
-            raise Conflict("The instance's own organization holds the service itself; it has to stay active.")
+            raise Conflict(say("The instance's own organization holds the service itself; it has to stay active."))

@@ -3,8 +3,11 @@
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Invalid
 from identity.domain.projects import Project, ProjectGrant
+from identity.domain.words import say
 from identity.services.changes import UseCases, told
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
+
+_TAKEN = {"organization_id": say("This organization has a grant of the project already.")}
 
 
 class ProjectGrants(UseCases):
@@ -18,9 +21,9 @@ class ProjectGrants(UseCases):
         """A new grant of the project. Raises NotFound; Invalid for unknown roles or a second grant."""
         project = self._project(project_id)
         if command.organization_id == project.organization_id:
-            raise Invalid({"organization_id": "The project belongs to this organization already."})
+            raise Invalid({"organization_id": say("The project belongs to this organization already.")})
         if self._storage.organizations.find(command.organization_id) is None:
-            raise Invalid({"organization_id": "There is no such organization."})
+            raise Invalid({"organization_id": say("There is no such organization.")})
         self._check_roles(project_id, command.roles)
         grant = ProjectGrant(
             id=new_id(),
@@ -30,7 +33,7 @@ class ProjectGrants(UseCases):
             created_at=self._now,
             changed_at=self._now,
         )
-        with told("project", project_id, {"organization_id": "This organization has a grant of the project already."}):
+        with told("project", project_id, _TAKEN):
             self._storage.project_grants.add(grant)
         self._record_created("project_grant.added", "project_grant", grant, project.organization_id)
         return grant
@@ -76,4 +79,4 @@ class ProjectGrants(UseCases):
     def _check_roles(self, project_id: str, roles: frozenset[str]) -> None:
         unknown = roles - {role.key for role in self._storage.projects.roles(project_id)}
         if unknown:
-            raise Invalid({"roles": f"The project has no role {', '.join(sorted(unknown))}."})
+            raise Invalid({"roles": say("The project has no role {roles}.", roles=", ".join(sorted(unknown)))})

@@ -6,29 +6,72 @@ from datetime import datetime
 
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict
+from identity.domain.names import name_key
+from identity.domain.permissions import Level, organization_resource, project_resource
 from identity.domain.projects import Project, ProjectRole
+from identity.domain.words import say
+from identity.services.access import Access, Principal
 from identity.services.audit import Recorder, differences, facts
-from identity.services.changes import Look, TellInstance, UseCases, told
+from identity.services.changes import Look, TellInstance, UseCases, refuse_stale, told
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
+from identity.services.managers import Managers
 from identity.storage.backend import Storage
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 
 class Projects(UseCases):
     """Projects of organizations."""
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, look: Look, instance: TellInstance) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        audit: Recorder,
+        now: datetime,
+        *,
+        look: Look,
+        instance: TellInstance,
+        access: Access,
+        managers: Managers,
+    ) -> None:
         super().__init__(storage, audit, now)
         self._look = look
         self._instance = instance
+        self._access = access
+        self._managers = managers
 
     def get(self, project_id: str) -> Project:
         """The project. Raises NotFound."""
         return self._found(self._storage.projects.find(project_id), "project", project_id)
 
-    def create(self, organization_id: str, command: CreateProject) -> Project:
-        """A new project of the organization. Raises NotFound."""
+    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE, *, by: Principal) -> Page[Project]:
+        """The organization's projects that ``by`` may read, by name.
+
+        Who manages single projects gets these alone, all at once: nobody manages so many that they need pages.
+        """
+        parts = self._access.parts(by, "project.read", organization_resource(organization_id))
+        if parts is None:
+            return self._storage.projects.page(organization_id, request)
+        own = self._storage.projects.find_many([part.id for part in parts if part.level is Level.PROJECT])
+        start = name_key(request.query)
+        fitting = [
+            one for one in own.values() if request.active in (None, one.active) and name_key(one.name).startswith(start)
+        ]
+        return Page(tuple(sorted(fitting, key=lambda one: (name_key(one.name), one.id))))
+
+    def create(
+        self,
+        organization_id: str,
+        command: CreateProject,
+        *,
+        by: Principal,
+        id: str | None = None,  # noqa: A002
+    ) -> Project:
+        """A new project of the organization; ``id`` is one that it had before. Raises NotFound.
+
+        Who may create projects there and not change them becomes the owner of this one.
+        """
         project = Project(
-            id=new_id(),
+            id=id or new_id(),
             organization_id=organization_id,
             name=command.name,
             assert_roles=command.assert_roles,
@@ -39,6 +82,9 @@ class Projects(UseCases):
         with told("organization", organization_id):
             self._storage.projects.add(project)
         self._record_created("project.created", "project", project, organization_id)
+        held = self._access.permissions(by, organization_resource(organization_id))
+        if by.id is not None and "project.create" in held and "project.write" not in held:
+            self._managers.add_creator(by.id, project_resource(project))
         return project
 
     def change(self, project_id: str, command: ChangeProject, *, expected_version: int | None = None) -> Project:
@@ -72,25 +118,30 @@ class Projects(UseCases):
         with self._look() as storage:
             return bool(storage.projects.audience(frozenset({project_id}), organization_id))
 
+    def roles(self, project_id: str) -> tuple[ProjectRole, ...]:
+        """The project's roles by key. Raises NotFound."""
+        return self._storage.projects.roles(self.get(project_id).id)
+
     def add_role(self, project_id: str, command: AddProjectRole) -> ProjectRole:
         """A new role of the project. Raises NotFound; Invalid if the key is taken."""
         project = self.get(project_id)
         role = ProjectRole(
             project_id=project_id, key=command.key, display_name=command.display_name, group=command.group
         )
-        with told("project", project_id, {"key": "The project has a role with this key. Choose another."}):
+        with told("project", project_id, {"key": say("The project has a role with this key. Choose another.")}):
             self._storage.projects.add_role(role)
         self._record_role("project_role.added", role, project, facts(role))
         return role
 
-    def change_role(self, project_id: str, key: str, command: ChangeProjectRole) -> ProjectRole:
-        """The changed role. Raises NotFound."""
+    def change_role(
+        self, project_id: str, key: str, command: ChangeProjectRole, *, expected_version: int | None = None
+    ) -> ProjectRole:
+        """The changed role. Raises NotFound, Conflict."""
         project = self.get(project_id)
-        before = self._found(
-            next((role for role in self._storage.projects.roles(project_id) if role.key == key), None), "role", key
-        )
+        before = self._found(next((role for role in self.roles(project_id) if role.key == key), None), "role", key)
+        refuse_stale(before.version, expected_version)
         given = {name: value for name, value in command.model_dump().items() if value is not None}
-        after = replace(before, **given)
+        after = replace(before, **given, version=before.version + 1)
         with told("role", key):
             self._storage.projects.update_role(after)
         self._record_role("project_role.changed", after, project, differences(before, after))
@@ -122,4 +173,4 @@ class Projects(UseCases):
     def _refuse_own(self, project_id: str) -> None:
         instance = self._instance()
         if instance is not None and instance.project_id == project_id:
-            raise Conflict("The own project stands for the service itself; it has to stay active.")
+            raise Conflict(say("The own project stands for the service itself; it has to stay active."))

@@ -9,14 +9,6 @@ from identity.storage.backend import Storage
 BATCH = 500
 
 
-def _undelivered(storage: Storage, before: datetime) -> int:
-    """Messages that nobody took in time; whoever sends them drops them too, but may have been switched off."""
-    old = [one for one in storage.outbox.due(before, BATCH) if one.expires_at < before]
-    for message in old:
-        storage.outbox.remove(message.id)
-    return len(old)
-
-
 #: What is purged: kind → one batch's deletion. A session that was ended is kept for as long as a token that names it.
 PURGES: Mapping[str, Callable[[Storage, datetime], int]] = {
     "access tokens": lambda storage, before: storage.tokens.purge_access(before, BATCH),
@@ -25,7 +17,8 @@ PURGES: Mapping[str, Callable[[Storage, datetime], int]] = {
     "sessions": lambda storage, before: storage.sessions.purge(before - LONGEST_TOKEN_LIFETIME, BATCH),
     "authorization requests": lambda storage, before: storage.authorization_requests.purge(before, BATCH),
     "one-time codes": lambda storage, before: storage.one_time_codes.purge(before, BATCH),
-    "outgoing messages": _undelivered,
+    "outgoing messages": lambda storage, before: storage.outbox.purge(before, BATCH),
     "attempts": lambda storage, before: storage.attempts.purge(before, BATCH),
+    "idempotency keys": lambda storage, before: storage.idempotency.purge(before, BATCH),
     "assertion identifiers": lambda storage, before: storage.assertions.purge(before, BATCH),
 }

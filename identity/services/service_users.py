@@ -1,5 +1,6 @@
-"""Service users, their keys and their secrets."""
+"""Service users, their keys, secrets and personal access tokens."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from identity.crypto.keys import PublicKey, generate_private_key, read_public_key
@@ -7,28 +8,38 @@ from identity.crypto.secrets import digest, new_id, new_token, same
 from identity.domain.applications import MAX_LIVE_SECRETS
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.parties import ServiceUserClient
+from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
-from identity.domain.users import ServiceUser, Subject
+from identity.domain.tokens import AccessToken
+from identity.domain.users import ServiceUser, Subject, TokenFormat
+from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
-from identity.services.changes import Look, UseCases, told
+from identity.services.changes import Look, TellInstance, UseCases, told
 from identity.services.commands.service_users import (
+    AddPersonalAccessToken,
     AddServiceUserKey,
     ChangeServiceUser,
     CreateServiceUser,
     UploadServiceUserKey,
 )
+from identity.services.last_uses import LastUses
 from identity.services.managers import refuse_last_owner
 from identity.storage.backend import Storage
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 #: What a key without an expiration date expires at (decided; the format has no "never").
 NO_EXPIRATION = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
-_TAKEN = {"user_name": "The organization has a user of this name. Choose another."}
+_TAKEN = {"user_name": say("The organization has a user of this name. Choose another.")}
 _LAST_USED_STEP = timedelta(minutes=1)
 
-#: How many days before its expiration date a key is spoken of.
+_OPENID = "openid"
+#: What follows the namespace in an audience scope (service description §2.7).
+_AUDIENCE = ":org:project:id:"
+
+#: How many days before its expiration date a key or a personal access token is spoken of.
 EXPIRY_STEPS = (30, 7, 1)
 _EXPIRING_AT_ONCE = 1000
 
@@ -37,7 +48,8 @@ _NO_SECRET = digest("no secret has this digest")
 
 
 class ServiceUsers(UseCases):
-    """Programs' accounts (service description §2.1), their keys (§2.2), and secrets for programs that cannot sign."""
+    """Programs' accounts (service description §2.1), their keys (§2.2), and secrets and personal access tokens for
+    programs that cannot sign."""
 
     def __init__(
         self,
@@ -47,16 +59,22 @@ class ServiceUsers(UseCases):
         *,
         look: Look,
         access: Access,
+        instance: TellInstance,
+        uses: LastUses,
         key_max_age: timedelta | None,
+        namespace: str,
     ) -> None:
         super().__init__(storage, audit, now)
         self._look = look
         self._access = access
+        self._instance = instance
+        self._uses = uses
         self._key_max_age = key_max_age
+        self._namespace = namespace
 
     @property
     def latest_expiration(self) -> datetime | None:
-        """The latest expiration date that a new key may have; None if any is fine."""
+        """The latest expiration date that a new key or personal access token may have; None if any is fine."""
         return None if self._key_max_age is None else self._now + self._key_max_age
 
     def get(self, user_id: str) -> ServiceUser:
@@ -66,10 +84,19 @@ class ServiceUsers(UseCases):
             raise NotFound("service user", user_id)
         return user
 
-    def create(self, organization_id: str, command: CreateServiceUser) -> ServiceUser:
-        """A new service user of the organization. Raises NotFound; Invalid if the user name is taken."""
+    def create(
+        self,
+        organization_id: str,
+        command: CreateServiceUser,
+        *,
+        id: str | None = None,  # noqa: A002
+    ) -> ServiceUser:
+        """A new service user of the organization; ``id`` is one that it had before.
+
+        Raises NotFound; Invalid if the user name is taken.
+        """
         user = ServiceUser(
-            id=new_id(),
+            id=id or new_id(),
             organization_id=organization_id,
             user_name=command.user_name,
             display_name=command.display_name,
@@ -83,26 +110,26 @@ class ServiceUsers(UseCases):
         self._record_created("service_user.created", "service_user", user, organization_id)
         return user
 
-    def change(self, user_id: str, command: ChangeServiceUser, *, expected_version: int | None = None) -> ServiceUser:
-        """The changed service user. Raises NotFound, Conflict, Invalid."""
-        before = self.get(user_id)
+    def change(
+        self, user_id: str, command: ChangeServiceUser, *, by: Principal, expected_version: int | None = None
+    ) -> ServiceUser:
+        """The changed service user. Raises NotFound, Denied, Conflict, Invalid."""
+        before = self._governed(user_id, by)
         after: ServiceUser = self._next(before, "service user", expected_version, **dict(command))
         return self._store("service_user.changed", before, after)
 
     def deactivate(self, user_id: str, *, by: Principal) -> ServiceUser:
-        """Its keys, secrets and tokens stop working until it is reactivated.
+        """Its keys, secrets and tokens of all kinds stop working until it is reactivated.
 
         Raises NotFound, Denied; Conflict for the last owner.
         """
-        before = self.get(user_id)
-        self._access.require_not_above(by, user_id)
+        before = self._governed(user_id, by)
         refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
         return self._store("service_user.deactivated", before, self._next(before, "service user", None, active=False))
 
     def reactivate(self, user_id: str, *, by: Principal) -> ServiceUser:
         """Undo deactivate. Raises NotFound, Denied."""
-        before = self.get(user_id)
-        self._access.require_not_above(by, user_id)
+        before = self._governed(user_id, by)
         return self._store("service_user.reactivated", before, self._next(before, "service user", None, active=True))
 
     def remove(self, user_id: str, *, by: Principal) -> None:
@@ -110,12 +137,19 @@ class ServiceUsers(UseCases):
 
         Raises NotFound, Denied; Conflict for the last owner.
         """
-        user = self.get(user_id)
-        self._access.require_not_above(by, user_id)
+        user = self._governed(user_id, by)
         refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
         with told("service user", user_id):
             self._storage.users.remove(user_id)
         self._record_removed("service_user.removed", "service_user", user, user.organization_id)
+
+    def keys(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:
+        """Its keys, newest first. Raises NotFound."""
+        return self._storage.service_user_keys.page(self.get(user_id).id, request)
+
+    def key(self, user_id: str, key_id: str) -> ServiceUserKey:
+        """One of its keys. Raises NotFound."""
+        return self._found(self._storage.service_user_keys.find(key_id, self.get(user_id).id), "key", key_id)
 
     def add_key(self, user_id: str, command: AddServiceUserKey, *, by: Principal) -> KeyFile:
         """The key file of a new key: the only copy of its private half.
@@ -127,15 +161,24 @@ class ServiceUsers(UseCases):
         key = self._add_key(user_id, private_key.public_key(), command.expires_at, by)
         return KeyFile(key_id=key.id, key=private_key.to_pkcs1_pem(), user_id=user_id)
 
-    def upload_key(self, user_id: str, command: UploadServiceUserKey, *, by: Principal) -> ServiceUserKey:
-        """A new key whose private half stays with its owner. Raises NotFound, Invalid, Denied."""
-        return self._add_key(user_id, read_public_key(command.public_key), command.expires_at, by)
+    def upload_key(
+        self,
+        user_id: str,
+        command: UploadServiceUserKey,
+        *,
+        by: Principal,
+        id: str | None = None,  # noqa: A002
+    ) -> ServiceUserKey:
+        """A new key whose private half stays with its owner; ``id`` is one that it had before.
+
+        Raises NotFound, Invalid, Denied.
+        """
+        return self._add_key(user_id, read_public_key(command.public_key), command.expires_at, by, id)
 
     def remove_key(self, user_id: str, key_id: str, *, by: Principal) -> None:
         """Delete the key; the tokens it obtained stop working. Raises NotFound, Denied."""
-        user = self.get(user_id)
-        self._access.require_not_above(by, user_id)
-        key = self._found(self._storage.service_user_keys.find(key_id, user_id), "key", key_id)
+        user = self._governed(user_id, by)
+        key = self.key(user_id, key_id)
         with told("key", key_id):
             self._storage.service_user_keys.remove(key_id)
         self._record_removed("service_user_key.removed", "service_user_key", key, user.organization_id)
@@ -160,10 +203,9 @@ class ServiceUsers(UseCases):
 
         Raises NotFound; Conflict if two are live; Denied if the user holds manager roles beyond the caller's.
         """
-        user = self.get(user_id)
-        self._access.require_not_above(by, user_id)
+        user = self._governed(user_id, by)
         if len(self._storage.service_user_secrets.of_user(user_id)) >= MAX_LIVE_SECRETS:
-            raise Conflict("The service user has two live secrets. End the older one first.")
+            raise Conflict(say("The service user has two live secrets. End the older one first."))
         text = new_token()
         secret = ServiceUserSecret(id=new_id(), user_id=user_id, digest=digest(text), created_at=self._now)
         with told("service user", user_id):
@@ -173,8 +215,7 @@ class ServiceUsers(UseCases):
 
     def remove_secret(self, user_id: str, secret_id: str, *, by: Principal) -> None:
         """Delete the secret; the tokens it obtained stop working. Raises NotFound, Denied."""
-        user = self.get(user_id)
-        self._access.require_not_above(by, user_id)
+        user = self._governed(user_id, by)
         live = {secret.id: secret for secret in self._storage.service_user_secrets.of_user(user_id)}
         secret = self._found(live.get(secret_id), "secret", secret_id)
         with told("secret", secret_id):
@@ -191,7 +232,62 @@ class ServiceUsers(UseCases):
             return None
         subject, stored = holder
         matching = [one.id for one in stored if same(one.digest, given)]
-        return ServiceUserClient(subject, matching[0]) if matching and subject.active else None
+        if not matching or not subject.active:
+            return None
+        self._uses.of_service_user_secret(matching[0], self._now)
+        return ServiceUserClient(subject, matching[0])
+
+    def tokens(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[PersonalAccessToken]:
+        """Its personal access tokens, newest first. Raises NotFound."""
+        return self._storage.personal_access_tokens.page(self.get(user_id).id, request)
+
+    def add_token(
+        self, user_id: str, command: AddPersonalAccessToken, *, by: Principal
+    ) -> tuple[PersonalAccessToken, str]:
+        """A new personal access token and its text, shown this once.
+
+        Raises NotFound; Invalid for an expiration date in the past or too far away, and for projects that the
+        organization neither owns nor was granted; Denied if the user holds manager roles beyond the caller's.
+        """
+        user = self._governed(user_id, by)
+        audience = self._audience(user, command.project_ids)
+        words = self._words(command.scope, audience)
+        text = new_token()
+        token = PersonalAccessToken(
+            id=new_id(),
+            user_id=user_id,
+            name=command.name,
+            scope=words,
+            created_at=self._now,
+            expires_at=self._expiration(command.expires_at),
+        )
+        live = AccessToken(
+            id=new_id(),
+            digest=digest(text),
+            format=TokenFormat.OPAQUE,
+            subject=user_id,
+            user_id=user_id,
+            client_id=user_id,
+            personal_access_token_id=token.id,
+            scope=words,
+            audience=audience,
+            issued_at=self._now,
+            expires_at=token.expires_at,
+        )
+        with told("service user", user_id):
+            self._storage.personal_access_tokens.add(token)
+            self._storage.tokens.add_access(live)
+        self._record_created("personal_access_token.added", "personal_access_token", token, user.organization_id)
+        return token, text
+
+    def remove_token(self, user_id: str, token_id: str, *, by: Principal) -> None:
+        """End a personal access token at once. Raises NotFound, Denied."""
+        user = self._governed(user_id, by)
+        found = self._storage.personal_access_tokens.find(token_id, user_id)
+        token = self._found(found, "personal access token", token_id)
+        with told("personal access token", token_id):
+            self._storage.personal_access_tokens.remove(user_id, token_id)
+        self._record_removed("personal_access_token.removed", "personal_access_token", token, user.organization_id)
 
     def use_assertion(self, user_id: str, jti: str, until: datetime) -> None:
         """Note that the assertion was used. Raises AlreadyUsed (storage) the second time, on any node."""
@@ -203,29 +299,66 @@ class ServiceUsers(UseCases):
             self._storage.service_user_keys.touch(key.id, self._now)
 
     def note_expiring(self) -> int:
-        """Write an audit event for each key with 30, 7 or 1 days left, once per key and step; returns how many."""
-        written = 0
+        """Write an audit event for each key and each personal access token with 30, 7 or 1 days left, once per step.
+
+        Returns how many were written.
+        """
         longest = self._now + timedelta(days=EXPIRY_STEPS[0])
-        for key in self._storage.service_user_keys.expiring(self._now, longest, _EXPIRING_AT_ONCE):
-            days = min(step for step in EXPIRY_STEPS if key.expires_at - self._now <= timedelta(days=step))
-            user = self._storage.users.find(key.user_id)
+        keys = self._storage.service_user_keys.expiring(self._now, longest, _EXPIRING_AT_ONCE)
+        tokens = self._storage.personal_access_tokens.expiring(self._now, longest, _EXPIRING_AT_ONCE)
+        return self._note("service_user_key", keys) + self._note("personal_access_token", tokens)
+
+    def _note(self, kind: str, expiring: Iterable[ServiceUserKey | PersonalAccessToken]) -> int:
+        written = 0
+        for one in expiring:
+            days = min(step for step in EXPIRY_STEPS if one.expires_at - self._now <= timedelta(days=step))
+            user = self._storage.users.find(one.user_id)
             written += self._audit.record_once(
-                f"service_user_key.expiring|{key.id}|{days}",
-                "service_user_key.expiring",
-                kind="service_user_key",
-                id=key.id,
+                f"{kind}.expiring|{one.id}|{days}",
+                f"{kind}.expiring",
+                kind=kind,
+                id=one.id,
                 organization_id=None if user is None else user.organization_id,
-                detail={"user_id": key.user_id, "expires_at": key.expires_at.isoformat(), "days_left": days},
+                detail={"user_id": one.user_id, "expires_at": one.expires_at.isoformat(), "days_left": days},
             )
         return written
 
-    def _add_key(
-        self, user_id: str, public_key: PublicKey, expires_at: datetime | None, by: Principal
-    ) -> ServiceUserKey:
+    def _governed(self, user_id: str, by: Principal) -> ServiceUser:
+        """The service user, if the caller holds all that it holds. Raises NotFound, Denied."""
         user = self.get(user_id)
         self._access.require_not_above(by, user_id)
+        return user
+
+    def _audience(self, user: ServiceUser, project_ids: tuple[str, ...]) -> tuple[str, ...]:
+        """The own project, which is open to everyone, and the projects asked for. Raises Invalid."""
+        instance = self._instance()
+        own = () if instance is None else (instance.project_id,)
+        wanted = tuple(dict.fromkeys((*own, *project_ids)))
+        asked = frozenset(wanted) - frozenset(own)
+        allowed = self._storage.projects.audience(asked, user.organization_id)
+        if asked - allowed:
+            names = ", ".join(sorted(asked - allowed))
+            raise Invalid({"project_ids": say("The organization neither owns nor was granted {names}.", names=names)})
+        return wanted
+
+    def _words(self, scope: str, audience: tuple[str, ...]) -> tuple[str, ...]:
+        """The scope as it is told: what was asked for, and the audience scope of each project. Raises Invalid."""
+        asked = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
+        if any(_AUDIENCE in word for word in asked):
+            raise Invalid({"scope": say("Choose projects by their ids, without a scope.")})
+        return (*asked, *(f"{self._namespace}{_AUDIENCE}{project_id}:aud" for project_id in audience))
+
+    def _add_key(
+        self,
+        user_id: str,
+        public_key: PublicKey,
+        expires_at: datetime | None,
+        by: Principal,
+        id: str | None = None,  # noqa: A002
+    ) -> ServiceUserKey:
+        user = self._governed(user_id, by)
         key = ServiceUserKey(
-            id=new_id(),
+            id=id or new_id(),
             user_id=user_id,
             public_key=public_key.to_der(),
             created_at=self._now,
@@ -241,11 +374,11 @@ class ServiceUsers(UseCases):
         if wanted is None:
             if latest is None:
                 return NO_EXPIRATION
-            raise Invalid({"expires_at": f"Choose an expiration date, {latest.date()} at the latest."})
+            raise Invalid({"expires_at": _too_late(latest)})
         if wanted <= self._now:
-            raise Invalid({"expires_at": "Choose an expiration date in the future."})
+            raise Invalid({"expires_at": say("Choose an expiration date in the future.")})
         if latest is not None and wanted > latest:
-            raise Invalid({"expires_at": f"Choose an expiration date, {latest.date()} at the latest."})
+            raise Invalid({"expires_at": _too_late(latest)})
         return wanted
 
     def _store(self, event: str, before: ServiceUser, after: ServiceUser) -> ServiceUser:
@@ -253,3 +386,7 @@ class ServiceUsers(UseCases):
             self._storage.users.update(after)
         self._record_changed(event, "service_user", before, after, before.organization_id)
         return after
+
+
+def _too_late(latest: datetime) -> str:
+    return say("Choose an expiration date, {date} at the latest.", date=latest.date())

@@ -66,6 +66,7 @@ class Sessions(UseCases):
         """
         secret = new_token()
         at = at or self._now
+        self._storage.users.note_sign_in(subject.user.id, at)
         for account in accounts:
             if account.subject.user.id != subject.user.id:
                 continue

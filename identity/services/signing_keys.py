@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from identity.crypto.keys import PrivateKey, PublicKey, generate_private_key
 from identity.crypto.sealing import Sealer
@@ -24,6 +25,15 @@ LAST_KNOWN_AGE = timedelta(minutes=5)
 
 class NoSigningKey(Unavailable):
     """There is no key to sign with: the instance was not bootstrapped."""
+
+
+class SigningKeyState(NamedTuple):
+    """A signing key and where it stands; ``retires_at`` and ``published_until`` are None until it has a successor."""
+
+    key: SigningKey
+    state: KeyState
+    retires_at: datetime | None
+    published_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,14 @@ class SigningKeys:
         if not keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
         return tuple((key, self._ring.public(key)) for key in keys)
+
+    def states(self, now: datetime | None = None) -> tuple[SigningKeyState, ...]:
+        """Every stored key and where it stands, newest first; read anew, not from a copy."""
+        schedule, at = self._ring.read(self._storage, self._now), now or self._now
+        return tuple(
+            SigningKeyState(key, schedule.state(key, at), schedule.retires_at(key), schedule.published_until(key))
+            for key in reversed(schedule.keys)
+        )
 
     def add_first(self) -> SigningKey:
         """The first key, active at once: nobody can have cached a list without it. An existing one is returned."""

@@ -1,5 +1,6 @@
 """Record, find, redeem, rotate and revoke codes and tokens."""
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from identity.crypto.secrets import digest
@@ -11,6 +12,7 @@ from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshTok
 from identity.domain.users import ServiceUser
 from identity.services.audit import Recorder
 from identity.services.changes import Look, TellInstance, UseCases
+from identity.services.last_uses import LastUses
 from identity.storage.backend import Storage
 from identity.storage.errors import AlreadyUsed, Missing
 
@@ -36,11 +38,13 @@ class Tokens(UseCases):
         *,
         look: Look,
         instance: TellInstance,
+        uses: LastUses,
         grace: timedelta,
     ) -> None:
         super().__init__(storage, audit, now)
         self._look = look
         self._instance = instance
+        self._uses = uses
         self._grace = grace
 
     def record(self, token: AccessToken) -> None:
@@ -117,7 +121,11 @@ class Tokens(UseCases):
     def find_live(self, text: str) -> IssuedToken | None:
         """The access token with its owner and client, if nothing stands against it right now."""
         issued = self._storage.tokens.find_issued(digest(text))
-        return issued if issued is not None and issued.live(self._now) else None
+        if issued is None or not issued.live(self._now):
+            return None
+        if issued.token.personal_access_token_id is not None:
+            self._uses.of_personal_access_token(issued.token.personal_access_token_id, self._now)
+        return issued
 
     def in_audience(self, issued: IssuedToken, client: Client) -> bool:
         """True if the token is meant for the client.
@@ -139,7 +147,8 @@ class Tokens(UseCases):
     def revoke(self, text: str, client: Party) -> None:
         """Revoke a token on behalf of a client (RFC 7009 §2.1); unknown tokens are ignored.
 
-        A refresh token takes its whole family along. Raises Denied, changing nothing, for another client's token.
+        A refresh token takes its whole family along, a personal access token is deleted. Raises Denied, changing
+        nothing, for another client's token.
         """
         key = digest(text)
         issued = self._storage.tokens.find_issued(key)
@@ -147,7 +156,7 @@ class Tokens(UseCases):
             if not self._may_revoke(issued, client):
                 raise Denied("The token was issued to another client.")
             if issued.token.revoked_at is None:
-                self._storage.tokens.revoke_access(key, self._now)
+                self._end(issued.token)
                 self._record(issued.token.id, client, "access_token")
             return
         refresh = self._storage.tokens.find_refresh(key)
@@ -157,6 +166,14 @@ class Tokens(UseCases):
             raise Denied("The token was issued to another client.")
         self._storage.tokens.revoke_family(refresh.family_id, self._now)
         self._record(refresh.id, client, "refresh_token")
+
+    def _end(self, token: AccessToken) -> None:
+        if token.personal_access_token_id is None or token.user_id is None:
+            self._storage.tokens.revoke_access(token.digest, self._now)
+            return
+        # Somebody else may have deleted it meanwhile.
+        with suppress(Missing):
+            self._storage.personal_access_tokens.remove(token.user_id, token.personal_access_token_id)
 
     def _may_revoke(self, issued: IssuedToken, client: Party) -> bool:
         if issued.token.client_id == client.id:

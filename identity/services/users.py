@@ -1,21 +1,46 @@
 """Human users."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
+from typing import Literal
 
 from identity.crypto.secrets import new_id
-from identity.domain.errors import NotFound
+from identity.domain.errors import Conflict, NotFound
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
+from identity.domain.sessions import Session
 from identity.domain.tokens import Connection
 from identity.domain.users import HumanUser, Profile, Subject
+from identity.domain.words import say
+from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
-from identity.services.commands.users import ChangeProfile, CreateHumanUser
+from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
 from identity.services.links import Links, LinkUsed
+from identity.services.managers import refuse_last_owner
 from identity.services.passwords import Passwords
+from identity.services.sessions import Sessions
 from identity.storage.backend import Storage
 
-_TAKEN = {"user_name": "The organization has a user of this name. Choose another."}
+_TAKEN = {"user_name": say("The organization has a user of this name. Choose another.")}
+
+
+class UserState(StrEnum):
+    """How a person's account stands."""
+
+    ACTIVE = "active"
+    MUST_CHANGE_PASSWORD = "must_change_password"  # noqa: S105 - a state
+    INVITED = "invited"
+    DEACTIVATED = "deactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """What a new account is first entered by, shown this once: a link, or a one-time password."""
+
+    kind: Literal["link", "one_time_password"]
+    secret: str = field(repr=False)
 
 
 class Users(UseCases):
@@ -29,10 +54,14 @@ class Users(UseCases):
         *,
         passwords: Passwords,
         links: Links,
+        sessions: Sessions,
+        access: Access,
     ) -> None:
         super().__init__(storage, audit, now)
         self._passwords = passwords
         self._links = links
+        self._sessions = sessions
+        self._access = access
 
     def get(self, user_id: str) -> HumanUser:
         """The human user. Raises NotFound."""
@@ -41,10 +70,19 @@ class Users(UseCases):
             raise NotFound("user", user_id)
         return user
 
-    def create(self, organization_id: str, command: CreateHumanUser) -> HumanUser:
-        """A new account, without a password yet. Raises NotFound; Invalid if the user name is taken."""
+    def create(
+        self,
+        organization_id: str,
+        command: CreateHumanUser,
+        *,
+        id: str | None = None,  # noqa: A002
+    ) -> HumanUser:
+        """A new account, without a password yet; ``id`` is one that it had before.
+
+        Raises NotFound; Invalid if the user name is taken.
+        """
         user = HumanUser(
-            id=new_id(),
+            id=id or new_id(),
             organization_id=organization_id,
             user_name=command.user_name,
             profile=Profile(given_name=command.given_name, family_name=command.family_name, email=command.email),
@@ -56,6 +94,92 @@ class Users(UseCases):
         self._record_created("user.created", "user", user, organization_id)
         return user
 
+    def invite(self, organization_id: str, command: InviteHumanUser, *, by: Principal) -> tuple[HumanUser, Initial]:
+        """A new account, and what its person first enters it by. Raises NotFound; Invalid if the user name is taken."""
+        user = self.create(organization_id, command)
+        if command.initial == "link":
+            return user, Initial("link", self.new_password_link(user.id, by=by))
+        return user, Initial("one_time_password", self.one_time_password(user.id, by=by))
+
+    def change(
+        self, user_id: str, command: ChangeHumanUser, *, by: Principal, expected_version: int | None = None
+    ) -> HumanUser:
+        """The changed account; an address that changed is no longer a verified one.
+
+        Raises NotFound, Conflict, Invalid; Denied if the user holds manager roles beyond the caller's: who can change
+        the address can have a new password sent there.
+        """
+        before = self._governed(user_id, by)
+        profile = command.apply_to(before.profile)
+        after = self._next(before, "user", expected_version, user_name=command.user_name, profile=profile)
+        return self._change(before, after)
+
+    def deactivate(self, user_id: str, *, by: Principal) -> HumanUser:
+        """The person cannot sign in until reactivated; all sessions and tokens end now, and stay ended.
+
+        Raises NotFound, Denied; Conflict for the last owner.
+        """
+        before = self._governed(user_id, by)
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
+        after = self._store("user.deactivated", before, self._next(before, "user", None, active=False))
+        self._end_access(user_id)
+        return after
+
+    def reactivate(self, user_id: str, *, by: Principal) -> HumanUser:
+        """The person can sign in again; nothing from before comes back. Raises NotFound, Denied."""
+        before = self._governed(user_id, by)
+        after = self._store("user.reactivated", before, self._next(before, "user", None, active=True))
+        if not before.active:
+            # A sign-in that raced with the deactivation may have left something behind.
+            self._end_access(user_id)
+        return after
+
+    def remove(self, user_id: str, *, by: Principal) -> None:
+        """Delete the account with sessions, roles, grants and tokens.
+
+        Raises NotFound, Denied; Conflict for the last owner.
+        """
+        user = self._governed(user_id, by)
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
+        with told("user", user_id):
+            self._storage.users.remove(user_id)
+        self._record_removed("user.removed", "user", user, user.organization_id)
+
+    def new_password_link(self, user_id: str, *, by: Principal) -> str:
+        """A link, good once, by which the person chooses a password; the present one stays valid until it is used.
+
+        Earlier links stop working. Raises NotFound, Denied; Conflict for a deactivated user.
+        """
+        self._refuse_deactivated(self._governed(user_id, by))
+        return self._passwords.issue_link(user_id)
+
+    def one_time_password(self, user_id: str, *, by: Principal) -> str:
+        """A new password, to be told once and changed at the first sign-in; the present one ends.
+
+        Raises NotFound, Denied; Conflict for a deactivated user.
+        """
+        self._refuse_deactivated(self._governed(user_id, by))
+        return self._passwords.set_one_time(user_id)
+
+    def sessions(self, user_id: str) -> tuple[Session, ...]:
+        """The person's live sessions, last seen first. Raises NotFound."""
+        return self._sessions.of_user(self.get(user_id).id)
+
+    def end_session(self, user_id: str, session_id: str, *, by: Principal) -> None:
+        """Sign the person out of one session. Raises NotFound, Denied."""
+        self._governed(user_id, by)
+        self._sessions.end_one_of(self._subject(user_id), session_id)
+
+    def end_sessions(self, user_id: str, *, by: Principal) -> int:
+        """Sign the person out everywhere; returns how many sessions ended. Raises NotFound, Denied."""
+        self._governed(user_id, by)
+        return self._sessions.end_all_of(self._subject(user_id))
+
+    def states(self, users: Sequence[HumanUser]) -> Mapping[str, UserState]:
+        """How each account stands, by user id. Who has no password yet is invited."""
+        must_change = self._storage.passwords.must_change([user.id for user in users if user.active])
+        return {user.id: _state(user, must_change.get(user.id)) for user in users}
+
     def recover(self, user_id: str) -> str:
         """Let a locked-out person back in: reactivated, all sessions and tokens ended; returns a new one-time password.
 
@@ -66,8 +190,7 @@ class Users(UseCases):
             after: HumanUser = self._next(before, "user", None, active=True)
             with told("user", user_id):
                 self._storage.users.update(after)
-        self._storage.tokens.revoke_of_user(user_id, self._now)
-        self._storage.sessions.end_of_user(user_id, self._now)
+        self._end_access(user_id)
         self._audit.record("user.recovered", kind="user", id=user_id, organization_id=before.organization_id)
         return self._passwords.set_one_time(user_id)
 
@@ -80,13 +203,7 @@ class Users(UseCases):
         profile = command.apply_to(before.profile)
         if profile == before.profile:
             return before
-        after: HumanUser = self._next(before, "user", expected_version, profile=profile)
-        with told("user", user_id):
-            self._storage.users.update(after)
-        if profile.email != before.profile.email:
-            self._drop_links(user_id)
-        self._record_changed("user.changed", "user", before, after, before.organization_id)
-        return after
+        return self._change(before, self._next(before, "user", expected_version, profile=profile))
 
     def issue_email_link(self, user_id: str, email: str) -> str:
         """A link, good once, that proves that the person reads this address; only then it becomes theirs.
@@ -131,6 +248,34 @@ class Users(UseCases):
             detail={"user_id": subject.user.id},
         )
 
+    def _governed(self, user_id: str, by: Principal) -> HumanUser:
+        """The user, if the caller holds all that it holds. Raises NotFound, Denied."""
+        user = self.get(user_id)
+        self._access.require_not_above(by, user_id)
+        return user
+
+    def _refuse_deactivated(self, user: HumanUser) -> None:
+        if not user.active:
+            raise Conflict("This user is deactivated and cannot sign in. Reactivate it first.")
+
+    def _end_access(self, user_id: str) -> None:
+        self._storage.tokens.revoke_of_user(user_id, self._now)
+        self._storage.sessions.end_of_user(user_id, self._now)
+
+    def _subject(self, user_id: str) -> Subject:
+        return self._found(self._storage.users.find_subject(user_id), "user", user_id)
+
+    def _change(self, before: HumanUser, after: HumanUser) -> HumanUser:
+        if after.profile.email != before.profile.email:
+            self._drop_links(before.id)
+        return self._store("user.changed", before, after)
+
+    def _store(self, event: str, before: HumanUser, after: HumanUser) -> HumanUser:
+        with told("user", before.id, _TAKEN):
+            self._storage.users.update(after)
+        self._record_changed(event, "user", before, after, before.organization_id)
+        return after
+
     def _drop_links(self, user_id: str) -> None:
         """What was mailed to an address that is no longer the person's, or leads to one, stops working."""
         for kind in (CodeKind.EMAIL_CHANGE, CodeKind.PASSWORD_RESET):
@@ -141,3 +286,11 @@ class Users(UseCases):
         if subject is None or not subject.active or not isinstance(subject.user, HumanUser):
             raise LinkUsed
         return subject
+
+
+def _state(user: HumanUser, must_change: bool | None) -> UserState:
+    if not user.active:
+        return UserState.DEACTIVATED
+    if must_change is None:
+        return UserState.INVITED
+    return UserState.MUST_CHANGE_PASSWORD if must_change else UserState.ACTIVE

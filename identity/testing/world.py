@@ -19,7 +19,7 @@ from identity.app import Identity, assemble, configure
 from identity.crypto.keys import PrivateKey, PublicKey
 from identity.crypto.secrets import digest, new_token
 from identity.domain.applications import ApplicationType
-from identity.domain.audit import AuditEvent
+from identity.domain.audit import AuditEvent, AuditFilter
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
@@ -33,7 +33,11 @@ from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import AddProjectGrant, AddProjectRole, CreateProject
-from identity.services.commands.service_users import CreateServiceUser, UploadServiceUserKey
+from identity.services.commands.service_users import (
+    AddPersonalAccessToken,
+    CreateServiceUser,
+    UploadServiceUserKey,
+)
 from identity.services.commands.users import CreateHumanUser
 from identity.storage.paging import MAX_PAGE, PageRequest
 from identity.testing.assertions import base64url, claims, signed
@@ -46,7 +50,8 @@ from identity.worker import Worker
 #: All capabilities that come with the service; the plugin of the storage is put before them.
 PLUGINS = (
     "client_secret_basic client_secret_post public_client authorization_code implicit refresh_token client_credentials"
-    " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles login account management"
+    " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles login account console"
+    " management"
 )
 
 HOST = {"identity.issuer_url": "https://id.example.com"}
@@ -262,17 +267,26 @@ class World:
         self.client.secrets.add(secret)
         return (FormCredentials if in_form else Credentials)(robot.id, secret)
 
+    def a_personal_access_token(self, robot: Robot, **members: Any) -> str:
+        """A new personal access token of the service user, by default for the service itself."""
+        command = AddPersonalAccessToken(**({"name": _unique("Token")} | members))
+        with self.transaction() as services:
+            _, text = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+        self.client.secrets.add(text)
+        return text
+
     def a_manager(self, role: str = "ORG_OWNER", *, resource: Resource | None = None) -> Robot:
         """A new service user that holds a manager role, by default at its own organization."""
         robot = self.a_robot()
         self.make_manager(robot, role, resource=resource)
         return robot
 
-    def make_manager(self, robot: Robot, role: str, *, resource: Resource | None = None) -> Manager:
-        """The robot as manager, by default of its own organization."""
-        resource = resource or organization_resource(robot.organization.id)
+    def make_manager(self, user: Robot | HumanUser, role: str, *, resource: Resource | None = None) -> Manager:
+        """The user as manager, by default of its own organization."""
+        home = user.organization.id if isinstance(user, Robot) else user.organization_id
+        resource = resource or organization_resource(home)
         with self.transaction() as services:
-            command = AddManager(user_id=robot.id, roles=frozenset({role}))
+            command = AddManager(user_id=user.id, roles=frozenset({role}))
             return services.managers.add(resource, command, by=THE_OPERATOR)
 
     def a_person(self, organization: Organization | None = None) -> HumanUser:
@@ -288,7 +302,9 @@ class World:
         """A new project with these roles."""
         with self.transaction() as services:
             organization = organization or self._organization(services)
-            project = services.projects.create(organization.id, CreateProject(name=_unique("Project"), **members))
+            project = services.projects.create(
+                organization.id, CreateProject(name=_unique("Project"), **members), by=THE_OPERATOR
+            )
             for key in roles:
                 services.projects.add_role(project.id, AddProjectRole(key=key, display_name=key))
             return project
@@ -424,7 +440,7 @@ class World:
     def audit_events(self, **filters: Any) -> tuple[AuditEvent, ...]:
         """Audit events that fit the filters, newest first; a thousand at most."""
         with self.reading() as services:
-            return services.storage.audit.page(PageRequest(limit=MAX_PAGE), **filters).items
+            return services.storage.audit.page(PageRequest(limit=MAX_PAGE), AuditFilter(**filters)).items
 
     def every_audit_event(self) -> Iterable[AuditEvent]:
         """All audit events, newest first."""

@@ -7,11 +7,11 @@ import pytest
 
 from identity.app import Identity
 from identity.domain.applications import Client
-from identity.domain.audit import EVENTS
+from identity.domain.audit import EVENTS, AuditFilter
 from identity.domain.permissions import organization_resource
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
-from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.commands.projects import (
@@ -22,14 +22,21 @@ from identity.services.commands.projects import (
     ChangeProjectRole,
     CreateProject,
 )
-from identity.services.commands.service_users import AddServiceUserKey, ChangeServiceUser, CreateServiceUser
-from identity.services.commands.users import ChangeProfile, CreateHumanUser, RegisterUser
+from identity.services.commands.service_users import (
+    AddPersonalAccessToken,
+    AddServiceUserKey,
+    ChangeServiceUser,
+    CreateServiceUser,
+)
+from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.services.commands.users import ChangeProfile, CreateHumanUser, InviteHumanUser, RegisterUser
 from identity.storage.errors import Unavailable
 from identity.storage.memory import MemoryBackend
 from identity.testing.clock import MovableClock
 from identity.testing.factories import a_family
 
 _PASSWORD = "correct horse battery staple"
+_WEB = RegisterApplication(name="Web", type="web", redirect_uris=("https://app.example/callback",))
 
 
 def everything(services: Services) -> set[str]:
@@ -39,7 +46,7 @@ def everything(services: Services) -> set[str]:
     services.organizations.change(own.id, ChangeOrganization(name="Owned"))
     services.organizations.deactivate(other.id)
     services.organizations.reactivate(other.id)
-    project = services.projects.create(own.id, CreateProject(name="Project"))
+    project = services.projects.create(own.id, CreateProject(name="Project"), by=THE_OPERATOR)
     services.projects.change(project.id, ChangeProject(check_roles=True))
     services.projects.deactivate(project.id)
     services.projects.reactivate(project.id)
@@ -51,12 +58,28 @@ def everything(services: Services) -> set[str]:
     services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()))
     services.project_grants.deactivate(grant.id)
     services.project_grants.reactivate(grant.id)
+    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset({"editor"})))
+    guest = services.users.create(other.id, CreateHumanUser(user_name="guest", given_name="G", family_name="H"))
+    given = services.user_grants.add(
+        AddUserGrant(user_id=guest.id, project_id=project.id, roles=frozenset({"editor"})), by=THE_OPERATOR
+    )
+    services.user_grants.change(given.id, ChangeUserGrant(roles=frozenset()), by=THE_OPERATOR)
+    services.user_grants.deactivate(given.id, by=THE_OPERATOR)
+    services.user_grants.reactivate(given.id, by=THE_OPERATOR)
+    services.user_grants.remove(given.id, by=THE_OPERATOR)
+    services.users.deactivate(guest.id, by=THE_OPERATOR)
+    services.users.reactivate(guest.id, by=THE_OPERATOR)
+    services.users.remove(guest.id, by=THE_OPERATOR)
+    invited = InviteHumanUser(user_name="ida", given_name="I", family_name="J")
+    ida, invitation = services.users.invite(own.id, invited, by=THE_OPERATOR)
+    initial = services.users.one_time_password(ida.id, by=THE_OPERATOR)
     services.project_grants.withdraw(grant.id)
     services.projects.remove_role(project.id, "editor")
     application, secret = services.applications.register(project.id, RegisterApplication(name="API", type="api"))
     assert secret is not None
     second = services.applications.add_secret(application.id)
     services.applications.remove_secret(application.id, services.storage.applications.secrets(application.id)[0].id)
+    services.applications.change(application.id, ChangeApplication(name="The API"))
     services.applications.deactivate(application.id)
     services.applications.reactivate(application.id)
     services.applications.remove(application.id)
@@ -76,19 +99,22 @@ def everything(services: Services) -> set[str]:
     account, renewed_secret = services.sessions.sign_in(anna, (account,), methods=("pwd",), user_agent="")
     registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
     services.registration.register(own, registered, services.passwords.hash(_PASSWORD))
-    web = services.applications.register(project.id, RegisterApplication(name="Web", type="web"))[0]
+    web = services.applications.register(project.id, _WEB)[0]
     family = a_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
     services.tokens.begin(family)
     services.users.disconnect(anna, web.id)
     services.tokens.replayed(family.id, Client(web, (), project, own), "refresh_token")
     services.sessions.end(account)
     robot = services.service_users.create(own.id, CreateServiceUser(user_name="robot", display_name="Robot"))
-    services.service_users.change(robot.id, ChangeServiceUser(description="Runs."))
+    services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), by=THE_OPERATOR)
     file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
     services.service_users.remove_key(robot.id, file.key_id, by=THE_OPERATOR)
     robot_secret = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
     [stored] = services.service_users.secrets(robot.id)
     services.service_users.remove_secret(robot.id, stored.id, by=THE_OPERATOR)
+    named = AddPersonalAccessToken(name="Nightly")
+    personal, token = services.service_users.add_token(robot.id, named, by=THE_OPERATOR)
+    services.service_users.remove_token(robot.id, personal.id, by=THE_OPERATOR)
     services.service_users.deactivate(robot.id, by=THE_OPERATOR)
     services.service_users.reactivate(robot.id, by=THE_OPERATOR)
     manager = services.managers.add(
@@ -101,9 +127,9 @@ def everything(services: Services) -> set[str]:
     services.signing_keys.rotate()
     services.projects.remove(project.id)
     services.organizations.remove(other.id)
-    links = {one.rpartition("/")[2] for one in (link, email_link)}
-    passwords = {password, recovered, _PASSWORD}
-    secrets = {secret, second, robot_secret, session_secret, renewed_secret}
+    links = {one.rpartition("/")[2] for one in (link, email_link, invitation.secret)}
+    passwords = {password, recovered, initial, _PASSWORD}
+    secrets = {secret, second, robot_secret, session_secret, renewed_secret, token}
     return {*secrets, file.key, *file.key.splitlines()[1:-1], *links, *passwords}
 
 
@@ -112,7 +138,10 @@ def test_every_change_has_its_event(services: Services) -> None:
     written = {event.event for event in services.audit.recorded}
     elsewhere = {
         "instance.bootstrapped",
+        "organization.exported",
+        "organization.imported",
         "service_user_key.expiring",
+        "personal_access_token.expiring",
         "token.revoked",
         "signing_key.removed",
         "signing_key.rewrapped",
@@ -162,7 +191,8 @@ def refuse_once(identity: Identity, reason: str) -> None:
 
 def refusals(identity: Identity) -> list[str | None]:
     with identity.reading() as services:
-        return [event.reason for event in services.storage.audit.page(event="authentication.refused").items]
+        events = services.storage.audit.page(filter=AuditFilter(event="authentication.refused")).items
+        return [event.reason for event in events]
 
 
 def test_the_same_refusal_is_written_once_a_minute(identity: Identity, clock: MovableClock) -> None:

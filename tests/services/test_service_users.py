@@ -5,6 +5,7 @@ import pytest
 from identity.app import Identity
 from identity.crypto.keys import PrivateKey
 from identity.crypto.secrets import digest
+from identity.domain.audit import AuditFilter
 from identity.domain.errors import Conflict, Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
@@ -16,6 +17,7 @@ from identity.services.commands import decode
 from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.service_users import (
+    AddPersonalAccessToken,
     AddServiceUserKey,
     ChangeServiceUser,
     CreateServiceUser,
@@ -24,6 +26,7 @@ from identity.services.commands.service_users import (
 from identity.services.commands.users import CreateHumanUser
 from identity.services.service_users import NO_EXPIRATION
 from identity.storage.errors import AlreadyUsed
+from identity.storage.paging import PageRequest
 from identity.testing.clock import MovableClock
 from identity.testing.factories import an_access_token, an_id
 
@@ -154,9 +157,11 @@ def test_an_assertion_is_used_once(services: Services, robot: ServiceUser, clock
 
 
 def test_a_stale_change_is_a_conflict(services: Services, robot: ServiceUser) -> None:
-    services.service_users.change(robot.id, ChangeServiceUser(display_name="R2"), expected_version=1)
+    services.service_users.change(robot.id, ChangeServiceUser(display_name="R2"), by=THE_OPERATOR, expected_version=1)
     with pytest.raises(Conflict, match="meanwhile"):
-        services.service_users.change(robot.id, ChangeServiceUser(display_name="R3"), expected_version=1)
+        services.service_users.change(
+            robot.id, ChangeServiceUser(display_name="R3"), by=THE_OPERATOR, expected_version=1
+        )
 
 
 def test_a_person_is_no_service_user(services: Services, organization: Organization) -> None:
@@ -181,7 +186,7 @@ def test_keys_that_expire_soon_are_spoken_of_once_per_step(
         with identity.transaction() as services:
             services.service_users.note_expiring()
         with identity.reading() as services:
-            events = services.storage.audit.page(event="service_user_key.expiring").items
+            events = services.storage.audit.page(filter=AuditFilter(event="service_user_key.expiring")).items
         return [event.detail["days_left"] for event in reversed(events)]
 
     assert noted() == []
@@ -325,3 +330,89 @@ def test_a_person_has_no_secret(services: Services, organization: Organization) 
     ):
         with pytest.raises(NotFound, match="service user"):
             attempt()
+
+
+def test_keys_are_listed_newest_first(services: Services, robot: ServiceUser, public_key: str) -> None:
+    made = [upload(services, robot, public_key) for _ in range(3)]
+    first = services.service_users.keys(robot.id, PageRequest(limit=2))
+    assert first.next is not None
+    rest = services.service_users.keys(robot.id, PageRequest(limit=2, cursor=first.next))
+    assert {key.id for key in (*first, *rest)} == set(made)
+    assert services.service_users.key(robot.id, made[0]).id == made[0]
+    for user_id, key_id in ((robot.id, an_id()), (an_id(), made[0])):
+        with pytest.raises(NotFound):
+            services.service_users.key(user_id, key_id)
+
+
+def test_a_personal_access_token_has_the_shape_of_other_secrets(services: Services, robot: ServiceUser) -> None:
+    token, text = services.service_users.add_token(robot.id, AddPersonalAccessToken(name="CI"), by=THE_OPERATOR)
+    assert len(text) == 43
+    assert text not in repr(token)
+    assert (token.name, token.expires_at, token.last_used_at) == ("CI", NO_EXPIRATION, None)
+    assert services.service_users.tokens(robot.id).items == (token,)
+
+
+@pytest.mark.parametrize("scope", ["openid profile", "openid openid profile "])
+def test_words_of_a_scope_are_taken_once(services: Services, robot: ServiceUser, scope: str) -> None:
+    command = decode(AddPersonalAccessToken, {"name": "CI", "scope": scope})
+    token, _ = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+    assert token.scope == ("openid", "profile")
+
+
+def test_a_scope_names_no_projects_and_has_the_form_of_one(services: Services, robot: ServiceUser) -> None:
+    with pytest.raises(Invalid) as refusal:
+        decode(AddPersonalAccessToken, {"name": "CI", "scope": 'openid "x"'})
+    assert set(refusal.value.fields) == {"scope"}
+    command = AddPersonalAccessToken(name="CI", scope="openid urn:service:iam:org:project:id:1:aud")
+    with pytest.raises(Invalid) as refusal:
+        services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+    assert set(refusal.value.fields) == {"scope"}
+
+
+def test_the_longest_span_holds_for_personal_access_tokens(
+    services: Services, robot: ServiceUser, clock: MovableClock
+) -> None:
+    services.service_users._key_max_age = timedelta(days=90)
+    for wanted in (None, clock() + timedelta(days=91)):
+        command = AddPersonalAccessToken(name="CI", expires_at=wanted)
+        with pytest.raises(Invalid, match="at the latest"):
+            services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+
+
+def test_nobody_makes_or_ends_a_token_of_a_service_user_with_more_rights(
+    services: Services, robot: ServiceUser, organization: Organization
+) -> None:
+    """Security 14.4."""
+    users = services.service_users
+    boss = users.create(organization.id, CreateServiceUser(user_name="boss", display_name="Boss"))
+    for user, role in ((robot, "ORG_USER_MANAGER"), (boss, "ORG_OWNER")):
+        command = AddManager(user_id=user.id, roles=frozenset({role}))
+        services.managers.add(organization_resource(organization.id), command, by=THE_OPERATOR)
+    token, _ = users.add_token(boss.id, AddPersonalAccessToken(name="CI"), by=THE_OPERATOR)
+    subject = services.storage.users.find_subject(robot.id)
+    assert subject is not None
+    clerk = services.access.principal(subject)
+    for attempt in (
+        lambda: users.add_token(boss.id, AddPersonalAccessToken(name="Mine"), by=clerk),
+        lambda: users.remove_token(boss.id, token.id, by=clerk),
+        lambda: users.change(boss.id, ChangeServiceUser(display_name="Mine"), by=clerk),
+    ):
+        with pytest.raises(Denied, match="beyond your own"):
+            attempt()
+    users.add_token(robot.id, AddPersonalAccessToken(name="Own"), by=clerk)
+
+
+def test_tokens_that_expire_soon_are_spoken_of_like_keys(identity: Identity, clock: MovableClock) -> None:
+    with identity.transaction() as services:
+        organization = services.organizations.create(CreateOrganization(name="Acme"))
+        command = CreateServiceUser(user_name="robot", display_name="Robot")
+        robot = services.service_users.create(organization.id, command)
+        soon = AddPersonalAccessToken(name="CI", expires_at=clock() + timedelta(days=5))
+        token, _ = services.service_users.add_token(robot.id, soon, by=THE_OPERATOR)
+    for _ in range(2):
+        with identity.transaction() as services:
+            services.service_users.note_expiring()
+    with identity.reading() as services:
+        wanted = AuditFilter(event="personal_access_token.expiring", organization_id=organization.id)
+        [event] = services.audit_trail.page(wanted)
+    assert (event.object_id, event.detail["days_left"]) == (token.id, 7)

@@ -188,3 +188,21 @@ def test_states_are_told(identity: Identity, clock: MovableClock) -> None:
     with identity.reading() as services:
         schedule = services.signing_keys.schedule()
     assert [schedule.state(key, clock()) for key in schedule.keys] == [KeyState.ACTIVE, KeyState.WAITING]
+
+
+def test_the_list_tells_what_comes_of_each_key(identity: Identity, clock: MovableClock) -> None:
+    first = add_first(identity)
+    second = rotate(identity)
+    with identity.reading() as services:
+        newer, older = services.signing_keys.states()
+        later, _ = services.signing_keys.states(newer.key.active_at)
+    assert (newer.key.id, newer.state, newer.retires_at, newer.published_until) == (
+        second,
+        KeyState.WAITING,
+        None,
+        None,
+    )
+    assert (older.key.id, older.state, older.retires_at) == (first, KeyState.ACTIVE, newer.key.active_at)
+    assert older.published_until is not None
+    assert older.published_until > older.retires_at
+    assert later.state is KeyState.ACTIVE

@@ -3,7 +3,7 @@
 A rule about a value stands once, here or in the domain, and comes out as the same sentence everywhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -12,6 +12,8 @@ from identity.domain.errors import Invalid
 from identity.domain.words import say
 
 Decoded = TypeVar("Decoded", bound="Command")
+#: Where something stands: names of members, and numbers in lists.
+Place = tuple[int | str, ...]
 
 
 class Command(BaseModel):
@@ -24,6 +26,10 @@ _WORDS = {
     "missing": say("This is required."),
     "extra_forbidden": say("This is not known here."),
     "string_type": say("This must be a text."),
+    "int_type": say("This must be a whole number."),
+    "tuple_type": say("This must be a list."),
+    "frozen_set_type": say("This must be a list."),
+    "model_type": say("This must be an object."),
     "bool_type": say("This must be true or false."),
     "bool_parsing": say("This must be true or false."),
     "enum": say("Choose one of the values offered."),
@@ -42,17 +48,38 @@ def decode(command: type[Decoded], values: Mapping[str, object]) -> Decoded:
     try:
         return command.model_validate(dict(values))
     except ValidationError as problem:
-        fields: dict[str, str] = {}
-        for error in problem.errors(include_url=False, include_input=False):
-            name = str(error["loc"][0]) if error["loc"] else "request"
-            cause = error.get("ctx", {}).get("error")
-            fields.setdefault(name, _sentence(cause) or _WORDS.get(error["type"], error["msg"] + "."))
-        raise Invalid(fields) from None
+        raise Invalid(_told(problem, lambda place: str(place[0]))) from None
 
 
-def _sentence(cause: Exception | None) -> str:
-    """The rule's own words: a Message stays one, so that pages can translate it."""
-    if cause is None:
+def decode_document(command: type[Decoded], values: Mapping[str, object]) -> Decoded:
+    """The same for values that hold others.
+
+    Raises Invalid with a sentence for every place that is wrong, such as ``projects[0].roles[2].key``.
+    """
+    try:
+        return command.model_validate(dict(values))
+    except ValidationError as problem:
+        raise Invalid(_told(problem, _path)) from None
+
+
+def _told(problem: ValidationError, name_of: Callable[[Place], str]) -> dict[str, str]:
+    """The sentence for each name; of several for one the first."""
+    fields: dict[str, str] = {}
+    for error in problem.errors(include_url=False, include_input=False):
+        name = name_of(error["loc"]) if error["loc"] else "request"
+        cause = error.get("ctx", {}).get("error")
+        fields.setdefault(name, _sentence(cause) or _WORDS.get(error["type"], error["msg"] + "."))
+    return fields
+
+
+def _path(place: Place) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return "".join(steps).removeprefix(".")
+
+
+def _sentence(cause: object) -> str:
+    """The rule's own words: a Message stays one, so that pages can translate it. The library's own are not shown."""
+    if not isinstance(cause, Exception):
         return ""
     said = cause.args[0] if cause.args else None
     return said if isinstance(said, str) else str(cause)

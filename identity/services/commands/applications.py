@@ -1,25 +1,25 @@
 """Changes to applications."""
 
-from typing import Self
-
-from pydantic import model_validator
-
-from identity.domain.applications import ApplicationType, redirect_uri_problem
+from identity.domain.applications import ApplicationType
 from identity.domain.users import TokenFormat
 from identity.services.commands import Command
 from identity.services.commands.fields import Name, TokenLifetime
 
 
 class RegisterApplication(Command):
-    """Register an application (an OIDC client) of a project; it gets a client id and, unless public, a secret."""
+    """Register an application (an OIDC client) of a project; it gets a client id and, unless public, a secret.
+
+    What is None follows from the type: people sign in to web, native and browser applications with a code; web and API
+    applications keep a secret, native and browser ones cannot.
+    """
 
     name: Name
     type: ApplicationType
-    response_types: frozenset[str] = frozenset()
-    grant_types: frozenset[str] = frozenset()
+    response_types: frozenset[str] | None = None
+    grant_types: frozenset[str] | None = None
     redirect_uris: tuple[str, ...] = ()
     post_logout_redirect_uris: tuple[str, ...] = ()
-    authentication_method: str = "client_secret_basic"
+    authentication_method: str | None = None
     access_token_type: TokenFormat = TokenFormat.OPAQUE
     access_token_lifetime: TokenLifetime | None = None
     id_token_lifetime: TokenLifetime | None = None
@@ -28,10 +28,20 @@ class RegisterApplication(Command):
     assert_roles_in_id_token: bool = False
     development: bool = False
 
-    @model_validator(mode="after")
-    def _check_redirect_uris(self) -> Self:
-        for uri in (*self.redirect_uris, *self.post_logout_redirect_uris):
-            problem = redirect_uri_problem(uri, type=self.type, development=self.development)
-            if problem is not None:
-                raise ValueError(problem)
-        return self
+
+class ChangeApplication(Command):
+    """Change what is given; the type stays. A lifetime that is given as null is the instance's again."""
+
+    name: Name | None = None
+    response_types: frozenset[str] | None = None
+    grant_types: frozenset[str] | None = None
+    redirect_uris: tuple[str, ...] | None = None
+    post_logout_redirect_uris: tuple[str, ...] | None = None
+    authentication_method: str | None = None
+    access_token_type: TokenFormat | None = None
+    access_token_lifetime: TokenLifetime | None = None
+    id_token_lifetime: TokenLifetime | None = None
+    id_token_userinfo_assertion: bool | None = None
+    assert_roles_in_access_token: bool | None = None
+    assert_roles_in_id_token: bool | None = None
+    development: bool | None = None

@@ -9,13 +9,16 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
 from identity.domain.applications import LONGEST_TOKEN_LIFETIME
-from identity.domain.names import domain_problem, is_printable, name_problem, user_name_problem
+from identity.domain.names import can_be_compared, domain_problem, is_printable, name_problem, user_name_problem
 from identity.domain.words import say
 
 DESCRIPTION_LENGTH = 2000
 
 #: Date and time (RFC 3339 §5.6); a missing zone is complained about by its own sentence.
 _RFC_3339 = re.compile(r"\s*\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?\s*\Z")
+
+
+_NO_MOMENT = say("Enter a moment such as 2027-01-31T23:59:59Z.")
 
 
 def _rule(problem: Callable[[str], str | None]) -> AfterValidator:
@@ -37,12 +40,16 @@ def _description_problem(text: str) -> str | None:
 def _rfc_3339(value: object) -> object:
     """The library would also read numbers, as seconds or milliseconds since 1970."""
     if not isinstance(value, datetime) and not (isinstance(value, str) and _RFC_3339.match(value)):
-        raise ValueError(say("Enter a moment such as 2027-01-31T23:59:59Z."))
+        raise ValueError(_NO_MOMENT)
     return value
 
 
 def _whole_seconds(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(microsecond=0)
+    try:
+        return moment.astimezone(UTC).replace(microsecond=0)
+    except OverflowError:
+        # In UTC it lies before the year 1 or after the year 9999.
+        raise ValueError(_NO_MOMENT) from None
 
 
 def _lifetime(span: timedelta) -> timedelta:
@@ -58,11 +65,13 @@ _LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*\Z")
 _BIRTH_DATE = re.compile(r"([0-9]{4}|0000-[0-9]{2}-[0-9]{2})\Z")
 _TEXT_LENGTH = 200
 _ADDRESS_LENGTH = 254
+_SCOPE_LENGTH = 2000
 
 
 def _email_problem(text: str) -> str | None:
     # "=?" begins an encoded word (RFC 2047 §2), which the header of a mail could turn into another address.
-    if _EMAIL.match(text) and len(text) <= _ADDRESS_LENGTH and is_printable(text) and "=?" not in text:
+    clean = is_printable(text) and can_be_compared(text) and "=?" not in text
+    if clean and _EMAIL.match(text) and len(text) <= _ADDRESS_LENGTH:
         return None
     return say("Enter an email address such as anna@example.com.")
 
@@ -105,6 +114,13 @@ def _birth_date_problem(text: str) -> str | None:
     return None
 
 
+def _scope_problem(text: str) -> str | None:
+    # The characters of RFC 6749 §3.3.
+    if len(text) <= _SCOPE_LENGTH and all(c in " !" or "#" <= c <= "[" or "]" <= c <= "~" for c in text):
+        return None
+    return say("Enter scopes with a space in between, such as openid profile.")
+
+
 def _unless_empty(problem: Callable[[str], str | None]) -> AfterValidator:
     return _rule(lambda text: problem(text) if text else None)
 
@@ -121,6 +137,7 @@ BirthDate = Annotated[str, _unless_empty(_birth_date_problem)]
 Name = Annotated[str, _rule(name_problem)]
 UserName = Annotated[str, _rule(user_name_problem)]
 Domain = Annotated[str, _rule(domain_problem)]
+ScopeWords = Annotated[str, _rule(_scope_problem)]
 Description = Annotated[str, _rule(_description_problem)]
 TokenLifetime = Annotated[timedelta, AfterValidator(_lifetime)]
 Moment = Annotated[AwareDatetime, BeforeValidator(_rfc_3339), AfterValidator(_whole_seconds)]

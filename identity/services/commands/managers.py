@@ -4,12 +4,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from identity.domain.words import say
 from identity.services.commands import Command
 
 
 def _at_least_one(roles: frozenset[str]) -> frozenset[str]:
     if not roles:
-        raise ValueError("Choose at least one role.")
+        raise ValueError(say("Choose at least one role."))
     return roles
 
 

@@ -4,13 +4,17 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from identity.domain.words import say
 from identity.services.commands import Command
-from identity.services.commands.fields import Name
+from identity.services.commands.fields import Name, OptionalText
 
 
 def _role_key(key: str) -> str:
     if not key or len(key) > 100 or any(character.isspace() or not character.isprintable() for character in key):
-        raise ValueError("Use 1 to 100 printable characters without spaces.")
+        raise ValueError(say("Use 1 to 100 printable characters without spaces."))
+    if key in (".", ".."):
+        # Browsers take such a step out of an address.
+        raise ValueError(say("Use another key: this one cannot stand in an address."))
     return key
 
 
@@ -38,14 +42,14 @@ class AddProjectRole(Command):
 
     key: RoleKey
     display_name: Name
-    group: str = ""
+    group: OptionalText = ""
 
 
 class ChangeProjectRole(Command):
     """Change what is given; the key stays."""
 
     display_name: Name | None = None
-    group: str | None = None
+    group: OptionalText | None = None
 
 
 class AddProjectGrant(Command):

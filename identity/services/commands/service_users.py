@@ -4,7 +4,7 @@ from typing import Literal
 
 from identity.domain.users import TokenFormat
 from identity.services.commands import Command
-from identity.services.commands.fields import Description, Moment, Name, UserName
+from identity.services.commands.fields import Description, Moment, Name, ScopeWords, UserName
 
 
 class CreateServiceUser(Command):
@@ -37,3 +37,16 @@ class UploadServiceUserKey(Command):
 
     public_key: str
     expires_at: Moment | None = None
+
+
+class AddPersonalAccessToken(Command):
+    """Add a token that a program uses as it is; without ``expires_at`` it works until the year 9999.
+
+    ``scope`` is what it may ask of the service, ``openid`` unless given. The own project is always in its audience,
+    ``project_ids`` names those to add; for each the audience scope is added to the scope (service description §2.7).
+    """
+
+    name: Name
+    expires_at: Moment | None = None
+    scope: ScopeWords = ""
+    project_ids: tuple[str, ...] = ()

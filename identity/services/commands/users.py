@@ -1,6 +1,7 @@
 """Changes to human users."""
 
 from dataclasses import fields, replace
+from typing import Literal
 
 from identity.domain.users import Address, Profile
 from identity.services.commands import Command
@@ -26,6 +27,13 @@ class CreateHumanUser(Command):
     given_name: Name
     family_name: Name
     email: OptionalEmail = ""
+
+
+class InviteHumanUser(CreateHumanUser):
+    """Create a person's account with what it is first entered by: a link for a password of their own, or a one-time
+    password."""
+
+    initial: Literal["link", "one_time_password"] = "link"
 
 
 class RegisterUser(Command):
@@ -78,3 +86,9 @@ class ChangeProfile(Command):
         if self.phone is not None and self.phone != profile.phone:
             changes["phone_verified"] = False
         return replace(profile, **changes)
+
+
+class ChangeHumanUser(ChangeProfile):
+    """Change what is given of a person's account, as those who manage it do."""
+
+    user_name: UserName | None = None

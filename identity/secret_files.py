@@ -1,0 +1,60 @@
+"""Files that hold secrets: whole or not at all, mode 0600, and back as they were if what they belong to fails."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from identity.domain.errors import Invalid
+
+
+@contextmanager
+def secret_files() -> Iterator["SecretFiles"]:
+    """Files that stay only if the block ends well: a rolled-back transaction leaves no key behind."""
+    files = SecretFiles()
+    try:
+        yield files
+    except BaseException:
+        files.undo()
+        raise
+
+
+class SecretFiles:
+    """Writes secret files, whatever the umask; ``written`` names them."""
+
+    def __init__(self) -> None:
+        self.written: list[Path] = []
+        self._before: dict[Path, str | None] = {}
+
+    def __call__(self, path: Path, text: str) -> None:
+        """Write the file, in a folder that is made if it is missing. Raises Invalid, saying why that fails."""
+        try:
+            self._before.setdefault(path, path.read_text("utf-8") if path.exists() else None)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _replace(path, text + "\n")
+        except OSError as problem:
+            raise Invalid({"file": f"{path} cannot be written: {problem.strerror}."}) from None
+        self.written.append(path)
+
+    def undo(self) -> None:
+        """Put everything back as it was."""
+        for path in self.written:
+            before = self._before[path]
+            if before is None:
+                path.unlink(missing_ok=True)
+            else:
+                _replace(path, before)
+
+
+def _replace(path: Path, text: str) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,149 @@
+"""How documents describe an instance or an organization: each thing by the members of the commands that make it.
+
+What a document does not say stays as it is, or becomes what the command says by itself. A list that is not given is
+left alone; None stands for "not given" everywhere but in lifetimes, where it is the instance's own.
+"""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from identity.crypto.secrets import is_id
+from identity.domain.words import say
+from identity.services.commands import Command
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.fields import Domain, Name, UserName
+from identity.services.commands.managers import Roles
+from identity.services.commands.projects import AddProjectRole, CreateProject, RoleKey
+from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser, UploadServiceUserKey
+from identity.services.commands.users import ChangeHumanUser
+
+_CLIENT_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def _id(text: str) -> str:
+    if not is_id(text):
+        raise ValueError(say("Enter an id such as 01903f8e-7b2a-7c3d-8e4f-5a6b7c8d9e0f."))
+    return text
+
+
+def _client_id(text: str) -> str:
+    if not _CLIENT_ID.fullmatch(text):
+        raise ValueError(say("Enter a client id: 32 digits and letters from a to f."))
+    return text
+
+
+Id = Annotated[str, AfterValidator(_id)]
+ClientId = Annotated[str, AfterValidator(_client_id)]
+#: A user by user name, where the organization is clear, by login name, or by id.
+UserReference = Annotated[str, Field(min_length=1, max_length=500)]
+#: An organization by primary domain, name or id.
+OrganizationReference = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class DescribedManager(Command):
+    """A user and all manager roles that it holds at what it is listed under."""
+
+    user: UserReference
+    roles: Roles
+
+
+class DescribedUserGrant(Command):
+    """A user and all roles that it has in a project."""
+
+    user: UserReference
+    roles: frozenset[RoleKey] = frozenset()
+    active: bool = True
+
+
+class DescribedProjectGrant(Command):
+    """A project granted to another organization. ``user_grants`` are those that derive from it; names without a domain
+    are names in that organization."""
+
+    organization: OrganizationReference
+    roles: frozenset[RoleKey] = frozenset()
+    active: bool = True
+    user_grants: tuple[DescribedUserGrant, ...] | None = None
+    managers: tuple[DescribedManager, ...] | None = None
+
+
+class DescribedApplication(RegisterApplication):
+    """An application; its secrets are in no document."""
+
+    id: ClientId | None = None
+    active: bool = True
+
+
+class DescribedProject(CreateProject):
+    """A project with everything in it. ``user_grants`` are those of the organization's own users."""
+
+    id: Id | None = None
+    active: bool = True
+    roles: tuple[AddProjectRole, ...] | None = None
+    applications: tuple[DescribedApplication, ...] | None = None
+    grants: tuple[DescribedProjectGrant, ...] | None = None
+    user_grants: tuple[DescribedUserGrant, ...] | None = None
+    managers: tuple[DescribedManager, ...] | None = None
+
+
+class DescribedUser(ChangeHumanUser):
+    """A person; passwords are in no document."""
+
+    id: Id | None = None
+    active: bool = True
+    user_name: UserName
+    given_name: Name
+    family_name: Name
+
+
+class DescribedKey(UploadServiceUserKey):
+    """The public half of a service user's key."""
+
+    id: Id | None = None
+
+
+class DescribedServiceUser(CreateServiceUser):
+    """A program's account. With ``generated_key`` it gets a key whenever none is live besides those of ``keys``."""
+
+    id: Id | None = None
+    active: bool = True
+    keys: tuple[DescribedKey, ...] | None = None
+    generated_key: AddServiceUserKey | None = None
+
+
+class DescribedOrganization(Command):
+    """An organization with everything in it."""
+
+    id: Id | None = None
+    name: Name
+    primary_domain: Domain | None = None
+    registration: bool | None = None
+    active: bool = True
+    users: tuple[DescribedUser, ...] | None = None
+    service_users: tuple[DescribedServiceUser, ...] | None = None
+    projects: tuple[DescribedProject, ...] | None = None
+    managers: tuple[DescribedManager, ...] | None = None
+
+
+class OrganizationDocument(Command):
+    """One exported organization. ``instance`` is the id of the own project of the instance that it comes from."""
+
+    format: Literal["identity-organization"]
+    version: Literal[1]
+    instance: Id
+    organization: DescribedOrganization
+
+
+class DescribedInstance(Command):
+    """What is held at the instance itself."""
+
+    managers: tuple[DescribedManager, ...] | None = None
+
+
+class State(Command):
+    """What an instance shall be like."""
+
+    version: Literal[1]
+    instance: DescribedInstance | None = None
+    organizations: tuple[DescribedOrganization, ...] | None = None

@@ -1,0 +1,402 @@
+"""Build: one walk through a document. It collects what changes, and every problem with its place in the document."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from identity.domain.effects import Effects
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.names import name_key
+from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource
+from identity.domain.service_user_keys import KeyFile
+from identity.domain.users import Address, HumanUser, Subject
+from identity.domain.words import say
+from identity.services.access import Principal
+from identity.services.audit import json_value
+from identity.services.commands import Command
+from identity.services.commands.users import ChangeAddress
+from identity.storage.backend import Storage
+from identity.storage.paging import every_row
+
+if TYPE_CHECKING:
+    from identity.services.bundle import Services
+
+#: Members for which None is a value: the instance's own.
+_LIFETIMES = frozenset({"access_token_lifetime", "id_token_lifetime"})
+
+#: What use cases call a member that documents call otherwise.
+_MEMBERS = {"user_id": "user", "organization_id": "organization", "project_id": "user"}
+
+_TWICE = say("This is described twice.")
+
+
+class Action(StrEnum):
+    """What happens to a thing."""
+
+    ADD = "add"
+    CHANGE = "change"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that becomes different: its kind, its name in full, and in what, or what falls with it."""
+
+    action: Action
+    kind: str
+    name: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A described application: its name in full, its client id, and the secret that it was given just now."""
+
+    name: str
+    client_id: str
+    secret: str | None = field(default=None, repr=False)
+
+
+class Stored(Protocol):
+    """What can be described."""
+
+    @property
+    def id(self) -> str:
+        """The id."""
+
+    @property
+    def active(self) -> bool:
+        """False while it is deactivated."""
+
+
+Thing = TypeVar("Thing", bound=Stored)
+Row = TypeVar("Row")
+Made = TypeVar("Made")
+Asked = TypeVar("Asked", bound=Command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Generic[Thing]):
+    """The use cases of one kind of thing."""
+
+    name: str
+    change_type: type[Command]
+    change: Callable[[str, Any], Thing]
+    deactivate: Callable[[str], Thing]
+    reactivate: Callable[[str], Thing]
+
+
+class Build:
+    """One document, one transaction. Permissions on use cases that do not ask themselves are asked for here.
+
+    ``fresh`` makes everything anew, with the ids of the document if ``keep_ids``; otherwise things are found by their
+    names. ``prune`` removes what the document's lists do not name. ``with_secrets`` gives each described application
+    that could have a secret and has none its first one. ``finish`` ends the walk.
+    """
+
+    def __init__(
+        self,
+        services: "Services",
+        *,
+        by: Principal,
+        fresh: bool = False,
+        keep_ids: bool = False,
+        prune: bool = False,
+        with_secrets: bool = False,
+    ) -> None:
+        self.services = services
+        self.storage = services.storage
+        self.by = by
+        self.fresh = fresh
+        self.with_secrets = with_secrets
+        self.problems: dict[str, str] = {}
+        self.changes: list[Change] = []
+        self.applications: list[Registered] = []
+        self.key_files: list[tuple[str, KeyFile]] = []
+        self._keep_ids = keep_ids
+        self._prune = prune
+        self._ids: dict[str, str] = {}
+        self._seen: set[tuple[str, ...]] = set()
+        self._at_the_end: list[Callable[[], None]] = []
+
+    @property
+    def own_organization_id(self) -> str | None:
+        """The instance's own organization, which stays."""
+        instance = self.services.instance()
+        return None if instance is None else instance.organization_id
+
+    @property
+    def own_project_id(self) -> str | None:
+        """The instance's own project, which stays."""
+        instance = self.services.instance()
+        return None if instance is None else instance.project_id
+
+    def finish(self) -> None:
+        """Do what had to wait: deactivate and remove, the last described first. Raises Invalid with all problems."""
+        while self._at_the_end:
+            self._at_the_end.pop()()
+        if self.problems:
+            raise Invalid(self.problems)
+
+    def at_the_end(self, do: Callable[[], None]) -> None:
+        """Put off what takes something away, so that nothing falls that the document still speaks of."""
+        self._at_the_end.append(do)
+
+    def note(self, action: Action, kind: str, name: str, detail: str = "") -> None:
+        """Remember what becomes different."""
+        self.changes.append(Change(action, kind, name, detail))
+
+    def problem(self, path: str, sentence: str) -> None:
+        """Remember what is wrong at this place; the first thing counts."""
+        self.problems.setdefault(path, sentence)
+
+    @contextmanager
+    def refusals_at(self, path: str) -> Iterator[None]:
+        """Turn the refusal of a use case into problems at this place. Denied goes on: it is nobody's slip."""
+        try:
+            yield
+        except Invalid as refusal:
+            for name, sentence in refusal.fields.items():
+                self.problem(f"{path}.{_MEMBERS.get(name, name)}", sentence)
+        except (NotFound, Conflict) as refusal:
+            self.problem(path, str(refusal))
+
+    def attempt(self, path: str, do: Callable[[], Made]) -> Made | None:
+        """What it returns; None if it was refused, which is a problem at this place then."""
+        with self.refusals_at(path):
+            return do()
+        return None
+
+    def require(self, permission: str, organization: Organization) -> None:
+        """Raise Denied unless the caller may do this in the organization."""
+        self.services.access.require(self.by, permission, organization_resource(organization.id))
+
+    def id_for(self, described: Any) -> str | None:
+        """The id that a new thing gets; None for one of its own."""
+        return described.id if self._keep_ids else None
+
+    def is_new(self, path: str, *key: str) -> bool:
+        """True the first time; a problem the second time that the document speaks of the same thing."""
+        if self.has_seen(*key):
+            self.problem(path, _TWICE)
+            return False
+        self._seen.add(key)
+        return True
+
+    def has_seen(self, *key: str) -> bool:
+        """True if the document has spoken of the thing."""
+        return key in self._seen
+
+    def remember(self, path: str, described: Any, stored_id: str) -> None:
+        """Which stored thing the document means by an id of its own."""
+        own = getattr(described, "id", None)
+        if own is not None and self._ids.setdefault(own, stored_id) != stored_id:
+            self.problem(f"{path}.id", say("Something else in the document has this id."))
+
+    def ensure(
+        self,
+        path: str,
+        name: str,
+        described: Any,
+        kind: Kind[Thing],
+        *,
+        find: Callable[[], Thing | None],
+        make: Callable[[], Thing],
+    ) -> Thing | None:
+        """The thing as it is described, found or made; None if that did not work."""
+        with self.refusals_at(path):
+            stored = None if self.fresh else find()
+            if stored is None:
+                thing = make()
+                self.note(Action.ADD, kind.name, name)
+            else:
+                thing = stored
+            if not self.is_new(path, kind.name, thing.id):
+                return None
+            self.remember(path, described, thing.id)
+            before = facts_of(thing)
+            differing = differences(described, before, kind.change_type)
+            if differing:
+                thing = kind.change(thing.id, kind.change_type(**differing))
+                if stored is not None:
+                    self.note(Action.CHANGE, kind.name, name, told(before, differing))
+            self._set_state(path, name, described, kind, thing, told=stored is not None)
+            return thing
+        return None
+
+    def prune(
+        self,
+        path: str,
+        kind: str,
+        rows: Callable[[], Iterable[Row]],
+        *,
+        key: Callable[[Row], tuple[str, ...]],
+        name: Callable[[Row], str],
+        remove: Callable[[Row], object],
+        effects: Callable[[Row], Effects] | None = None,
+    ) -> None:
+        """Remove, at the end, the rows that the document has not spoken of; nothing unless asked to prune."""
+        if self._prune:
+            self.at_the_end(lambda: self._remove_unseen(path, kind, rows, key, name, remove, effects))
+
+    def user(self, path: str, reference: str, organization: Organization | None) -> Subject | None:
+        """The user that the document means; None, and a problem, if there is no such."""
+        users = self.storage.users
+        found = None
+        if reference in self._ids:
+            found = users.find_subject(self._ids[reference])
+        elif "@" in reference:
+            found = users.find_by_login_name(reference)
+        elif organization is not None:
+            named = users.find_by_name(organization.id, reference)
+            found = None if named is None else users.find_subject(named.id)
+        if found is None and not self.fresh:
+            found = users.find_subject(reference)
+        if found is None or not self.services.access.sees(self.by, found.organization.id):
+            self.problem(f"{path}.user", say("There is no user {name}.", name=reference))
+            return None
+        return found
+
+    def organization(self, path: str, reference: str) -> Organization | None:
+        """The organization that the document means; None, and a problem, if that is unclear."""
+        stored = self.storage.organizations
+        found = stored.find_by_domain(reference) or stored.find(self._ids.get(reference, reference))
+        if found is None and not self.fresh:
+            found = self.attempt(path, lambda: named(reference, organizations_named(self.storage, reference)))
+        if found is None or not self.services.access.sees(self.by, found.id):
+            self.problem(f"{path}.organization", say("There is no organization {name}.", name=reference))
+            return None
+        return found
+
+    def _set_state(self, path: str, name: str, described: Any, kind: Kind[Thing], thing: Thing, *, told: bool) -> None:
+        if "active" not in described.model_fields_set or described.active == thing.active:
+            return
+        if described.active:
+            kind.reactivate(thing.id)
+            self.note(Action.CHANGE, kind.name, name, "reactivated")
+            return
+
+        def deactivate() -> None:
+            if self.attempt(path, lambda: kind.deactivate(thing.id)) and told:
+                self.note(Action.CHANGE, kind.name, name, "deactivated")
+
+        self.at_the_end(deactivate)
+
+    def _remove_unseen(
+        self,
+        path: str,
+        kind: str,
+        rows: Callable[[], Iterable[Row]],
+        key: Callable[[Row], tuple[str, ...]],
+        name: Callable[[Row], str],
+        remove: Callable[[Row], object],
+        effects: Callable[[Row], Effects] | None,
+    ) -> None:
+        for row in list(rows()):
+            if self.has_seen(*key(row)):
+                continue
+            words = "" if effects is None else _effect_words(effects(row))
+            with self.refusals_at(path):
+                remove(row)
+                self.note(Action.REMOVE, kind, name(row), words)
+
+
+class Present(Generic[Row]):
+    """The rows of one list by name, as they were before the walk came to them."""
+
+    def __init__(self, kind: str, rows: Iterable[Row]) -> None:
+        self._kind = kind
+        self._by_name: dict[str, list[Any]] = {}
+        row: Any
+        for row in rows:
+            self._by_name.setdefault(name_key(row.name), []).append(row)
+        self._asked: set[str] = set()
+
+    def find(self, described: Any) -> Row | None:
+        """By id, else by name. Raises NotFound for an id, Invalid for a name of several or one that was asked before.
+
+        Names need not be unique; but where a document speaks by names, the same name is the same thing.
+        """
+        if described.id is not None:
+            having = (one for several in self._by_name.values() for one in several if one.id == described.id)
+            found: Row | None = next(having, None)
+            if found is None:
+                raise NotFound(self._kind, described.id)
+            return found
+        key = name_key(described.name)
+        if key in self._asked:
+            raise Invalid({"name": _TWICE})
+        self._asked.add(key)
+        return named(described.name, self._by_name.get(key, []))
+
+
+def organizations_named(storage: Storage, name: str) -> list[Organization]:
+    """The organizations of this name."""
+    rows = every_row(storage.organizations.page)
+    return [one for one in rows if name_key(one.name) == name_key(name)]
+
+
+def named(name: str, found: list[Row]) -> Row | None:
+    """The only one of this name; None if there is none. Raises Invalid if there are several."""
+    if len(found) > 1:
+        raise Invalid(
+            {"name": say("There are several of the name {name}. Add the id of the one that is meant.", name=name)}
+        )
+    return found[0] if found else None
+
+
+def asked(described: Any, command: type[Asked]) -> Asked:
+    """The command that makes what is described."""
+    given = {name: getattr(described, name) for name in _given(described, command)}
+    return command(**{name: value for name, value in given.items() if value is not None})
+
+
+def differences(described: Any, present: Mapping[str, object], command: type[Command]) -> dict[str, Any]:
+    """What a command of this type has to change so that the present values are those described."""
+    wanted = {name: getattr(described, name) for name in sorted(_given(described, command))}
+    return {name: value for name, value in wanted.items() if not _same(name, value, present.get(name))}
+
+
+def facts_of(thing: Any) -> Mapping[str, object]:
+    """The thing's values by the names that commands have for them."""
+    if isinstance(thing, HumanUser):
+        return {"user_name": thing.user_name, **facts_of(thing.profile)}
+    return {one.name: getattr(thing, one.name) for one in fields(thing)}
+
+
+def _given(described: Any, command: type[Command]) -> Set[str]:
+    given: Set[str] = described.model_fields_set & command.model_fields.keys()
+    return given
+
+
+def _same(name: str, wanted: Any, present: Any) -> bool:
+    """True if changing it would change nothing. The order of a response type's words means nothing."""
+    if wanted is None and name not in _LIFETIMES:
+        return True
+    if name == "response_types":
+        wanted, present = ({frozenset(one.split()) for one in words} for words in (wanted, present))
+    elif isinstance(wanted, tuple):
+        wanted = tuple(dict.fromkeys(wanted))
+    elif isinstance(wanted, ChangeAddress):
+        wanted = Address(**wanted.model_dump())
+    return bool(wanted == present)
+
+
+def told(before: Mapping[str, object], differing: Mapping[str, Any]) -> str:
+    """What becomes different, for people."""
+    return "; ".join(f"{name}: {_text(before.get(name))} → {_text(value)}" for name, value in differing.items())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, ChangeAddress):
+        value = Address(**value.model_dump())
+    return json.dumps(json_value(value), ensure_ascii=False)
+
+
+def _effect_words(effects: Effects) -> str:
+    numbers = {one.name.replace("_", " "): getattr(effects, one.name) for one in fields(effects)}
+    return ", ".join(f"{name}: {number}" for name, number in numbers.items() if number)

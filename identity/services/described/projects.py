@@ -1,0 +1,186 @@
+"""Projects as described, with their roles and applications."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from identity.domain.applications import Application
+from identity.domain.errors import Invalid
+from identity.domain.organizations import Organization
+from identity.domain.permissions import Resource, project_grant_resource, project_resource
+from identity.domain.projects import Project, ProjectGrant, ProjectRole
+from identity.domain.words import say
+from identity.services.commands.applications import ChangeApplication, RegisterApplication
+from identity.services.commands.descriptions import DescribedApplication, DescribedProject, DescribedProjectGrant
+from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
+from identity.services.described.build import (
+    Action,
+    Build,
+    Kind,
+    Present,
+    Registered,
+    asked,
+    differences,
+    facts_of,
+    told,
+)
+from identity.storage.paging import every_row
+
+_ROLE = "project role"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where roles are given: a project, or its grant to another organization. ``users_of`` is whose users get them."""
+
+    path: str
+    name: str
+    described: DescribedProject | DescribedProjectGrant
+    project: Project
+    users_of: Organization
+    grant: ProjectGrant | None = None
+
+    @property
+    def resource(self) -> Resource:
+        """Where managers hold roles."""
+        return (
+            project_resource(self.project) if self.grant is None else project_grant_resource(self.grant, self.project)
+        )
+
+
+def ensure_projects(
+    build: Build, path: str, organization: Organization, described: tuple[DescribedProject, ...] | None
+) -> list[Place]:
+    """The projects of an organization, as far as they were found or made."""
+    if described is None:
+        return []
+    build.require("project.create", organization)
+    build.require("project.write", organization)
+    projects = build.services.projects
+    kind = Kind(
+        name="project",
+        change_type=ChangeProject,
+        change=projects.change,
+        deactivate=projects.deactivate,
+        reactivate=projects.reactivate,
+    )
+    rows = partial(every_row, partial(build.storage.projects.page, organization.id))
+    present = Present[Project](kind.name, [] if build.fresh else rows())
+    places = []
+    for number, one in enumerate(described):
+        place, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {one.name}"
+        create = partial(projects.create, organization.id, asked(one, CreateProject), by=build.by)
+        make = partial(create, id=build.id_for(one))
+        project = build.ensure(place, name, one, kind, find=partial(present.find, one), make=make)
+        if project is not None:
+            places.append(Place(place, name, one, project, organization))
+            _ensure_roles(build, place, name, organization, project, one.roles)
+            _ensure_applications(build, place, name, organization, project, one.applications)
+    own = build.own_project_id
+    build.prune(
+        f"{path}.projects",
+        kind.name,
+        lambda: (one for one in rows() if one.id != own),
+        key=lambda project: (kind.name, project.id),
+        name=lambda project: f"{organization.primary_domain} / {project.name}",
+        remove=lambda project: projects.remove(project.id),
+        effects=lambda project: build.services.effects.of_project(project.id),
+    )
+    return places
+
+
+def _ensure_roles(
+    build: Build,
+    path: str,
+    where: str,
+    organization: Organization,
+    project: Project,
+    described: tuple[AddProjectRole, ...] | None,
+) -> None:
+    if described is None:
+        return
+    build.require("project_role.write", organization)
+    projects = build.services.projects
+    present = {role.key: role for role in projects.roles(project.id)}
+    for number, one in enumerate(described):
+        place = f"{path}.roles[{number}]"
+        if not build.is_new(place, _ROLE, project.id, one.key):
+            continue
+        with build.refusals_at(place):
+            _ensure_role(build, f"{where} / {one.key}", project, one, present.get(one.key))
+    build.prune(
+        f"{path}.roles",
+        _ROLE,
+        lambda: projects.roles(project.id),
+        key=lambda role: (_ROLE, project.id, role.key),
+        name=lambda role: f"{where} / {role.key}",
+        remove=lambda role: projects.remove_role(project.id, role.key),
+        effects=lambda role: build.services.effects.of_role(project.id, role.key),
+    )
+
+
+def _ensure_role(
+    build: Build, name: str, project: Project, described: AddProjectRole, role: ProjectRole | None
+) -> None:
+    projects = build.services.projects
+    if role is None:
+        projects.add_role(project.id, described)
+        build.note(Action.ADD, _ROLE, name)
+        return
+    differing = differences(described, facts_of(role), ChangeProjectRole)
+    if differing:
+        projects.change_role(project.id, role.key, ChangeProjectRole(**differing))
+        build.note(Action.CHANGE, _ROLE, name, told(facts_of(role), differing))
+
+
+def _ensure_applications(
+    build: Build,
+    path: str,
+    where: str,
+    organization: Organization,
+    project: Project,
+    described: tuple[DescribedApplication, ...] | None,
+) -> None:
+    if described is None:
+        return
+    build.require("application.write", organization)
+    applications = build.services.applications
+    kind = Kind(
+        name="application",
+        change_type=ChangeApplication,
+        change=applications.change,
+        deactivate=applications.deactivate,
+        reactivate=applications.reactivate,
+    )
+    rows = partial(every_row, partial(build.storage.applications.page, project.id))
+    present = Present[Application](kind.name, [] if build.fresh else rows())
+    for number, one in enumerate(described):
+        place, name = f"{path}.applications[{number}]", f"{where} / {one.name}"
+        add = partial(applications.add, project.id, asked(one, RegisterApplication), id=build.id_for(one))
+        application = build.ensure(place, name, one, kind, find=partial(_find_application, present, one), make=add)
+        if application is not None:
+            build.applications.append(Registered(name, application.id, _first_secret(build, name, application)))
+    build.prune(
+        f"{path}.applications",
+        kind.name,
+        rows,
+        key=lambda application: (kind.name, application.id),
+        name=lambda application: f"{where} / {application.name}",
+        remove=lambda application: applications.remove(application.id),
+        effects=lambda application: build.services.effects.of_application(application.id),
+    )
+
+
+def _first_secret(build: Build, name: str, application: Application) -> str | None:
+    applications = build.services.applications
+    if not build.with_secrets or application.public or applications.secrets(application.id):
+        return None
+    build.note(Action.ADD, "client secret", name)
+    return applications.add_secret(application.id)
+
+
+def _find_application(present: Present[Application], described: DescribedApplication) -> Application | None:
+    """By id, else by name. Raises NotFound; Invalid for a name of several, and for an application of another type."""
+    found = present.find(described)
+    if found is not None and found.type is not described.type:
+        raise Invalid({"type": say("The type of an application does not change. This one is {type}.", type=found.type)})
+    return found

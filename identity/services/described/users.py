@@ -1,0 +1,175 @@
+"""People and service users as described, with the service users' keys."""
+
+from functools import partial
+from typing import TypeVar
+
+from identity.crypto.keys import read_public_key
+from identity.domain.errors import Invalid, NotFound
+from identity.domain.organizations import Organization
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.users import HumanUser, ServiceUser
+from identity.domain.words import say
+from identity.services.audit import json_value
+from identity.services.commands.descriptions import DescribedKey, DescribedServiceUser, DescribedUser
+from identity.services.commands.service_users import (
+    AddServiceUserKey,
+    ChangeServiceUser,
+    CreateServiceUser,
+    UploadServiceUserKey,
+)
+from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
+from identity.services.described.build import Action, Build, Kind, asked
+from identity.services.service_users import NO_EXPIRATION
+from identity.storage.paging import every_row
+from identity.storage.stores.users import UserKind
+
+_KEY = "service user key"
+
+Person = TypeVar("Person", HumanUser, ServiceUser)
+
+
+def ensure_users(
+    build: Build, path: str, organization: Organization, described: tuple[DescribedUser, ...] | None
+) -> None:
+    """The people of an organization. New ones get no password: they ask for a link, or somebody makes one for them."""
+    if described is None:
+        return
+    build.require("user.write", organization)
+    users, by = build.services.users, build.by
+    kind = Kind(
+        name="user",
+        change_type=ChangeHumanUser,
+        change=partial(users.change, by=by),
+        deactivate=partial(users.deactivate, by=by),
+        reactivate=partial(users.reactivate, by=by),
+    )
+    for number, one in enumerate(described):
+        build.ensure(
+            f"{path}.users[{number}]",
+            _login_name(one.user_name, organization),
+            one,
+            kind,
+            find=partial(_find, build, organization, one, HumanUser),
+            make=partial(users.create, organization.id, asked(one, CreateHumanUser), id=build.id_for(one)),
+        )
+    build.prune(
+        f"{path}.users",
+        kind.name,
+        lambda: every_row(partial(build.storage.users.page, organization.id, UserKind.HUMAN)),
+        key=lambda user: ("user", user.id),
+        name=lambda user: _login_name(user.user_name, organization),
+        remove=lambda user: users.remove(user.id, by=by),
+        effects=lambda user: build.services.effects.of_user(user.id),
+    )
+
+
+def ensure_service_users(
+    build: Build, path: str, organization: Organization, described: tuple[DescribedServiceUser, ...] | None
+) -> None:
+    """The service users of an organization with their keys."""
+    if described is None:
+        return
+    build.require("service_user.write", organization)
+    users, by = build.services.service_users, build.by
+    kind = Kind(
+        name="service user",
+        change_type=ChangeServiceUser,
+        change=partial(users.change, by=by),
+        deactivate=partial(users.deactivate, by=by),
+        reactivate=partial(users.reactivate, by=by),
+    )
+    for number, one in enumerate(described):
+        place, name = f"{path}.service_users[{number}]", _login_name(one.user_name, organization)
+        user = build.ensure(
+            place,
+            name,
+            one,
+            kind,
+            find=partial(_find, build, organization, one, ServiceUser),
+            make=partial(users.create, organization.id, asked(one, CreateServiceUser), id=build.id_for(one)),
+        )
+        if user is not None:
+            _ensure_keys(build, place, name, user, one)
+    build.prune(
+        f"{path}.service_users",
+        kind.name,
+        lambda: every_row(partial(build.storage.users.page, organization.id, UserKind.SERVICE)),
+        key=lambda user: ("service user", user.id),
+        name=lambda user: _login_name(user.user_name, organization),
+        remove=lambda user: users.remove(user.id, by=by),
+        effects=lambda user: build.services.effects.of_user(user.id),
+    )
+
+
+def _ensure_keys(build: Build, path: str, name: str, user: ServiceUser, described: DescribedServiceUser) -> None:
+    for number, one in enumerate(described.keys or ()):
+        with build.refusals_at(f"{path}.keys[{number}]"):
+            _ensure_key(build, f"{path}.keys[{number}]", name, user, one)
+    if described.generated_key is not None:
+        live = (one for one in _keys(build, user) if one.live(build.services.now))
+        if all(build.has_seen(_KEY, one.id) for one in live):
+            with build.refusals_at(f"{path}.generated_key"):
+                _generate_key(build, name, user, described.generated_key)
+    elif described.keys is not None:
+        build.prune(
+            f"{path}.keys",
+            _KEY,
+            lambda: _keys(build, user),
+            key=lambda key: (_KEY, key.id),
+            name=lambda key: f"{key.id} of {name}",
+            remove=lambda key: build.services.service_users.remove_key(user.id, key.id, by=build.by),
+            effects=lambda key: build.services.effects.of_key(key.id),
+        )
+
+
+def _ensure_key(build: Build, path: str, name: str, user: ServiceUser, described: DescribedKey) -> None:
+    """The key, found by its numbers. One that has expired is passed over; it opens nothing."""
+    public_key = read_public_key(described.public_key).to_der()
+    present = None if build.fresh else next((one for one in _keys(build, user) if one.public_key == public_key), None)
+    if present is None:
+        if described.expires_at is not None and described.expires_at <= build.services.now:
+            return
+        users, command = build.services.service_users, asked(described, UploadServiceUserKey)
+        key = users.upload_key(user.id, command, by=build.by, id=build.id_for(described))
+        build.note(Action.ADD, _KEY, f"of {name}")
+    else:
+        key = present
+        if "expires_at" in described.model_fields_set and (described.expires_at or NO_EXPIRATION) != key.expires_at:
+            expires_at = json_value(key.expires_at)
+            raise Invalid({"expires_at": say("Keys do not change: this one expires at {moment}.", moment=expires_at)})
+    if build.is_new(path, _KEY, key.id):
+        build.remember(path, described, key.id)
+
+
+def _generate_key(build: Build, name: str, user: ServiceUser, described: AddServiceUserKey) -> None:
+    users = build.services.service_users
+    command = described
+    if described.expires_at is None:
+        command = described.model_copy(update={"expires_at": users.latest_expiration})
+    file = users.add_key(user.id, command, by=build.by)
+    build.key_files.append((name, file))
+    build.note(Action.ADD, _KEY, f"of {name}", "generated")
+
+
+def _keys(build: Build, user: ServiceUser) -> list[ServiceUserKey]:
+    return list(every_row(partial(build.storage.service_user_keys.page, user.id)))
+
+
+def _find(
+    build: Build, organization: Organization, described: DescribedUser | DescribedServiceUser, kind: type[Person]
+) -> Person | None:
+    """By id, else by user name. Raises NotFound for an id, Invalid for a user of the other kind."""
+    stored = build.storage.users
+    if described.id is None:
+        found = stored.find_by_name(organization.id, described.user_name)
+    else:
+        found = stored.find(described.id)
+        if found is None or found.organization_id != organization.id:
+            raise NotFound("user", described.id)
+    if found is not None and not isinstance(found, kind):
+        raise Invalid({"user_name": say("The organization has a user of this name of the other kind. Choose another.")})
+    return found
+
+
+def _login_name(user_name: str, organization: Organization) -> str:
+    return f"{user_name}@{organization.primary_domain}"

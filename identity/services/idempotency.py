@@ -1,0 +1,74 @@
+"""Idempotency: a request that is sent twice is answered twice and done once."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from identity.crypto.sealing import Sealer, Unsealable
+from identity.crypto.secrets import digest
+from identity.domain.errors import Conflict
+from identity.domain.idempotency import IdempotencyRecord
+from identity.services.audit import Recorder
+from identity.services.changes import UseCases
+from identity.storage.backend import Storage
+
+_KEPT_FOR = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was answered to the first request with the key: HTTP status and body."""
+
+    status: int
+    body: bytes
+
+    def __repr__(self) -> str:
+        return f"Kept(status={self.status!r})"
+
+
+class Idempotency(UseCases):
+    """Keys belong to whoever uses them; an answer, which may hold a secret that is shown once, is kept sealed.
+
+    Both live in the transaction of what they guard: what is aborted can be tried again under the same key.
+    """
+
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, sealer: Sealer) -> None:
+        super().__init__(storage, audit, now)
+        self._sealer = sealer
+        self._claimed: bytes | None = None
+
+    def begin(self, principal_id: str, key: str, request: bytes) -> Kept | None:
+        """Take the key for this request, whose method, address and body are ``request``.
+
+        None if it is the first one with the key: then ``keep`` its answer. The kept answer if the same request had one
+        within 24 hours. Raises Conflict if the key came with another request, or its first one has no answer.
+        """
+        name = digest(f"answer\n{principal_id}\n{key}")
+        record = self._record(name, request)
+        stored = self._storage.idempotency.claim(record)
+        if stored is None:
+            self._claimed = name
+            return None
+        if stored.request != record.request:
+            raise Conflict("This idempotency key came with another request. Choose a new key for each request.")
+        try:
+            return Kept(stored.status, self._sealer.open(stored.sealed, associated=_place(name)))
+        except Unsealable:
+            raise Conflict("The answer to this request was not kept. Look whether it was done.") from None
+
+    def keep(self, status: int, body: bytes) -> None:
+        """Keep the answer to the request that began last; within its transaction. Without one, nothing is kept."""
+        if self._claimed is not None:
+            sealed = self._sealer.seal(body, associated=_place(self._claimed))
+            self._storage.idempotency.complete(self._claimed, status, sealed)
+
+    def use_once(self, principal_id: str, once: str) -> bool:
+        """True the first time that the principal shows this word, False for 24 hours afterwards."""
+        return self._storage.idempotency.claim(self._record(digest(f"once\n{principal_id}\n{once}"), b"")) is None
+
+    def _record(self, name: bytes, request: bytes) -> IdempotencyRecord:
+        asked = digest(request.decode("latin-1"))
+        return IdempotencyRecord(key=name, request=asked, created_at=self._now, expires_at=self._now + _KEPT_FOR)
+
+
+def _place(name: bytes) -> str:
+    return f"idempotency key {name.hex()}"

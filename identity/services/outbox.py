@@ -1,0 +1,157 @@
+"""The outbox: messages kept sealed in the transaction of what they tell, and sent after its commit."""
+
+import logging
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from identity.crypto.sealing import Sealer
+from identity.crypto.secrets import new_id
+from identity.domain.audit import AuditEvent
+from identity.domain.outbox import Backlog, OutgoingMessage
+from identity.storage.backend import Storage
+from identity.storage.errors import Missing
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 50
+#: Delays are up to a fifth shorter than they could be: what failed together is not tried again together.
+_JITTER = 0.2
+
+
+class NotTaken(Exception):
+    """The other side did not take a message this time. The text is logged: it holds no address and no secret."""
+
+
+class Undeliverable(Exception):
+    """The other side will never take this message, however often it is tried."""
+
+
+class Delivery(ABC):
+    """One way out of the service, and how patient it is. One object serves a process; one thread sends with it.
+
+    Ways do not wait for each other: each has its messages, its thread, and its lease, so that one node at a time sends.
+    """
+
+    #: Names the way, in the database, in logs and for operators: no secret is in it.
+    kind: str
+    #: How long a message is worth sending; then it is given up.
+    worth_sending: timedelta = timedelta(days=7)
+    #: How long to wait after the first failure. Each further one doubles the wait …
+    first_delay: timedelta = timedelta(seconds=10)
+    #: … up to this.
+    longest_delay: timedelta = timedelta(days=1)
+    #: Longer than one message takes at worst.
+    lease: timedelta = timedelta(minutes=1)
+
+    @property
+    def enabled(self) -> bool:
+        """False while nothing is to be told or sent in this process; what waits stays where it is."""
+        return True
+
+    def content(self, event: AuditEvent) -> bytes | None:
+        """What to send about an audit event, None for nothing.
+
+        Called in the transaction that writes the event: an exception is logged, and nothing is sent about it.
+        """
+        return None
+
+    @abstractmethod
+    def send(self, content: bytes) -> None:
+        """Hand a message to the other side. It may come a second time, if the process ended before noting the first.
+
+        Called while no transaction is open. Undeliverable ends it. After any other exception it is tried again later;
+        what is logged is the text of NotTaken, and of others the name alone.
+        """
+
+    def delay(self, attempts: int) -> timedelta:
+        """How long to wait after one more attempt failed, so many having failed before; in whole seconds."""
+        longest = min(self.first_delay * 2.0 ** min(attempts, 30), self.longest_delay)
+        share = random.uniform(1 - _JITTER, 1)  # noqa: S311 - nothing depends on its being unpredictable
+        return timedelta(seconds=round(longest.total_seconds() * share))
+
+
+class Outbox:
+    """The way into the outbox, and what a sender needs to empty it."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        now: datetime,
+        *,
+        sealer: Sealer,
+        deliveries: Mapping[str, Delivery],
+        on_first_queued: Callable[[], None] | None = None,
+    ) -> None:
+        self._storage = storage
+        self._now = now
+        self._sealer = sealer
+        self._deliveries = deliveries
+        self._on_first_queued = on_first_queued
+        #: The kinds of what was queued in this transaction.
+        self.queued: set[str] = set()
+
+    def queue(self, kind: str, content: bytes) -> None:
+        """Have it sent once this transaction is committed. Raises ValueError where nobody sends this kind."""
+        delivery = self._deliveries.get(kind)
+        if delivery is None:
+            raise ValueError(f"nobody sends messages of the kind {kind}")
+        message_id = new_id()
+        self._storage.outbox.add(
+            OutgoingMessage(
+                id=message_id,
+                kind=kind,
+                sealed=self._sealer.seal(content, associated=_place(message_id)),
+                created_at=self._now,
+                next_at=self._now,
+                expires_at=self._now + delivery.worth_sending,
+            )
+        )
+        if not self.queued and self._on_first_queued is not None:
+            self._on_first_queued()
+        self.queued.add(kind)
+
+    def announce(self, event: AuditEvent) -> None:
+        """Queue what each delivery has to tell of an event that is written in this transaction."""
+        for kind, delivery in self._deliveries.items():
+            try:
+                content = delivery.content(event) if delivery.enabled else None
+            except Exception:
+                log.exception("%s: has nothing to tell of %s", kind, event.event)
+                continue
+            if content is not None:
+                self.queue(kind, content)
+
+    def due(self, kind: str) -> tuple[OutgoingMessage, ...]:
+        """What is to be sent now: as much as is taken up at a time."""
+        return self._storage.outbox.due(kind, self._now, _AT_ONCE)
+
+    def next_at(self, kind: str) -> datetime | None:
+        """When the next message is due, past moments included; None if nothing waits."""
+        return self._storage.outbox.next_at(kind, self._now)
+
+    def backlog(self, kind: str) -> Backlog:
+        """What could not be sent until now, or at all."""
+        return self._storage.outbox.backlog(kind, self._now)
+
+    def open(self, message: OutgoingMessage) -> bytes:
+        """The content of a message. Raises Unsealable."""
+        return self._sealer.open(message.sealed, associated=_place(message.id))
+
+    def postpone(self, message: OutgoingMessage) -> bool:
+        """Try it again later; False if it will not be worth it then: it is given up."""
+        next_at = self._now + self._deliveries[message.kind].delay(message.attempts)
+        with suppress(Missing):
+            self._storage.outbox.postpone(message.id, next_at)
+        return next_at < message.expires_at
+
+    def remove(self, message: OutgoingMessage) -> None:
+        """Forget it, if nobody has yet."""
+        with suppress(Missing):
+            self._storage.outbox.remove(message.id)
+
+
+def _place(message_id: str) -> str:
+    return f"outgoing message {message_id}"

@@ -1,0 +1,136 @@
+"""Overview: what needs somebody's attention, and what a new organization still lacks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+
+from identity.domain.audit import Actor, AuditFilter, Result
+from identity.domain.permissions import organization_resource
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.signing_keys import KeyState, SigningKey
+from identity.domain.users import Subject
+from identity.services.signing_keys import SigningKeys
+from identity.storage.backend import Storage
+from identity.storage.paging import MAX_PAGE, PageRequest
+from identity.storage.stores.users import UserKind
+
+_AHEAD = timedelta(days=30)
+_LATELY = timedelta(hours=24)
+_MOST_EXPIRING = 50
+_MOST_REFUSED = 20
+_ONE = PageRequest(limit=1)
+
+
+class ExpiringKind(StrEnum):
+    """What expires."""
+
+    KEY = "service_user_key"
+    TOKEN = "personal_access_token"  # noqa: S105 - a kind
+    SIGNING_KEY = "signing_key"
+
+
+@dataclass(frozen=True, slots=True)
+class Expiring:
+    """Something that stops working soon; ``owner`` is whose it is, None for the service's own."""
+
+    kind: ExpiringKind
+    object: ServiceUserKey | PersonalAccessToken | SigningKey
+    owner: Subject | None
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Refused attempts of one party at one thing for one reason: how many, and when the last one was."""
+
+    event: str
+    actor: Actor
+    object_kind: str
+    object_id: str | None
+    reason: str | None
+    at: datetime
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstSteps:
+    """Which of the first things an organization has."""
+
+    project: bool
+    application: bool
+    service_user: bool
+    key: bool
+    manager: bool
+
+
+class Overview:
+    """Short lists, each answered by an index; for one organization, or for the instance."""
+
+    def __init__(self, storage: Storage, now: datetime, *, signing_keys: SigningKeys) -> None:
+        self._storage = storage
+        self._now = now
+        self._signing_keys = signing_keys
+
+    def expiring(self, organization_id: str | None) -> tuple[Expiring, ...]:
+        """What expires within 30 days, soonest first, 50 at most.
+
+        Keys and personal access tokens; without an organization also signing keys that are about to retire.
+        """
+        until = self._now + _AHEAD
+        keys = self._storage.service_user_keys.expiring(
+            self._now, until, _MOST_EXPIRING, organization_id=organization_id
+        )
+        tokens = self._storage.personal_access_tokens.expiring(
+            self._now, until, _MOST_EXPIRING, organization_id=organization_id
+        )
+        owners = self._storage.users.find_many({key.user_id for key in keys} | {token.user_id for token in tokens})
+        found = [Expiring(ExpiringKind.KEY, one, owners.get(one.user_id), one.expires_at) for one in keys]
+        found += [Expiring(ExpiringKind.TOKEN, one, owners.get(one.user_id), one.expires_at) for one in tokens]
+        if organization_id is None:
+            found += self._retiring(until)
+        return tuple(sorted(found, key=lambda one: one.expires_at)[:_MOST_EXPIRING])
+
+    def refused(self, organization_id: str | None) -> tuple[Refusal, ...]:
+        """What was refused within 24 hours, the same attempts taken together, latest first, 20 at most."""
+        wanted = AuditFilter(organization_id=organization_id, result=Result.REFUSED, since=self._now - _LATELY)
+        found: dict[tuple[object, ...], Refusal] = {}
+        for event in self._storage.audit.page(PageRequest(limit=MAX_PAGE), wanted):
+            key = (event.event, event.actor.kind, event.actor.id, event.object_kind, event.object_id, event.reason)
+            known = found.get(key)
+            found[key] = (
+                replace(known, count=known.count + 1)
+                if known is not None
+                else Refusal(
+                    event=event.event,
+                    actor=event.actor,
+                    object_kind=event.object_kind,
+                    object_id=event.object_id,
+                    reason=event.reason,
+                    at=event.at,
+                    count=1,
+                )
+            )
+        return tuple(islice(found.values(), _MOST_REFUSED))
+
+    def first_steps(self, organization_id: str) -> FirstSteps:
+        """Which of the first things the organization has; its first projects and service users are looked at."""
+        projects = self._storage.projects.page(organization_id)
+        robots = self._storage.users.page(organization_id, UserKind.SERVICE)
+        counts = self._storage.projects.counts([project.id for project in projects]).values()
+        keys = self._storage.service_user_keys.summaries([robot.id for robot in robots], self._now)
+        managers = self._storage.managers.page(organization_resource(organization_id).key, _ONE)
+        return FirstSteps(
+            project=bool(projects),
+            application=any(applications for applications, _ in counts),
+            service_user=bool(robots),
+            key=bool(keys),
+            manager=bool(managers),
+        )
+
+    def _retiring(self, until: datetime) -> Iterator[Expiring]:
+        for key, state, retires_at, _ in self._signing_keys.states():
+            if state is KeyState.ACTIVE and retires_at is not None and retires_at <= until:
+                yield Expiring(ExpiringKind.SIGNING_KEY, key, None, retires_at)

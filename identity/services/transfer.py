@@ -1,0 +1,232 @@
+"""Transfer: one organization as a JSON document, and such a document as a new organization.
+
+The document holds what belongs to the organization: people without passwords, service users with the public halves of
+their live keys, projects, roles, applications without secrets, grants of its projects to others, roles of its own users
+in its own projects, and managers of all these. It does not hold what belongs to somebody else: projects granted to the
+organization, roles that others gave its users, and what was verified of addresses.
+
+Inside the document users are named by the ids that stand there; what lies outside by names that survive, organizations
+by primary domain and users by login name. Passwords, client secrets, private keys and personal access tokens are in no
+document.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from identity.crypto.keys import PublicKey
+from identity.domain.errors import Denied
+from identity.domain.names import name_key
+from identity.domain.organizations import Organization
+from identity.domain.permissions import (
+    INSTANCE,
+    ResourceKey,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.projects import Project, ProjectGrant
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.users import ServiceUser, Subject
+from identity.services.access import Principal
+from identity.services.audit import json_value
+from identity.services.commands import Command, decode_document
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.descriptions import OrganizationDocument
+from identity.services.commands.organizations import ChangeOrganization
+from identity.services.commands.projects import AddProjectRole, CreateProject
+from identity.services.commands.service_users import CreateServiceUser
+from identity.services.commands.users import ChangeHumanUser
+from identity.services.described.build import Build, facts_of
+from identity.services.described.organizations import ensure_organizations
+from identity.services.service_users import NO_EXPIRATION
+from identity.storage.paging import MAX_PAGE, every_row
+from identity.storage.stores.users import UserKind
+
+if TYPE_CHECKING:
+    from identity.services.bundle import Services
+
+FORMAT = "identity-organization"
+VERSION = 1
+
+#: Who exports sees all of it.
+_READS = (
+    "organization.read",
+    "user.read",
+    "service_user.read",
+    "project.read",
+    "project_role.read",
+    "application.read",
+    "project_grant.read",
+    "user_grant.read",
+    "organization_manager.read",
+    "project_manager.read",
+    "project_grant_manager.read",
+)
+
+#: Whose ids are kept says under which names tokens and audit events speak of users and applications.
+_KEEPS_IDS = "instance.write"
+
+
+class Transfer:
+    """Export and import of one organization."""
+
+    def __init__(self, services: "Services") -> None:
+        self._services = services
+
+    def export(self, organization_id: str, *, by: Principal) -> dict[str, Any]:
+        """The document, ready for JSON, in an order that depends on the content alone.
+
+        Raises NotFound; Denied for whoever may not read all that is in it.
+        """
+        services = self._services
+        organization = services.organizations.get(organization_id)
+        resource = organization_resource(organization_id)
+        for permission in _READS:
+            services.access.require(by, permission, resource)
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "instance": self._instance_id(),
+            "organization": _Export(services, organization).document(),
+        }
+        services.audit.record(
+            "organization.exported", kind="organization", id=organization_id, organization_id=organization_id
+        )
+        return document
+
+    @staticmethod
+    def read(values: Mapping[str, object]) -> OrganizationDocument:
+        """The document that these values are. Raises Invalid with a sentence for each place that is wrong."""
+        return decode_document(OrganizationDocument, values)
+
+    def import_(self, document: OrganizationDocument, *, by: Principal, keep_ids: bool | None = None) -> Organization:
+        """The new organization, in which everything has new ids, or with ``keep_ids`` those of the document.
+
+        Unless that is said, ids are kept if the document comes from this very instance, as after a removal by mistake;
+        say False to copy an organization beside itself. Applications come without secrets and people without
+        passwords; keys that have expired stay behind.
+
+        Raises Invalid with a sentence for each place that does not fit, such as ``organization.projects[0].name``, and
+        then nothing may be committed; Denied for whoever may not make all of it, grants roles beyond their own, or
+        wants to keep ids without instance.write.
+        """
+        keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
+        if keeps and not self._services.access.may(by, _KEEPS_IDS, INSTANCE):
+            raise Denied("Only who manages the instance can keep ids. Import with new ids.", permission=_KEEPS_IDS)
+        build = Build(self._services, by=by, fresh=True, keep_ids=keeps)
+        made = ensure_organizations(build, [("organization", document.organization)])
+        build.finish()
+        organization = self._services.organizations.get(made[0].id)
+        self._services.audit.record(
+            "organization.imported",
+            kind="organization",
+            id=organization.id,
+            organization_id=organization.id,
+            detail={"instance": document.instance, "kept_ids": keeps},
+        )
+        return organization
+
+    def _instance_id(self) -> str | None:
+        instance = self._services.instance()
+        return None if instance is None else instance.project_id
+
+
+class _Export:
+    """One organization, read part by part."""
+
+    def __init__(self, services: "Services", organization: Organization) -> None:
+        self._services = services
+        self._storage = services.storage
+        self._organization = organization
+
+    def document(self) -> dict[str, Any]:
+        """The organization with everything in it."""
+        organization = self._organization
+        projects = sorted(every_row(partial(self._storage.projects.page, organization.id)), key=_by_name)
+        return {
+            **_members(organization, ChangeOrganization),
+            "users": [_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)],
+            "service_users": [self._service_user(user) for user in self._users(UserKind.SERVICE)],
+            "projects": [self._project(project) for project in projects],
+            "managers": self._managers(organization_resource(organization.id).key),
+        }
+
+    def _users(self, kind: UserKind) -> list[Any]:
+        users = every_row(partial(self._storage.users.page, self._organization.id, kind))
+        return sorted(users, key=lambda user: name_key(user.user_name))
+
+    def _service_user(self, user: ServiceUser) -> dict[str, Any]:
+        keys = every_row(partial(self._storage.service_user_keys.page, user.id))
+        live = sorted((key for key in keys if key.live(self._services.now)), key=lambda key: key.id)
+        return {**_members(user, CreateServiceUser), "keys": [_key(key) for key in live]}
+
+    def _project(self, project: Project) -> dict[str, Any]:
+        applications = sorted(every_row(partial(self._storage.applications.page, project.id)), key=_by_name)
+        grants = map(partial(self._grant, project), every_row(partial(self._storage.project_grants.page, project.id)))
+        return {
+            **_members(project, CreateProject),
+            "roles": [_values(role, AddProjectRole) for role in self._storage.projects.roles(project.id)],
+            "applications": [_members(application, RegisterApplication) for application in applications],
+            "grants": sorted(grants, key=lambda grant: str(grant["organization"])),
+            "user_grants": self._user_grants(project),
+            "managers": self._managers(project_resource(project).key),
+        }
+
+    def _grant(self, project: Project, grant: ProjectGrant) -> dict[str, Any]:
+        return {
+            "organization": self._services.organizations.get(grant.organization_id).primary_domain,
+            "roles": sorted(grant.roles),
+            "active": grant.active,
+            "managers": self._managers(project_grant_resource(grant, project).key),
+        }
+
+    def _user_grants(self, project: Project) -> list[dict[str, Any]]:
+        grants = every_row(partial(self._storage.user_grants.page_of_project, project.id))
+        own = [grant for grant in grants if grant.project_grant_id is None]
+        return self._with_users(own, lambda grant: {"roles": sorted(grant.roles), "active": grant.active})
+
+    def _managers(self, resource: ResourceKey) -> list[dict[str, Any]]:
+        managers = list(every_row(partial(self._storage.managers.page, resource)))
+        return self._with_users(managers, lambda manager: {"roles": sorted(manager.roles)})
+
+    def _with_users(self, rows: list[Any], members: Callable[[Any], dict[str, Any]]) -> list[dict[str, Any]]:
+        """What belongs to users: the organization's own by id, then those of others by login name."""
+        subjects = self._subjects([row.user_id for row in rows])
+        known = [(subjects[row.user_id], row) for row in rows if row.user_id in subjects]
+        known.sort(key=lambda pair: self._rank(pair[0]))
+        return [{"user": self._reference(subject), **members(row)} for subject, row in known]
+
+    def _subjects(self, ids: list[str]) -> dict[str, Subject]:
+        parts = (ids[start : start + MAX_PAGE] for start in range(0, len(ids), MAX_PAGE))
+        return {user_id: subject for part in parts for user_id, subject in self._storage.users.find_many(part).items()}
+
+    def _reference(self, subject: Subject) -> str:
+        return subject.user.id if self._is_own(subject) else subject.login_name
+
+    def _rank(self, subject: Subject) -> tuple[bool, str]:
+        own = self._is_own(subject)
+        return not own, name_key(subject.user.user_name if own else subject.login_name)
+
+    def _is_own(self, subject: Subject) -> bool:
+        return subject.organization.id == self._organization.id
+
+
+def _members(thing: Any, command: type[Command]) -> dict[str, Any]:
+    """What the thing is by the names of the command that makes it so, with its id and whether it is active."""
+    return {"id": thing.id, "active": thing.active, **_values(thing, command)}
+
+
+def _values(thing: Any, command: type[Command]) -> dict[str, Any]:
+    present = facts_of(thing)
+    return {name: json_value(present[name]) for name in command.model_fields}
+
+
+def _key(key: ServiceUserKey) -> dict[str, Any]:
+    expires_at = None if key.expires_at == NO_EXPIRATION else json_value(key.expires_at)
+    return {"id": key.id, "public_key": PublicKey.from_der(key.public_key).to_pem(), "expires_at": expires_at}
+
+
+def _by_name(thing: Any) -> tuple[str, str]:
+    """Names need not be unique; among equal ones the older comes first."""
+    return name_key(thing.name), thing.id

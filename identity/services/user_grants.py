@@ -1,0 +1,147 @@
+"""User grants: roles of projects, given to users."""
+
+from datetime import datetime
+
+from identity.crypto.secrets import new_id
+from identity.domain.errors import Denied, Invalid
+from identity.domain.permissions import Resource, project_grant_resource, project_resource
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.users import User
+from identity.domain.words import say
+from identity.services.access import Access, Principal
+from identity.services.audit import Recorder
+from identity.services.changes import UseCases, told
+from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.storage.backend import Storage
+
+_WRITE = "user_grant.write"
+_NO_USER = say("There is no such user.")
+_NO_PROJECT = say("There is no such project.")
+_TAKEN = {"user_id": say("This user has a grant of the project already. Change its roles.")}
+
+
+class UserGrants(UseCases):
+    """A user of the project's own organization has a direct grant, any other one that derives from a project grant."""
+
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, access: Access) -> None:
+        super().__init__(storage, audit, now)
+        self._access = access
+
+    def get(self, grant_id: str) -> UserGrant:
+        """The user grant. Raises NotFound."""
+        return self._found(self._storage.user_grants.find(grant_id), "user grant", grant_id)
+
+    def resource(self, grant: UserGrant) -> Resource:
+        """Where permissions on the grant are judged: the project, or the project grant that it derives from.
+
+        Raises NotFound.
+        """
+        project = self._project(grant.project_id)
+        if grant.project_grant_id is None:
+            return project_resource(project)
+        found = self._storage.project_grants.find(grant.project_grant_id)
+        return project_grant_resource(self._found(found, "project grant", grant.project_grant_id), project)
+
+    def add(self, command: AddUserGrant, *, by: Principal) -> UserGrant:
+        """A user's roles in a project.
+
+        Raises Invalid for unknown users, projects and roles, for a user whose organization has no grant of the project,
+        and for a second grant; Denied without user_grant.write at the project, or at the project grant. Who may not see
+        the user, or the project, is told that there is none.
+        """
+        user = self._storage.users.find(command.user_id)
+        if user is None or not self._access.sees(by, user.organization_id):
+            raise Invalid({"user_id": _NO_USER})
+        project, project_grant = self._source(user, command.project_id, by)
+        self._check_roles(project, project_grant, command.roles)
+        grant = UserGrant(
+            id=new_id(),
+            user_id=user.id,
+            organization_id=user.organization_id,
+            project_id=project.id,
+            project_grant_id=None if project_grant is None else project_grant.id,
+            roles=command.roles,
+            created_at=self._now,
+            changed_at=self._now,
+        )
+        with told("user", user.id, _TAKEN):
+            self._storage.user_grants.add(grant)
+        self._record_created("user_grant.added", "user_grant", grant, grant.organization_id)
+        return grant
+
+    def change(
+        self, grant_id: str, command: ChangeUserGrant, *, by: Principal, expected_version: int | None = None
+    ) -> UserGrant:
+        """The grant with other roles. Raises NotFound, Invalid, Denied, Conflict."""
+        before = self._writable(grant_id, by)
+        project_grant = None
+        if before.project_grant_id is not None:
+            project_grant = self._storage.project_grants.find(before.project_grant_id)
+        self._check_roles(self._project(before.project_id), project_grant, command.roles)
+        after = self._next(before, "user grant", expected_version, roles=command.roles)
+        return self._store("user_grant.changed", before, after)
+
+    def deactivate(self, grant_id: str, *, by: Principal) -> UserGrant:
+        """The user is without these roles until the grant is reactivated. Raises NotFound, Denied."""
+        before = self._writable(grant_id, by)
+        return self._store("user_grant.deactivated", before, self._next(before, "user grant", None, active=False))
+
+    def reactivate(self, grant_id: str, *, by: Principal) -> UserGrant:
+        """Undo deactivate. Raises NotFound, Denied."""
+        before = self._writable(grant_id, by)
+        return self._store("user_grant.reactivated", before, self._next(before, "user grant", None, active=True))
+
+    def remove(self, grant_id: str, *, by: Principal) -> None:
+        """Take the roles away. Raises NotFound, Denied."""
+        grant = self._writable(grant_id, by)
+        with told("user grant", grant_id):
+            self._storage.user_grants.remove(grant_id)
+        self._record_removed("user_grant.removed", "user_grant", grant, grant.organization_id)
+
+    def _writable(self, grant_id: str, by: Principal) -> UserGrant:
+        grant = self.get(grant_id)
+        self._access.require(by, _WRITE, self.resource(grant))
+        return grant
+
+    def _source(self, user: User, project_id: str, by: Principal) -> tuple[Project, ProjectGrant | None]:
+        """The project and, for a user of another organization, the project grant that the roles derive from."""
+        project = self._storage.projects.find(project_id)
+        if project is None:
+            raise Invalid({"project_id": _NO_PROJECT})
+        sees_project = self._access.sees(by, project.organization_id)
+        if project.organization_id == user.organization_id:
+            self._require(by, project_resource(project), sees_project)
+            return project, None
+        grant = self._storage.project_grants.find_for(project_id, user.organization_id)
+        if grant is None or not grant.active:
+            if not sees_project:
+                raise Invalid({"project_id": _NO_PROJECT})
+            raise Invalid({"user_id": say("The organization of this user has no grant of the project.")})
+        self._require(by, project_grant_resource(grant, project), sees_project)
+        return project, grant
+
+    def _require(self, by: Principal, resource: Resource, sees_project: bool) -> None:
+        try:
+            self._access.require(by, _WRITE, resource)
+        except Denied:
+            if sees_project:
+                raise
+            raise Invalid({"project_id": _NO_PROJECT}) from None
+
+    def _check_roles(self, project: Project, grant: ProjectGrant | None, roles: frozenset[str]) -> None:
+        unknown = roles - {role.key for role in self._storage.projects.roles(project.id)}
+        if unknown:
+            raise Invalid({"roles": say("The project has no role {roles}.", roles=", ".join(sorted(unknown)))})
+        beyond = roles - grant.roles if grant is not None else frozenset()
+        if beyond:
+            names = ", ".join(sorted(beyond))
+            raise Invalid({"roles": say("The project grant does not hold the role {roles}.", roles=names)})
+
+    def _project(self, project_id: str) -> Project:
+        return self._found(self._storage.projects.find(project_id), "project", project_id)
+
+    def _store(self, event: str, before: UserGrant, after: UserGrant) -> UserGrant:
+        with told("user grant", before.id):
+            self._storage.user_grants.update(after)
+        self._record_changed(event, "user_grant", before, after, before.organization_id)
+        return after

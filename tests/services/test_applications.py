@@ -1,0 +1,201 @@
+"""Applications are registered and changed within what the service offers, and so that their settings fit."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identity.app import Identity, assemble
+from identity.domain.applications import Application
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.projects import Project
+from identity.services.access import THE_OPERATOR
+from identity.services.bundle import Services
+from identity.services.commands import decode
+from identity.services.commands.applications import ChangeApplication, RegisterApplication
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.projects import CreateProject
+from identity.testing.clock import MovableClock
+from identity.testing.factories import an_id
+from identity.testing.world import PLUGINS
+
+_URI = "https://app.example/callback"
+_WEB: dict[str, Any] = {"name": "Shop", "type": "web", "redirect_uris": [_URI]}
+
+
+@pytest.fixture
+def identity(tmp_path: Path, clock: MovableClock) -> Iterator[Identity]:
+    """An assembled service on memory with all plugins, empty."""
+    made = assemble(
+        {
+            "identity.issuer_url": "https://id.example.com",
+            "identity.storage": "memory",
+            "identity.plugins": f"memory {PLUGINS}",
+            "identity.development": "true",
+            "identity.data": str(tmp_path),
+        },
+        clock=clock,
+    )
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def project(services: Services) -> Project:
+    organization = services.organizations.create(CreateOrganization(name="Acme"))
+    return services.projects.create(organization.id, CreateProject(name="Project"), by=THE_OPERATOR)
+
+
+def register(services: Services, project: Project, **values: Any) -> tuple[Application, str | None]:
+    return services.applications.register(project.id, decode(RegisterApplication, values))
+
+
+def change(services: Services, application: Application, **values: Any) -> Application:
+    return services.applications.change(application.id, decode(ChangeApplication, values))
+
+
+def refused(services: Services, project: Project, **values: Any) -> dict[str, str]:
+    with pytest.raises(Invalid) as refusal:
+        register(services, project, **values)
+    return refusal.value.fields
+
+
+@pytest.mark.parametrize(("type_", "method"), [("web", "client_secret_basic"), ("native", "none"), ("browser", "none")])
+def test_people_sign_in_with_a_code_unless_said_otherwise(
+    services: Services, project: Project, type_: str, method: str
+) -> None:
+    application, secret = register(services, project, **{**_WEB, "type": type_})
+    assert application.response_types == {"code"}
+    assert application.grant_types == {"authorization_code"}
+    assert application.authentication_method == method
+    assert (secret is None) is application.public
+
+
+def test_nobody_signs_in_to_an_api(services: Services, project: Project) -> None:
+    application, secret = register(services, project, name="API", type="api")
+    assert application.response_types == application.grant_types == frozenset()
+    assert application.authentication_method == "client_secret_basic"
+    assert secret is not None
+    given = {"response_types": ["code"], "redirect_uris": [_URI], "post_logout_redirect_uris": [_URI]}
+    assert refused(services, project, name="API", type="api", **given) == {
+        "response_types": "Nobody signs in to an API, so it has no response types.",
+        "redirect_uris": "Nobody signs in to an API, so it has no redirect URIs.",
+        "post_logout_redirect_uris": "Nobody signs in to an API, so it has no redirect URIs.",
+    }
+
+
+def test_what_the_service_does_not_offer_is_named_with_what_it_does(services: Services, project: Project) -> None:
+    given = {"authentication_method": "magic", "grant_types": ["password"], "response_types": ["code", "coda"]}
+    problems = refused(services, project, **_WEB, **given)
+    assert set(problems) == set(given)
+    assert problems["grant_types"].startswith("password is not offered here. Choose from authorization_code, ")
+    assert "client_secret_basic" in problems["authentication_method"]
+    assert problems["response_types"].startswith("coda is not offered")
+
+
+def test_the_order_of_words_in_a_response_type_does_not_matter(services: Services, project: Project) -> None:
+    application, _ = register(services, project, **_WEB, response_types=["token id_token", "code"])
+    assert application.response_types == {"id_token token", "code"}
+
+
+def test_an_answer_needs_an_address(services: Services, project: Project) -> None:
+    sentence = "Enter the address to which people return after signing in."
+    assert refused(services, project, name="Shop", type="web") == {"redirect_uris": sentence}
+    application, _ = register(services, project, name="Shop", type="web", response_types=[])
+    assert application.redirect_uris == ()
+
+
+def test_addresses_are_complained_about_field_by_field(services: Services, project: Project) -> None:
+    given = {**_WEB, "redirect_uris": [_URI, "http://app.example/cb"], "post_logout_redirect_uris": ["/bye"]}
+    problems = refused(services, project, **given)
+    assert problems["redirect_uris"].startswith("http://app.example/cb must start with https://")
+    assert problems["post_logout_redirect_uris"].startswith("/bye must be an absolute address")
+    application, _ = register(services, project, **{**given, "post_logout_redirect_uris": []}, development=True)
+    assert len(application.redirect_uris) == 2
+
+
+def test_an_address_counts_once(services: Services, project: Project) -> None:
+    application, _ = register(services, project, **{**_WEB, "redirect_uris": [_URI, _URI]})
+    assert application.redirect_uris == (_URI,)
+
+
+def test_grants_that_cannot_work_are_refused(services: Services, project: Project) -> None:
+    problems = refused(services, project, **_WEB, grant_types=["refresh_token"])
+    assert problems == {"grant_types": "Choose authorization_code too: refresh tokens come with a code alone."}
+    public = {**_WEB, "type": "native", "grant_types": ["authorization_code", "client_credentials"]}
+    assert refused(services, project, **public) == {
+        "grant_types": "A public client has no credentials, so it cannot use client_credentials."
+    }
+
+
+def test_a_change_is_of_what_is_given(services: Services, project: Project) -> None:
+    before, _ = register(services, project, **_WEB, access_token_lifetime=600)
+    after = change(services, before, name="Store", post_logout_redirect_uris=["https://app.example/bye"])
+    assert (after.name, after.redirect_uris, after.version) == ("Store", (_URI,), 2)
+    assert after.access_token_lifetime == timedelta(minutes=10)
+    assert services.applications.get(before.id) == after
+    event = services.audit.recorded[-1]
+    assert (event.event, event.detail["name"]) == ("application.changed", {"before": "Shop", "after": "Store"})
+
+
+def test_a_lifetime_can_be_taken_back(services: Services, project: Project) -> None:
+    before, _ = register(services, project, **_WEB, access_token_lifetime=600, id_token_lifetime=600)
+    after = change(services, before, access_token_lifetime=None)
+    assert (after.access_token_lifetime, after.id_token_lifetime) == (None, timedelta(minutes=10))
+
+
+def test_a_change_has_to_fit_what_is_there(services: Services, project: Project) -> None:
+    web, _ = register(services, project, **_WEB)
+    api, _ = register(services, project, name="API", type="api")
+    for application, values, field in (
+        (web, {"redirect_uris": []}, "redirect_uris"),
+        (web, {"grant_types": ["refresh_token"]}, "grant_types"),
+        (api, {"redirect_uris": [_URI]}, "redirect_uris"),
+        (web, {"authentication_method": "magic"}, "authentication_method"),
+    ):
+        with pytest.raises(Invalid) as refusal:
+            change(services, application, **values)
+        assert set(refusal.value.fields) == {field}
+        assert services.applications.get(application.id) == application
+
+
+def test_the_type_stays() -> None:
+    with pytest.raises(Invalid, match="not known here"):
+        decode(ChangeApplication, {"type": "api"})
+
+
+def test_a_stale_change_is_a_conflict(services: Services, project: Project) -> None:
+    application, _ = register(services, project, **_WEB)
+    services.applications.change(application.id, ChangeApplication(name="A"), expected_version=1)
+    with pytest.raises(Conflict, match="meanwhile"):
+        services.applications.change(application.id, ChangeApplication(name="B"), expected_version=1)
+
+
+def test_an_application_that_becomes_public_loses_its_secrets(services: Services, project: Project) -> None:
+    application, first = register(services, project, **_WEB)
+    services.applications.add_secret(application.id)
+    change(services, application, authentication_method="none")
+    assert services.applications.secrets(application.id) == ()
+    assert first is not None
+    assert services.applications.authenticate(application.id, first) is None
+    with pytest.raises(Conflict, match="public"):
+        services.applications.add_secret(application.id)
+
+
+def test_one_that_was_public_gets_a_secret_on_request(services: Services, project: Project) -> None:
+    application, _ = register(services, project, **{**_WEB, "type": "browser"})
+    change(services, application, authentication_method="client_secret_post")
+    assert services.applications.secrets(application.id) == ()
+    secret = services.applications.add_secret(application.id)
+    assert services.applications.authenticate(application.id, secret) is not None
+
+
+def test_secrets_are_listed_oldest_first(services: Services, project: Project) -> None:
+    application, _ = register(services, project, **_WEB)
+    [first] = services.applications.secrets(application.id)
+    services.applications.add_secret(application.id)
+    assert services.applications.secrets(application.id)[0] == first
+    with pytest.raises(NotFound):
+        services.applications.secrets(an_id())

@@ -1,0 +1,84 @@
+"""A request that is sent twice is answered twice and done once."""
+
+from datetime import timedelta
+
+import pytest
+
+from identity.app import Identity
+from identity.domain.errors import Conflict
+from identity.services.idempotency import Kept
+from identity.testing.clock import MovableClock
+
+_BODY = b'{"client_secret": "shown once"}'
+
+
+def answered(identity: Identity, *, principal: str = "anna", key: str = "k", request: bytes = b"POST /x {}") -> object:
+    with identity.transaction() as services:
+        kept = services.idempotency.begin(principal, key, request)
+        if kept is None:
+            services.idempotency.keep(201, _BODY)
+        return kept
+
+
+def test_the_second_request_gets_the_first_one_s_answer(identity: Identity) -> None:
+    assert answered(identity) is None
+    assert answered(identity) == Kept(201, _BODY)
+    assert "shown once" not in repr(answered(identity))
+
+
+def test_a_key_stands_for_one_request(identity: Identity) -> None:
+    answered(identity)
+    with pytest.raises(Conflict, match="another request"):
+        answered(identity, request=b"POST /y {}")
+
+
+def test_keys_belong_to_whoever_uses_them(identity: Identity) -> None:
+    answered(identity)
+    assert answered(identity, principal="bert") is None
+    assert answered(identity, key="l") is None
+
+
+def test_what_is_aborted_can_be_tried_again(identity: Identity) -> None:
+    def fail() -> None:
+        with identity.transaction() as services:
+            services.idempotency.begin("anna", "k", b"POST /x {}")
+            raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert answered(identity) is None
+
+
+def test_an_answer_that_was_not_kept_is_not_made_up(identity: Identity) -> None:
+    with identity.transaction() as services:
+        services.idempotency.begin("anna", "k", b"POST /x {}")
+    with pytest.raises(Conflict, match="was not kept"):
+        answered(identity)
+
+
+def test_answers_are_kept_for_a_day(identity: Identity, clock: MovableClock) -> None:
+    answered(identity)
+    clock.advance(hours=24, seconds=-1)
+    assert answered(identity) is not None
+    clock.advance(seconds=1)
+    assert answered(identity) is None
+
+
+def test_answers_lie_sealed_and_are_purged(identity: Identity, clock: MovableClock) -> None:
+    answered(identity)
+    with identity.transaction() as services:
+        kept = services.idempotency.begin("anna", "k", b"POST /x {}")
+        assert kept is not None
+    clock.advance(hours=25)
+    clock.advance(seconds=int(identity.settings.purge_after / timedelta(seconds=1)))
+    assert identity.purge() == {"idempotency keys": 1}
+
+
+def test_a_form_is_used_once(identity: Identity) -> None:
+    def used(principal: str = "anna", once: str = "o") -> bool:
+        with identity.transaction() as services:
+            return services.idempotency.use_once(principal, once)
+
+    assert [used(), used(), used(once="p"), used("bert")] == [True, False, True, True]
+    # The two kinds of keys never meet.
+    assert answered(identity, key="o") is None

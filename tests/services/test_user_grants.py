@@ -1,0 +1,215 @@
+"""Roles of projects are given where the giver may, to whom the giver sees, and never beyond a project grant."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from identity.app import Identity
+from identity.domain.errors import Conflict, Denied, Invalid, NotFound
+from identity.domain.organizations import Organization
+from identity.domain.permissions import (
+    INSTANCE,
+    Level,
+    Resource,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.projects import UserGrant
+from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR, Principal
+from identity.services.bundle import Services
+from identity.services.commands.managers import AddManager
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.projects import AddProjectGrant, AddProjectRole, ChangeProjectGrant, CreateProject
+from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.services.commands.users import CreateHumanUser
+
+
+class Shop:
+    """A project of Acme with the roles reader and editor; Other may give reader on; Third has no part in it."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.acme, self.other, self.third = (self.organization(name) for name in ("Acme", "Other", "Third"))
+        self.project = services.projects.create(self.acme.id, CreateProject(name="Shop"), by=THE_OPERATOR)
+        for key in ("reader", "editor"):
+            services.projects.add_role(self.project.id, AddProjectRole(key=key, display_name=key))
+        command = AddProjectGrant(organization_id=self.other.id, roles=frozenset({"reader"}))
+        self.grant = services.project_grants.add(self.project.id, command)
+        self.of_project = project_resource(self.project)
+        self.of_grant = project_grant_resource(self.grant, self.project)
+
+    def organization(self, name: str) -> Organization:
+        return self.services.organizations.create(CreateOrganization(name=name))
+
+    def person(self, organization: Organization, name: str = "anna") -> HumanUser:
+        command = CreateHumanUser(user_name=name, given_name="A", family_name="B")
+        return self.services.users.create(organization.id, command)
+
+    def manager(self, role: str, at: Resource, organization: Organization | None = None) -> Principal:
+        user = self.person(organization or self.third, f"{role}-{at.key.id}".lower())
+        command = AddManager(user_id=user.id, roles=frozenset({role}))
+        self.services.managers.add(at, command, by=THE_OPERATOR)
+        subject = self.services.storage.users.find_subject(user.id)
+        assert subject is not None
+        return self.services.access.principal(subject)
+
+    def give(self, user: HumanUser, *roles: str, by: Principal = THE_OPERATOR) -> UserGrant:
+        command = AddUserGrant(user_id=user.id, project_id=self.project.id, roles=frozenset(roles))
+        return self.services.user_grants.add(command, by=by)
+
+    def effective(self, user: HumanUser) -> set[str]:
+        grants = self.services.storage.user_grants.effective(user.id, frozenset({self.project.id}))
+        return {role for grant in grants for role in grant.roles}
+
+
+@pytest.fixture
+def shop(identity: Identity) -> Iterator[Shop]:
+    with identity.transaction() as services:
+        yield Shop(services)
+
+
+def fields(attempt: pytest.ExceptionInfo[Invalid]) -> dict[str, str]:
+    return attempt.value.fields
+
+
+def test_a_user_of_the_own_organization_has_a_direct_grant(shop: Shop) -> None:
+    anna = shop.person(shop.acme)
+    grant = shop.give(anna, "editor")
+    assert (grant.project_grant_id, grant.organization_id) == (None, shop.acme.id)
+    assert shop.services.user_grants.resource(grant) == shop.of_project
+    assert shop.effective(anna) == {"editor"}
+
+
+def test_a_user_of_another_organization_has_one_that_derives_from_its_grant(shop: Shop) -> None:
+    otto = shop.person(shop.other)
+    grant = shop.give(otto, "reader")
+    assert (grant.project_grant_id, grant.organization_id) == (shop.grant.id, shop.other.id)
+    assert shop.services.user_grants.resource(grant) == shop.of_grant
+    shop.services.project_grants.withdraw(shop.grant.id)
+    assert shop.effective(otto) == set()
+
+
+def test_a_project_grant_gives_its_own_roles_and_no_others(shop: Shop) -> None:
+    """Security 14.5."""
+    otto = shop.person(shop.other)
+    with pytest.raises(Invalid) as refusal:
+        shop.give(otto, "reader", "editor")
+    assert fields(refusal) == {"roles": "The project grant does not hold the role editor."}
+    grant = shop.give(otto, "reader")
+    with pytest.raises(Invalid, match="does not hold the role editor"):
+        shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"editor"})), by=THE_OPERATOR)
+    shop.services.project_grants.change(shop.grant.id, ChangeProjectGrant(roles=frozenset()))
+    assert shop.effective(otto) == set()
+
+
+def test_unknown_roles_projects_and_users_are_named(shop: Shop) -> None:
+    anna = shop.person(shop.acme)
+    with pytest.raises(Invalid) as refusal:
+        shop.give(anna, "owner", "admin")
+    assert fields(refusal) == {"roles": "The project has no role admin, owner."}
+    with pytest.raises(Invalid) as refusal:
+        shop.services.user_grants.add(AddUserGrant(user_id=anna.id, project_id="nothing"), by=THE_OPERATOR)
+    assert fields(refusal) == {"project_id": "There is no such project."}
+    with pytest.raises(Invalid) as refusal:
+        shop.services.user_grants.add(AddUserGrant(user_id="nobody", project_id=shop.project.id), by=THE_OPERATOR)
+    assert fields(refusal) == {"user_id": "There is no such user."}
+
+
+def test_one_grant_each(shop: Shop) -> None:
+    anna = shop.person(shop.acme)
+    shop.give(anna, "reader")
+    with pytest.raises(Invalid, match="has a grant of the project already"):
+        shop.give(anna, "editor")
+
+
+def test_an_organization_without_an_active_grant_has_none(shop: Shop) -> None:
+    owner = shop.manager("IAM_OWNER", INSTANCE)
+    with pytest.raises(Invalid) as refusal:
+        shop.give(shop.person(shop.third), "reader", by=owner)
+    assert fields(refusal) == {"user_id": "The organization of this user has no grant of the project."}
+    shop.services.project_grants.deactivate(shop.grant.id)
+    with pytest.raises(Invalid, match="has no grant of the project"):
+        shop.give(shop.person(shop.other), "reader", by=owner)
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER", "ORG_USER_MANAGER", "ORG_USER_PERMISSION_EDITOR"])
+def test_the_holder_gives_on_what_it_was_granted(shop: Shop, role: str) -> None:
+    by = shop.manager(role, organization_resource(shop.other.id))
+    otto = shop.person(shop.other)
+    grant = shop.give(otto, "reader", by=by)
+    shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset()), by=by)
+    shop.services.user_grants.deactivate(grant.id, by=by)
+    shop.services.user_grants.reactivate(grant.id, by=by)
+    shop.services.user_grants.remove(grant.id, by=by)
+
+
+def test_the_holder_learns_nothing_of_other_projects(shop: Shop) -> None:
+    by = shop.manager("ORG_OWNER", organization_resource(shop.other.id))
+    hidden = shop.services.projects.create(shop.acme.id, CreateProject(name="Hidden"), by=THE_OPERATOR)
+    for project_id in (hidden.id, "nothing"):
+        command = AddUserGrant(user_id=shop.person(shop.other, f"u-{project_id}").id, project_id=project_id)
+        with pytest.raises(Invalid) as refusal:
+            shop.services.user_grants.add(command, by=by)
+        assert fields(refusal) == {"project_id": "There is no such project."}
+
+
+def test_nobody_gives_roles_to_users_whom_they_may_not_see(shop: Shop) -> None:
+    by = shop.manager("ORG_OWNER", organization_resource(shop.acme.id))
+    for organization in (shop.other, shop.third):
+        with pytest.raises(Invalid) as refusal:
+            shop.give(shop.person(organization), "reader", by=by)
+        assert fields(refusal) == {"user_id": "There is no such user."}
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER_VIEWER", "ORG_PROJECT_CREATOR", "ORG_SETTINGS_MANAGER"])
+def test_who_may_not_write_is_denied(shop: Shop, role: str) -> None:
+    by = shop.manager(role, organization_resource(shop.acme.id))
+    anna = shop.person(shop.acme)
+    with pytest.raises(Denied):
+        shop.give(anna, "reader", by=by)
+    grant = shop.give(anna, "reader")
+    grants = shop.services.user_grants
+    for attempt in (
+        lambda: grants.change(grant.id, ChangeUserGrant(roles=frozenset()), by=by),
+        lambda: grants.deactivate(grant.id, by=by),
+        lambda: grants.reactivate(grant.id, by=by),
+        lambda: grants.remove(grant.id, by=by),
+    ):
+        with pytest.raises(Denied):
+            attempt()
+
+
+def test_a_grant_s_owner_stays_within_the_grant(shop: Shop) -> None:
+    by = shop.manager("PROJECT_GRANT_OWNER", shop.of_grant, shop.other)
+    shop.give(shop.person(shop.other), "reader", by=by)
+    with pytest.raises(Denied):
+        shop.give(shop.person(shop.acme), "reader", by=by)
+    assert shop.of_grant.key.level is Level.PROJECT_GRANT
+
+
+def test_a_deactivated_grant_gives_nothing(shop: Shop) -> None:
+    anna = shop.person(shop.acme)
+    grant = shop.give(anna, "reader")
+    shop.services.user_grants.deactivate(grant.id, by=THE_OPERATOR)
+    assert shop.effective(anna) == set()
+    shop.services.user_grants.reactivate(grant.id, by=THE_OPERATOR)
+    assert shop.effective(anna) == {"reader"}
+    shop.services.user_grants.remove(grant.id, by=THE_OPERATOR)
+    with pytest.raises(NotFound):
+        shop.services.user_grants.get(grant.id)
+
+
+def test_a_stale_change_is_a_conflict(shop: Shop) -> None:
+    grant = shop.give(shop.person(shop.acme), "reader")
+    command = ChangeUserGrant(roles=frozenset({"editor"}))
+    shop.services.user_grants.change(grant.id, command, by=THE_OPERATOR, expected_version=1)
+    with pytest.raises(Conflict):
+        shop.services.user_grants.change(grant.id, command, by=THE_OPERATOR, expected_version=1)
+
+
+def test_events_belong_to_the_organization_of_the_user(shop: Shop) -> None:
+    shop.give(shop.person(shop.other), "reader")
+    event = shop.services.audit.recorded[-1]
+    assert (event.event, event.organization_id) == ("user_grant.added", shop.other.id)

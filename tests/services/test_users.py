@@ -1,0 +1,239 @@
+"""People's accounts as those who manage them see and change them."""
+
+from datetime import timedelta
+
+import pytest
+
+from identity.app import Identity
+from identity.crypto.secrets import digest
+from identity.domain.errors import Conflict, Denied, Invalid, NotFound
+from identity.domain.one_time_codes import CodeKind
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, organization_resource
+from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR, Principal
+from identity.services.bundle import Services
+from identity.services.commands import decode
+from identity.services.commands.managers import AddManager
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.service_users import CreateServiceUser
+from identity.services.commands.users import ChangeHumanUser, CreateHumanUser, InviteHumanUser
+from identity.services.links import LinkUsed
+from identity.services.users import UserState
+from identity.testing.clock import MovableClock
+from identity.testing.factories import an_access_token
+
+_ANNA = {"user_name": "anna", "given_name": "Anna", "family_name": "B", "email": "anna@acme.example"}
+
+
+@pytest.fixture
+def organization(services: Services) -> Organization:
+    return services.organizations.create(CreateOrganization(name="Acme", primary_domain="acme.example"))
+
+
+@pytest.fixture
+def anna(services: Services, organization: Organization) -> HumanUser:
+    return services.users.create(organization.id, CreateHumanUser(**_ANNA))
+
+
+def manager(services: Services, organization: Organization, role: str) -> Principal:
+    user = services.service_users.create(organization.id, CreateServiceUser(user_name=role.lower(), display_name="R"))
+    resource = INSTANCE if role.startswith("IAM") else organization_resource(organization.id)
+    services.managers.add(resource, AddManager(user_id=user.id, roles=frozenset({role})), by=THE_OPERATOR)
+    subject = services.storage.users.find_subject(user.id)
+    assert subject is not None
+    return services.access.principal(subject)
+
+
+def sign_in(services: Services, user: HumanUser) -> str:
+    subject = services.storage.users.find_subject(user.id)
+    assert subject is not None
+    return services.sessions.sign_in(subject, (), methods=("pwd",), user_agent="")[0].session.id
+
+
+def state(services: Services, user: HumanUser) -> UserState:
+    return services.users.states([services.users.get(user.id)])[user.id]
+
+
+def test_an_invited_person_chooses_a_password_by_the_link(services: Services, organization: Organization) -> None:
+    user, initial = services.users.invite(organization.id, decode(InviteHumanUser, _ANNA), by=THE_OPERATOR)
+    assert initial.kind == "link"
+    assert initial.secret not in repr(initial)
+    assert state(services, user) is UserState.INVITED
+    services.passwords.reset(initial.secret.rpartition("/")[2], services.passwords.hash("correct horse battery"))
+    assert state(services, user) is UserState.ACTIVE
+
+
+def test_or_signs_in_with_a_one_time_password(services: Services, organization: Organization) -> None:
+    command = decode(InviteHumanUser, {**_ANNA, "initial": "one_time_password"})
+    user, initial = services.users.invite(organization.id, command, by=THE_OPERATOR)
+    assert initial.kind == "one_time_password"
+    assert state(services, user) is UserState.MUST_CHANGE_PASSWORD
+    with pytest.raises(Invalid) as refusal:
+        decode(InviteHumanUser, {**_ANNA, "initial": "telegram"})
+    assert set(refusal.value.fields) == {"initial"}
+
+
+def test_states_of_many_are_told_at_once(services: Services, organization: Organization) -> None:
+    users = [services.users.create(organization.id, CreateHumanUser(**{**_ANNA, "user_name": name})) for name in "abcd"]
+    services.passwords.set_one_time(users[1].id)
+    services.passwords.set_one_time(users[2].id)
+    link = services.passwords.issue_link(users[2].id)
+    services.passwords.reset(link.rpartition("/")[2], services.passwords.hash("correct horse battery"))
+    services.users.deactivate(users[3].id, by=THE_OPERATOR)
+    found = services.users.states([services.users.get(user.id) for user in users])
+    assert [found[user.id] for user in users] == ["invited", "must_change_password", "active", "deactivated"]
+    assert services.users.states([]) == {}
+
+
+def test_a_change_is_of_name_and_profile(services: Services, anna: HumanUser) -> None:
+    command = decode(ChangeHumanUser, {"user_name": "annika", "nickname": "Anni"})
+    after = services.users.change(anna.id, command, by=THE_OPERATOR, expected_version=1)
+    assert (after.user_name, after.profile.nickname, after.profile.email) == ("annika", "Anni", "anna@acme.example")
+    assert services.users.get(anna.id) == after
+    with pytest.raises(Conflict):
+        services.users.change(anna.id, command, by=THE_OPERATOR, expected_version=1)
+    assert services.audit.recorded[-1].event == "user.changed"
+
+
+def test_user_names_are_unique(services: Services, organization: Organization, anna: HumanUser) -> None:
+    services.users.create(organization.id, CreateHumanUser(**{**_ANNA, "user_name": "bert"}))
+    with pytest.raises(Invalid) as refusal:
+        services.users.change(anna.id, ChangeHumanUser(user_name="Bert"), by=THE_OPERATOR)
+    assert set(refusal.value.fields) == {"user_name"}
+
+
+def test_a_new_address_ends_links_that_went_to_the_old_one(services: Services, anna: HumanUser) -> None:
+    link = services.users.new_password_link(anna.id, by=THE_OPERATOR)
+    services.users.change(anna.id, ChangeHumanUser(email="anna@b.example"), by=THE_OPERATOR)
+    with pytest.raises(LinkUsed):
+        services.passwords.find_by_link(link.rpartition("/")[2])
+
+
+def test_deactivating_ends_sessions_and_tokens_for_good(services: Services, anna: HumanUser) -> None:
+    session_id = sign_in(services, anna)
+    token = an_access_token(anna, issued_at=services.now, expires_at=services.now + timedelta(hours=1))
+    services.tokens.record(token)
+    services.users.deactivate(anna.id, by=THE_OPERATOR)
+    assert state(services, anna) is UserState.DEACTIVATED
+    services.users.reactivate(anna.id, by=THE_OPERATOR)
+    assert services.users.sessions(anna.id) == ()
+    stored = services.storage.sessions.find(session_id)
+    issued = services.storage.tokens.find_issued(token.digest)
+    assert stored is not None
+    assert stored.ended_at == services.now
+    assert issued is not None
+    assert not issued.live(services.now)
+
+
+def test_a_sign_in_that_raced_with_the_deactivation_does_not_come_back(services: Services, anna: HumanUser) -> None:
+    services.users.deactivate(anna.id, by=THE_OPERATOR)
+    sign_in(services, anna)
+    services.users.reactivate(anna.id, by=THE_OPERATOR)
+    assert services.users.sessions(anna.id) == ()
+    session_id = sign_in(services, anna)
+    services.users.reactivate(anna.id, by=THE_OPERATOR)
+    assert [one.id for one in services.users.sessions(anna.id)] == [session_id]
+
+
+def test_a_new_link_leaves_the_password_as_it_is_until_it_is_used(services: Services, anna: HumanUser) -> None:
+    services.passwords.set_one_time(anna.id)
+    before = services.storage.passwords.find(anna.id)
+    session_id = sign_in(services, anna)
+    link = services.users.new_password_link(anna.id, by=THE_OPERATOR)
+    assert services.storage.passwords.find(anna.id) == before
+    assert [one.id for one in services.users.sessions(anna.id)] == [session_id]
+    found = services.storage.one_time_codes.find(digest(link.rpartition("/")[2]))
+    assert found is not None
+    assert found.kind is CodeKind.PASSWORD_RESET
+
+
+def test_a_deactivated_person_gets_no_new_password(services: Services, anna: HumanUser) -> None:
+    services.users.deactivate(anna.id, by=THE_OPERATOR)
+    for attempt in (services.users.new_password_link, services.users.one_time_password):
+        with pytest.raises(Conflict, match="Reactivate it first"):
+            attempt(anna.id, by=THE_OPERATOR)
+
+
+def test_sessions_are_ended_one_by_one_and_together(
+    services: Services, organization: Organization, anna: HumanUser
+) -> None:
+    first, second, third = (sign_in(services, anna) for _ in range(3))
+    bert = services.users.create(organization.id, CreateHumanUser(**{**_ANNA, "user_name": "bert"}))
+    services.users.end_session(anna.id, first, by=THE_OPERATOR)
+    assert {one.id for one in services.users.sessions(anna.id)} == {second, third}
+    for user_id, session_id in ((anna.id, first), (bert.id, second)):
+        with pytest.raises(NotFound, match="session"):
+            services.users.end_session(user_id, session_id, by=THE_OPERATOR)
+    assert services.users.end_sessions(anna.id, by=THE_OPERATOR) == 2
+    assert services.users.sessions(anna.id) == ()
+
+
+def test_a_removed_person_is_gone(services: Services, anna: HumanUser) -> None:
+    services.users.remove(anna.id, by=THE_OPERATOR)
+    with pytest.raises(NotFound):
+        services.users.get(anna.id)
+    for attempt in (services.users.sessions, services.users.get):
+        with pytest.raises(NotFound):
+            attempt(anna.id)
+
+
+def test_the_last_owner_stays(services: Services, anna: HumanUser) -> None:
+    command = AddManager(user_id=anna.id, roles=frozenset({"IAM_OWNER"}))
+    services.managers.add(INSTANCE, command, by=THE_OPERATOR)
+    for attempt in (services.users.deactivate, services.users.remove):
+        with pytest.raises(Conflict, match="last active IAM_OWNER"):
+            attempt(anna.id, by=THE_OPERATOR)
+
+
+def test_nobody_touches_the_account_of_somebody_with_more_rights(
+    services: Services, organization: Organization, anna: HumanUser
+) -> None:
+    """Security 14.4."""
+    command = AddManager(user_id=anna.id, roles=frozenset({"ORG_OWNER"}))
+    services.managers.add(organization_resource(organization.id), command, by=THE_OPERATOR)
+    session_id = sign_in(services, anna)
+    clerk, owner = (manager(services, organization, role) for role in ("ORG_USER_MANAGER", "ORG_OWNER"))
+    users = services.users
+    attempts = (
+        lambda by: users.change(anna.id, ChangeHumanUser(email="mine@b.example"), by=by),
+        lambda by: users.new_password_link(anna.id, by=by),
+        lambda by: users.one_time_password(anna.id, by=by),
+        lambda by: users.end_session(anna.id, session_id, by=by),
+        lambda by: users.end_sessions(anna.id, by=by),
+        lambda by: users.deactivate(anna.id, by=by),
+        lambda by: users.reactivate(anna.id, by=by),
+        lambda by: users.remove(anna.id, by=by),
+    )
+    for attempt in attempts:
+        with pytest.raises(Denied, match="beyond your own"):
+            attempt(clerk)
+    for attempt in attempts:
+        attempt(owner)
+
+
+def test_a_service_user_is_no_person(services: Services, organization: Organization) -> None:
+    robot = services.service_users.create(organization.id, CreateServiceUser(user_name="r", display_name="R"))
+    for attempt in (
+        lambda: services.users.change(robot.id, ChangeHumanUser(), by=THE_OPERATOR),
+        lambda: services.users.new_password_link(robot.id, by=THE_OPERATOR),
+        lambda: services.users.sessions(robot.id),
+        lambda: services.users.remove(robot.id, by=THE_OPERATOR),
+    ):
+        with pytest.raises(NotFound):
+            attempt()
+
+
+def test_the_last_sign_in_is_remembered(identity: Identity, clock: MovableClock) -> None:
+    with identity.transaction() as services:
+        organization = services.organizations.create(CreateOrganization(name="Acme"))
+        anna = services.users.create(organization.id, CreateHumanUser(**_ANNA))
+        assert anna.last_sign_in_at is None
+    clock.advance(days=1)
+    with identity.transaction() as services:
+        sign_in(services, anna)
+    with identity.transaction() as services:
+        found = services.users.get(anna.id)
+        assert (found.last_sign_in_at, found.version) == (clock(), anna.version)
+        services.users.change(anna.id, ChangeHumanUser(nickname="A"), by=THE_OPERATOR, expected_version=anna.version)
+        assert services.users.get(anna.id).last_sign_in_at == clock()
