@@ -28,6 +28,34 @@ _BUSY = "The service cannot answer just now. Try again in a few seconds."
 _STATUS_WORDS = {400: "invalid", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported"}
 
 
+class Malformed(Exception):
+    """A request to an API that cannot be read at all; the sentence says why."""
+
+    status = 400
+    error = "invalid"
+
+
+class TooLarge(Malformed):
+    """The body is larger than is read."""
+
+    status = 413
+    error = "too_large"
+
+
+class Unsupported(Malformed):
+    """The body is of a type that is not read."""
+
+    status = 415
+    error = "unsupported"
+
+
+class PreconditionFailed(Malformed):
+    """What is to be changed is not what the client has seen (RFC 9110 §13.1.1)."""
+
+    status = 412
+    error = "precondition_failed"
+
+
 def api_error(
     request: Request, status: int, error: str, message: str, *, fields: dict[str, str] | None = None, **headers: str
 ) -> Response:
@@ -56,8 +84,14 @@ def domain_error(error: DomainError, request: Request) -> Response:
     if isinstance(error, Conflict):
         return api_error(request, 409, "conflict", str(error))
     if isinstance(error, Denied):
+        _audit_refusal(request, str(error))
         return api_error(request, 403, "forbidden", str(error))
     return unexpected(error, request)
+
+
+def malformed(error: Malformed, request: Request) -> Response:
+    """A request to an API that was not read."""
+    return api_error(request, error.status, error.error, str(error))
 
 
 def unavailable(error: StorageError, request: Request) -> Response:
@@ -78,14 +112,20 @@ def forbidden(error: HTTPForbidden, request: Request) -> Response:
         challenge = 'Bearer realm="identity", error="invalid_token"' if sent else 'Bearer realm="identity"'
         message = "Send a live access token whose audience holds the service's own project as Authorization: Bearer."
         return api_error(request, 401, "unauthenticated", message, WWW_Authenticate=challenge)
-    request.services.audit.refuse(
-        "access.refused",
-        kind="route",
-        id=getattr(request.matched_route, "name", None),
-        organization_id=request.identity.subject.organization.id,
-        reason=reason,
-    )
+    _audit_refusal(request, reason)
     return api_error(request, 403, "forbidden", reason)
+
+
+def _audit_refusal(request: Request, reason: str) -> None:
+    principal = request.identity
+    if principal is not None:
+        request.services.audit.refuse(
+            "access.refused",
+            kind="route",
+            id=getattr(request.matched_route, "name", None),
+            organization_id=principal.subject.organization.id,
+            reason=reason,
+        )
 
 
 def not_found(error: HTTPNotFound, request: Request) -> Response:
@@ -174,6 +214,7 @@ def includeme(config: Configurator) -> None:
     views = {
         OAuthError: oauth_error,
         DomainError: domain_error,
+        Malformed: malformed,
         Unavailable: unavailable,
         HTTPException: http_exception,
         CrossSite: cross_site,

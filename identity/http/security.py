@@ -9,6 +9,7 @@ from pyramid.security import Allowed, Denied
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.users import Subject
 from identity.http.routes import accepted_credential
+from identity.http.targets import Target
 from identity.provider.bearer import from_header
 from identity.services.access import Principal
 
@@ -53,7 +54,11 @@ class SecurityPolicy:
         resource = getattr(context, "resource", None)
         if permission == NOBODY or resource is None:
             return Denied("Nobody may.")
-        reason = request.services.access.refusal(principal, permission, resource)
+        access = request.services.access
+        judge = access.refusal_within if getattr(context, "parts", False) else access.refusal
+        if isinstance(context, Target):
+            permission = context.permission(permission)
+        reason = judge(principal, permission, resource)
         return Allowed("roles allow it") if reason is None else Denied(reason)
 
     def _find(self, request: Request) -> Principal | None:

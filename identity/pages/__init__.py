@@ -14,4 +14,5 @@ def includeme(config: Configurator) -> None:
     config.include("identity.pages.drawing")
     config.include("identity.pages.static_files")
     config.include("identity.pages.page")
+    config.include("identity.pages.signed_in_page")
     config.include("identity.pages.errors")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from identity.app import Identity
+    from identity.pages.signed_in_page import MenuEntry
 
 #: Templates with an ending of their own, whose whitespace and undefined names are treated in our way.
 RENDERER = ".html"
@@ -43,6 +44,8 @@ class Pages:
         self._registry = registry
         self.static = StaticFiles()
         self.catalogs = Catalogs()
+        #: What plugins put into everybody's account menu.
+        self.menu: list[MenuEntry] = []
         for path in sorted(FOLDER.iterdir()):
             self.static.add(path)
         self.operator_style = None if style is None else self.static.add(style)

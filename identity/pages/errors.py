@@ -16,7 +16,7 @@ from pyramid.httpexceptions import HTTPException, HTTPForbidden, HTTPNotFound
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.domain.errors import Denied, DomainError
+from identity.domain.errors import Denied, DomainError, Invalid
 from identity.domain.words import say
 from identity.http import errors as for_programs
 from identity.http.csrf import CrossSite, StaleForm
@@ -188,7 +188,8 @@ def domain_error(error: DomainError, request: Request) -> Response:
         return _nothing(request)
     if answer.status_code == 500:
         return _failed(request)
-    return error_page(request, answer.status_code, _UNREADABLE, [str(error)])
+    texts = [*error.fields.values()] if isinstance(error, Invalid) else [str(error)]
+    return error_page(request, answer.status_code, _UNREADABLE, texts)
 
 
 def _denied(request: Request, reason: str) -> Response:

@@ -17,6 +17,7 @@ from identity.pages.drawing import Pages
 from identity.pages.translation import Words
 from identity.services.mails import Mail
 from identity.services.registration import Announcement
+from identity.services.users import Initial
 
 if TYPE_CHECKING:
     from identity.app import Identity
@@ -72,6 +73,23 @@ def mail_notice(request: Request, template: str, subject: Subject, email: str, *
     if request.services.mails.enabled and email:
         values = {"login_name": subject.login_name}
         _queue(request, template, email, values, locale=_locale_of(subject), language=language)
+
+
+def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: bool, language: str) -> bool:
+    """Write to a person with what a manager made for them to get in by: to a new account, or to one that there was.
+
+    False, and nothing is written, where no mail can be sent or there is no address.
+    """
+    to = email_of(subject)
+    if not request.services.mails.enabled or not to:
+        return False
+    values = {
+        "login_name": subject.login_name,
+        "link": initial.secret if initial.kind == "link" else "",
+        "password": initial.secret if initial.kind == "one_time_password" else "",
+    }
+    _queue(request, "invited" if new else "new_access", to, values, locale=_locale_of(subject), language=language)
+    return True
 
 
 def email_of(subject: Subject) -> str:

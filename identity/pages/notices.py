@@ -26,7 +26,10 @@ def with_notice(path: str, request: Request, words: Mapping[str, str]) -> str:
     """The path with what to say about this request: its first event for which there are words, in their order."""
     recorded = {event.event: event for event in request.services.recorded}
     event = next((recorded[name] for name in words if name in recorded), None)
-    return path if event is None else f"{path}?{NOTICE}={event.id}"
+    if event is None:
+        return path
+    path, hash_sign, fragment = path.partition("#")
+    return f"{path}{'&' if '?' in path else '?'}{NOTICE}={event.id}{hash_sign}{fragment}"
 
 
 def told_event(request: Request) -> AuditEvent | None:

@@ -164,6 +164,8 @@ class FormPage(Page):
     secret_fields: ClassVar[frozenset[str]] = frozenset()
     #: Fields that may be given many times, such as checkboxes.
     repeated_fields: ClassVar[frozenset[str]] = frozenset()
+    #: The form's own names of what commands call otherwise.
+    renamed: ClassVar[Mapping[str, str]] = {}
     #: True for forms that make something: they carry a single-use id in the field ``once``.
     creates: ClassVar[bool] = False
 
@@ -205,7 +207,8 @@ class FormPage(Page):
             return self.submit(form)
         except Invalid as refused:
             self._drop_changes(refused)
-            return self._again(form, status=422, problems=refused.fields)
+            problems = {self.renamed.get(name, name): said for name, said in refused.fields.items()}
+            return self._again(form, status=422, problems=problems)
         except Conflict as refused:
             self._drop_changes(refused)
             return self._conflict(form, refused)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from identity import hookimpl
 from identity.domain.managers import Role
 from identity.domain.permissions import PERMISSIONS, Level
+from identity.domain.words import say
 
 _READS = frozenset(permission for permission in PERMISSIONS if permission.endswith(".read"))
 
@@ -28,93 +29,93 @@ ROLES = (
         name="ORG_OWNER",
         level=Level.ORGANIZATION,
         permissions=_ORGANIZATION,
-        description="Manages everything within the organization.",
+        description=say("Manages everything within the organization."),
     ),
     Role(
         name="ORG_OWNER_VIEWER",
         level=Level.ORGANIZATION,
         permissions=_ORGANIZATION_READS,
-        description="Sees everything within the organization.",
+        description=say("Sees everything within the organization."),
     ),
     Role(
         name="ORG_USER_MANAGER",
         level=Level.ORGANIZATION,
         permissions=_USERS | _of("user_grant") | {"organization.read", "project.read", "project_role.read"},
-        description="Manages users, service users and user grants.",
+        description=say("Manages users, service users and user grants."),
     ),
     Role(
         name="ORG_USER_PERMISSION_EDITOR",
         level=Level.ORGANIZATION,
         permissions=_of("user_grant")
         | {"organization.read", "user.read", "service_user.read", "project.read", "project_role.read"},
-        description="Manages user grants.",
+        description=say("Manages user grants."),
     ),
     Role(
         name="ORG_PROJECT_PERMISSION_EDITOR",
         level=Level.ORGANIZATION,
         permissions=_of("user_grant", "project_grant")
         | {"organization.read", "user.read", "service_user.read", "project.read", "project_role.read"},
-        description="Manages user grants and project grants.",
+        description=say("Manages user grants and project grants."),
     ),
     Role(
         name="ORG_PROJECT_CREATOR",
         level=Level.ORGANIZATION,
         permissions=frozenset({"organization.read", "project.create"}),
-        description="Creates projects and becomes their PROJECT_OWNER.",
+        description=say("Creates projects and becomes their PROJECT_OWNER."),
     ),
     Role(
         name="ORG_SETTINGS_MANAGER",
         level=Level.ORGANIZATION,
         permissions=frozenset({"organization.read", "organization.write"}),
-        description="Changes the organization's name, domain and settings.",
+        description=say("Changes the organization's name, domain and settings."),
     ),
     Role(
         name="IAM_OWNER",
         level=Level.INSTANCE,
         permissions=PERMISSIONS,
-        description="Manages the whole instance.",
+        description=say("Manages the whole instance."),
     ),
     Role(
         name="IAM_OWNER_VIEWER",
         level=Level.INSTANCE,
         permissions=_READS,
-        description="Sees the whole instance.",
+        description=say("Sees the whole instance."),
     ),
     Role(
         name="IAM_ORG_MANAGER",
         level=Level.INSTANCE,
         permissions=_ORGANIZATION | {"organization.create"},
-        description="Manages all organizations, nothing of the instance.",
+        description=say("Manages all organizations, nothing of the instance."),
     ),
     Role(
         name="IAM_USER_MANAGER",
         level=Level.INSTANCE,
         permissions=_USERS | _of("user_grant") | {"organization.read", "project.read", "project_role.read"},
-        description="Manages users of all organizations.",
+        description=say("Manages users of all organizations."),
     ),
     Role(
         name="PROJECT_OWNER",
         level=Level.PROJECT,
         permissions=_PROJECT,
-        description="Manages the project.",
+        description=say("Manages the project."),
     ),
     Role(
         name="PROJECT_OWNER_VIEWER",
         level=Level.PROJECT,
         permissions=_PROJECT & _READS,
-        description="Sees the project.",
+        description=say("Sees the project."),
     ),
     Role(
         name="PROJECT_GRANT_OWNER",
         level=Level.PROJECT_GRANT,
         permissions=_GRANT,
-        description="Manages managers and user grants of the project grant.",
+        description=say("Manages managers and user grants of the project grant."),
     ),
     Role(
         name="PROJECT_GRANT_OWNER_VIEWER",
         level=Level.PROJECT_GRANT,
         permissions=_GRANT & _READS,
-        description="Sees the project grant.",
+        description=say("Sees the project grant."),
     ),
 )
 

@@ -101,7 +101,7 @@ def read_request(
         if len(parameters.get(name, "")) > _LONGEST:
             raise InvalidRequest(f"parameter {name} is longer than {_LONGEST} characters")
     message = context.provider.authorization_request(parameters)
-    response_type = _response_type(parameters, client, context)
+    response_type = enabled_response_type(parameters.required("response_type"), client, context)
     _check_mode(parameters, response_type)
     scope = parameters.words("scope")
     if not scope:
@@ -127,8 +127,12 @@ def read_request(
     )
 
 
-def _response_type(parameters: Parameters, client: Client, context: Context) -> ResponseType:
-    words = frozenset(parameters.required("response_type").split())
+def enabled_response_type(value: str, client: Client, context: Context) -> ResponseType:
+    """The response type of this name, its words in any order.
+
+    Raises UnsupportedResponseType; UnauthorizedClient if it is not enabled for the client.
+    """
+    words = frozenset(value.split())
     known = context.protocol.response_types.get(words)
     if known is None:
         offered = ", ".join(one.value for one in context.protocol.response_types.values())

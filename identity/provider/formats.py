@@ -1,8 +1,10 @@
 """The two forms of an access token: opaque, and JWT (RFC 9068)."""
 
+from collections.abc import Callable
 from typing import Any
 
 from identity.crypto.jwt import sign
+from identity.crypto.keys import PrivateKey
 from identity.crypto.secrets import new_token
 from identity.domain.tokens import AccessToken
 from identity.provider.claims import contribute
@@ -13,13 +15,18 @@ from identity.provider.scope import GrantedScopes
 
 JWT_TYPE = "at+jwt"
 
+#: Gives the key to sign with and its id, where something is signed at all.
+SigningKeySource = Callable[[], tuple[str, PrivateKey]]
+
 
 def opaque() -> str:
     """A token that says nothing: 256 random bits."""
     return new_token()
 
 
-def jwt(token: AccessToken, authorization: Authorization, granted: GrantedScopes, context: Context) -> str:
+def jwt(
+    token: AccessToken, authorization: Authorization, granted: GrantedScopes, context: Context, *, key: SigningKeySource
+) -> str:
     """A token that resource servers can read: signed, typ at+jwt, with the claims of RFC 9068 §2.2."""
     claims: dict[str, Any] = {
         "iss": context.issuer,
@@ -37,5 +44,5 @@ def jwt(token: AccessToken, authorization: Authorization, granted: GrantedScopes
     hooks = context.protocol.token_claims
     if hooks:
         contribute(claims, hooks, context, authorization=authorization, granted=granted)
-    key_id, private_key = context.services.signing_keys.current()
+    key_id, private_key = key()
     return sign(claims, private_key, key_id=key_id, typ=JWT_TYPE)

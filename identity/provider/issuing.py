@@ -13,6 +13,7 @@ from identity.domain.users import ServiceUser, TokenFormat
 from identity.provider import formats
 from identity.provider.claims import claims_about
 from identity.provider.errors import InvalidGrant
+from identity.provider.formats import SigningKeySource
 from identity.provider.grant import Authorization
 from identity.provider.oidc import IdTokenContent
 from identity.provider.request import Context
@@ -44,6 +45,15 @@ class IssuedTokens:
         return members
 
 
+@dataclass(frozen=True, slots=True)
+class Minted:
+    """Tokens as their bearers show them, and as they are to be recorded."""
+
+    tokens: IssuedTokens
+    access_token: AccessToken | None
+    refresh_token: RefreshToken | None
+
+
 def issue(
     authorization: Authorization,
     granted: GrantedScopes,
@@ -56,28 +66,44 @@ def issue(
 
     The ID token vouches for a ``code`` that travels beside it.
     """
-    token, text = _access_token(authorization, granted, context) if access_token else (None, None)
-    id_token = None
-    if authorization.id_token and OPENID in granted:
-        id_token = _id_token(authorization, granted, text, context, code=code)
-    refresh, refresh_text = _refresh_token(authorization, context)
+    key = context.services.signing_keys.current
+    minted = mint(authorization, granted, context, key=key, access_token=access_token, code=code)
     # Recorded last: unless the grant had to note something, the write begins here, after the signature. What was looked
     # up before may be gone by now.
     try:
         if authorization.one_time is not None:
-            authorization.one_time.consume(refresh, context)
-        if token is not None:
-            context.services.tokens.record(token)
+            authorization.one_time.consume(minted.refresh_token, context)
+        if minted.access_token is not None:
+            context.services.tokens.record(minted.access_token)
     except Missing:
         raise InvalidGrant("the grant is not valid any more") from None
+    return minted.tokens
+
+
+def mint(
+    authorization: Authorization,
+    granted: GrantedScopes,
+    context: Context,
+    *,
+    key: SigningKeySource,
+    access_token: bool = True,
+    code: str | None = None,
+) -> Minted:
+    """The tokens of one authorization, signed by this key; until they are recorded, they open nothing."""
+    token, text = _access_token(authorization, granted, context, key) if access_token else (None, None)
+    id_token = None
+    if authorization.id_token and OPENID in granted:
+        id_token = _id_token(authorization, granted, text, context, key, code=code)
+    refresh, refresh_text = _refresh_token(authorization, context)
     lifetime = _id_token_lifetime(authorization, context) if token is None else token.expires_at - token.issued_at
-    return IssuedTokens(
+    tokens = IssuedTokens(
         scope=granted.text,
         expires_in=int(lifetime.total_seconds()),
         access_token=text,
         id_token=id_token,
         refresh_token=refresh_text,
     )
+    return Minted(tokens, token, refresh)
 
 
 def new_code(
@@ -151,7 +177,9 @@ def _refresh_token(authorization: Authorization, context: Context) -> tuple[Refr
     return token, text
 
 
-def _access_token(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[AccessToken, str]:
+def _access_token(
+    authorization: Authorization, granted: GrantedScopes, context: Context, key: SigningKeySource
+) -> tuple[AccessToken, str]:
     user = None if authorization.subject is None else authorization.subject.user
     client = authorization.client
     unsigned = AccessToken(
@@ -172,7 +200,7 @@ def _access_token(authorization: Authorization, granted: GrantedScopes, context:
         expires_at=context.now + _access_token_lifetime(authorization, context),
     )
     if unsigned.format is TokenFormat.JWT:
-        text = formats.jwt(unsigned, authorization, granted, context)
+        text = formats.jwt(unsigned, authorization, granted, context, key=key)
     else:
         text = formats.opaque()
     return replace(unsigned, digest=digest(text)), text
@@ -183,6 +211,7 @@ def _id_token(
     granted: GrantedScopes,
     access_token: str | None,
     context: Context,
+    key: SigningKeySource,
     *,
     code: str | None,
 ) -> str:
@@ -210,7 +239,7 @@ def _id_token(
         nonce=authorization.nonce,
         claims=claims,
     )
-    return context.provider.id_token(content, key=context.services.signing_keys.current())
+    return context.provider.id_token(content, key=key())
 
 
 def _format(authorization: Authorization) -> TokenFormat:

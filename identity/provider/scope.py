@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from identity.domain.organizations import Organization
 from identity.domain.tokens import AccessToken
-from identity.provider.errors import InvalidScope
+from identity.domain.users import Subject
+from identity.provider.errors import AccessDenied, InvalidScope
 from identity.provider.grant import Authorization
 from identity.provider.request import Context
 
@@ -96,6 +97,10 @@ class Scopes:
         named = self._named.get(value)
         return named or next((scope for scope in self._patterns if scope.matches(value)), None)
 
+    def opening(self, claim: str, words: Iterable[str]) -> str | None:
+        """The first of these granted words that opens the claim."""
+        return next((word for word in words if word in self._named and claim in self._named[word].claims), None)
+
     def opened(self, words: Iterable[str]) -> frozenset[str]:
         """The names of all claims that these granted words open."""
         claims: frozenset[str] = frozenset()
@@ -132,6 +137,12 @@ def required_organization(asked: Iterable[str], context: Context) -> Organizatio
             raise InvalidScope(f"{value} names another organization than the scope before it")
         found = organization
     return found
+
+
+def require_member(subject: Subject, organization: Organization | None) -> None:
+    """Raise AccessDenied unless the subject belongs to the organization, if one is required."""
+    if organization is not None and subject.organization.id != organization.id:
+        raise AccessDenied("The user does not belong to the organization that the scope names.")
 
 
 def resolve(authorization: Authorization, context: Context) -> GrantedScopes:

@@ -24,9 +24,12 @@ class Plugin:
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """Every page of the account, and every page behind a link."""
+        from identity.domain.words import say
+        from identity.pages.drawing import HOME
         from identity.plugins.account import links, pages
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.account:templates")
+        config.add_menu_entry(say("Your account"), HOME)
         pages.configure(config)
         links.configure(config)

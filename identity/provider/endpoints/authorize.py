@@ -15,9 +15,9 @@ from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
 from identity.provider.authorization_request import AuthorizationRequest, find_address, read_request
+from identity.provider.authorizations import by_sign_in
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import (
-    AccessDenied,
     AccountSelectionRequired,
     ConsentRequired,
     InteractionRequired,
@@ -28,7 +28,6 @@ from identity.provider.errors import (
     UnreadableRequest,
     Unredirectable,
 )
-from identity.provider.grant import Authorization
 from identity.provider.interaction import Interaction, SignIn, first_required
 from identity.provider.issuing import issue, new_code, new_family
 from identity.provider.parameters import Parameters
@@ -36,7 +35,7 @@ from identity.provider.request import NO_STORE, Browser, Context, Cookie, Cookie
 from identity.provider.response_type import Artifact
 from identity.provider.return_address import ReturnAddress
 from identity.provider.roles import refuse_without_role
-from identity.provider.scope import OFFLINE_ACCESS, required_organization, resolve
+from identity.provider.scope import require_member, required_organization, resolve
 
 #: Errors that say no more than that prompt=none allowed no page.
 _PAGE_NEEDED = (LoginRequired, InteractionRequired, AccountSelectionRequired, ConsentRequired)
@@ -250,20 +249,17 @@ def _members(
         raise LoginRequired("The user is not signed in.")
     if asked.hint is not None and asked.hint.subject != account.subject.user.id:
         raise LoginRequired("Another user is signed in than the one that id_token_hint names.")
-    if not sign_in.fits(account):
-        raise AccessDenied("The user does not belong to the organization that the scope names.")
+    require_member(account.subject, sign_in.organization)
     refuse_without_role(account.subject, asked.client, context)
     issues = asked.response_type.issues
-    authorization = Authorization(
-        subject=account.subject,
-        client=asked.client,
-        client_id=asked.client.id,
-        # Without a code there is no refresh token (OpenID Connect Core §11).
-        asked=tuple(word for word in asked.scope if word != OFFLINE_ACCESS or Artifact.CODE in issues),
+    authorization = by_sign_in(
+        account.subject,
+        asked.client,
+        asked.scope,
+        issues,
         authenticated_at=account.session.authenticated_at,
         session_id=account.session.id,
         nonce=asked.nonce,
-        id_token=Artifact.ID_TOKEN in issues,
     )
     granted = resolve(authorization, context)
     context.services.sessions.touch(account)

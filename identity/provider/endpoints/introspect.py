@@ -22,10 +22,11 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     issued = context.services.tokens.find_live(parameters.required("token"))
     if issued is None or not context.services.tokens.in_audience(issued, client):
         return json_answer('{"active": false}')
-    return json_answer(TokenIntrospectionResponse(**_members(issued, context)).to_json())
+    return json_answer(TokenIntrospectionResponse(**members_of(issued, context)).to_json())
 
 
-def _members(issued: IssuedToken, context: Context) -> dict[str, Any]:
+def members_of(issued: IssuedToken, context: Context) -> dict[str, Any]:
+    """What is said of a live token to a client that it is meant for."""
     token = issued.token
     members: dict[str, Any] = {
         "active": True,

@@ -1,5 +1,6 @@
 """The token endpoint (service description §4.3, RFC 6749 §3.2)."""
 
+from identity.domain.applications import Client
 from identity.domain.parties import ServiceUserClient
 from identity.provider.answers import json_answer
 from identity.provider.endpoint import Endpoint, Host
@@ -39,9 +40,14 @@ def _authenticated(request: ProtocolRequest, parameters: Parameters, grant: Gran
         if grant.client is not ClientRule.OR_SERVICE_USER:
             raise UnauthorizedClient(f"service users may not use {grant.grant_type} with a secret")
         return TokenRequest(parameters, None, party)
-    if grant.grant_type not in party.application.grant_types:
-        raise UnauthorizedClient(f"this application may not use {grant.grant_type}")
+    require_registered(grant.grant_type, party)
     return TokenRequest(parameters, party)
+
+
+def require_registered(grant_type: str, client: Client) -> None:
+    """Raise UnauthorizedClient unless the application is registered for the grant type."""
+    if grant_type not in client.application.grant_types:
+        raise UnauthorizedClient(f"this application may not use {grant_type}")
 
 
 ENDPOINT = Endpoint(

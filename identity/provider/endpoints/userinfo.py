@@ -1,5 +1,8 @@
 """The userinfo endpoint (service description §4.5, OpenID Connect Core §5.3)."""
 
+from typing import Any
+
+from identity.domain.tokens import IssuedToken
 from identity.provider.answers import json_answer
 from identity.provider.bearer import bearer_token
 from identity.provider.claims import claims_about
@@ -19,11 +22,16 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     issued = context.services.tokens.find_live(bearer_token(request))
     if issued is None:
         raise InvalidToken("the access token is unknown, expired or revoked")
+    return json_answer(OpenIDSchema(**members_of(issued, context)).to_json())
+
+
+def members_of(issued: IssuedToken, context: Context) -> dict[str, Any]:
+    """What is said to the bearer of a live token. Raises InsufficientScope."""
     if OPENID not in issued.token.scope or issued.subject is None:
         raise InsufficientScope("the access token lacks the scope openid")
     claims = claims_about(issued.subject.user, issued.token.scope, context)
     claims |= told_roles(issued.subject, issued.client, granted_by(issued.token), context)
-    return json_answer(OpenIDSchema(sub=issued.token.subject, **claims).to_json())
+    return {"sub": issued.token.subject, **claims}
 
 
 ENDPOINT = Endpoint(

@@ -6,7 +6,8 @@ from pyramid.response import Response
 from identity.http.security import SIGNED_IN
 from identity.pages.drawing import HOME
 from identity.pages.page import Page
-from identity.plugins.account.pages.account_page import APPLICATIONS, PASSWORD, PROFILE, SESSIONS, SWITCH
+from identity.pages.signed_in_page import SWITCH
+from identity.plugins.account.pages.account_page import APPLICATIONS, PASSWORD, PROFILE, SESSIONS
 from identity.plugins.account.pages.applications import Applications, Disconnect
 from identity.plugins.account.pages.password import Password
 from identity.plugins.account.pages.profile import ConfirmEmail, Profile

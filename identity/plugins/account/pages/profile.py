@@ -14,8 +14,9 @@ from identity.pages.forms import VERSION, Form
 from identity.pages.held_back import held_back
 from identity.pages.mails import mail_email_link, mail_notice
 from identity.pages.page import FormPage
+from identity.pages.signed_in_page import version_of
 from identity.pages.translation import LANGUAGE_NAMES
-from identity.plugins.account.pages.account_page import PROFILE, AccountPage, version_of
+from identity.plugins.account.pages.account_page import PROFILE, AccountPage
 from identity.services.commands import decode
 from identity.services.commands.users import ChangeAddress, ChangeProfile
 from identity.services.passwords import TooManyAttempts

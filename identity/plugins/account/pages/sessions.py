@@ -8,9 +8,9 @@ from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.http.cookies import headers_for
+from identity.pages.devices import device
 from identity.pages.forms import Form
 from identity.pages.page import FormPage
-from identity.plugins.account.devices import device
 from identity.plugins.account.pages.account_page import SESSIONS, AccountPage
 from identity.provider.endpoints.end_session import SIGNED_OUT
 from identity.provider.request import Cookie, CookieKind

@@ -1,6 +1,7 @@
 """/login: where the service's own pages send people who are not signed in. / leads to them."""
 
 import re
+from urllib.parse import urlencode
 
 from pyramid.config import Configurator
 from pyramid.request import Request
@@ -16,6 +17,9 @@ from identity.provider.request import Cookie, CookieKind
 
 _TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
 _LONGEST_LOCALES = 200
+
+#: The bare address.
+ROOT = "/"
 
 
 def safe_target(asked: str) -> str:
@@ -41,13 +45,18 @@ def going_on(request: Request, request_id: str, secret: str) -> Response:
 
 
 def arrive(request: Request) -> Response:
-    """Whoever opens the bare address, or clicks on the mark, finds the account."""
-    return redirect(request, HOME)
+    """Whoever opens the bare address, or clicks on the mark, finds the account; who manages something, the console."""
+    account = request.account
+    if account is None:
+        return redirect(request, f"{LOGIN}?{urlencode({TARGET: ROOT})}")
+    for_managers = next((one.href for one in request.registry.pages.menu if one.for_managers), HOME)
+    manages = bool(request.services.storage.managers.of_user(account.subject.user.id))
+    return redirect(request, for_managers if manages else HOME)
 
 
 def configure(config: Configurator) -> None:
     """GET / and GET /login. The latter writes: the sign-in waits as a row."""
-    config.add_route("home", "/", host="login", request_method="GET")
+    config.add_route("home", ROOT, host="login", request_method="GET")
     config.add_view(arrive, route_name="home", permission=NO_PERMISSION_REQUIRED)
     config.registry.identity.writing_paths[LOGIN] = True
     config.add_route("login", LOGIN, host="login", request_method="GET")
