@@ -50,6 +50,8 @@ class Listener(logging.Handler):
 
 
 _SHORT = 16
+#: What tests send in place of a secret may stand anywhere.
+_TINY = 4
 
 #: What passed in earlier tests, to be looked for in the audit trail at the end.
 _passed: set[str] = set()
@@ -72,7 +74,7 @@ def no_secret_is_logged(worlds: Worlds) -> Iterator[None]:
         world.client.secrets.clear()
         # What tests send in place of a secret is no secret.
         _passed.update(one for one in secrets if len(one) > _SHORT and len(set(one)) > _SHORT // 2)
-        assert not [secret for secret in secrets if secret and secret in told]
+        assert not [secret for secret in secrets if len(secret) > _TINY and secret in told]
     assert "PRIVATE KEY" not in told
 
 

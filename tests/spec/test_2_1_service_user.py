@@ -65,7 +65,7 @@ def test_two_organizations_may_use_one_user_name(world: World) -> None:
 def test_the_display_name_can_change_and_the_token_stays_live(world: World, robot: Robot) -> None:
     token = robot.access_token()
     with world.transaction() as services:
-        services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
+        services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"), by=THE_OPERATOR)
     assert world.client.userinfo(token).json["name"] == "Renamed"
 
 

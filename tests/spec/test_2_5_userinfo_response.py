@@ -2,6 +2,7 @@
 
 import pytest
 
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.service_users import ChangeServiceUser
 from identity.testing.world import Robot, World
 
@@ -26,7 +27,7 @@ def test_updated_at_moves_with_a_change(world: World, robot: Robot) -> None:
     token = robot.access_token()
     world.clock.advance(minutes=5)
     with world.transaction() as services:
-        services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
+        services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"), by=THE_OPERATOR)
     assert world.client.userinfo(token).json["updated_at"] == world.clock.seconds
 
 

@@ -177,7 +177,7 @@ def test_of_several_addresses_the_request_names_one(world: World, browser: Brows
 
 
 def test_an_application_without_addresses_gets_nothing(world: World, browser: Browser) -> None:
-    party = RelyingParty.of(world, redirect_uris=())
+    party = RelyingParty.of(world, redirect_uris=(), response_types=())
     for uri in (REGISTERED, None, ""):
         check_page(browser.open(party.ask(redirect_uri=uri).url), 400, UNTRUSTED)
 

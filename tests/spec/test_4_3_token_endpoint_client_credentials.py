@@ -1,6 +1,7 @@
 """Decisions, tokens: the client credentials grant (RFC 6749 §4.4), for applications and service users with a secret."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,8 +89,11 @@ def test_an_application_needs_the_grant_enabled(world: World) -> None:
 
 
 def test_a_public_client_has_no_credentials(world: World) -> None:
-    """RFC 6749 §4.4: even if somebody enables the grant for it."""
-    client = world.a_public_application(grant_types=GRANTS)
+    """RFC 6749 §4.4: even if it came to be registered with the grant."""
+    client = world.a_public_application()
+    with world.transaction() as services:
+        before = services.applications.get(client)
+        services.storage.applications.update(replace(before, grant_types=GRANTS, version=before.version + 1))
     check_refused(ask(world, client), "unauthorized_client")
 
 

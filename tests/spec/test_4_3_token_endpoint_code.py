@@ -286,7 +286,7 @@ def test_what_was_never_issued_is_refused(
 
 def test_an_application_needs_the_grant_enabled(world: World, session: BrowserSession) -> None:
     """Security 3.4."""
-    client = world.a_web_application(grant_types=frozenset({"refresh_token"}))
+    client = world.a_web_application(grant_types=frozenset())
     check_refused(world.redeem(world.a_code(client, session), client), "unauthorized_client")
 
 

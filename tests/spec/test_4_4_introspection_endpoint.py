@@ -6,7 +6,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from identity.domain.applications import ApplicationType
 from identity.domain.users import TokenFormat
 from identity.testing.fixtures import Worlds
 from identity.testing.relying_party import FORM, bearer
@@ -62,8 +61,7 @@ def test_every_application_of_a_project_in_the_audience_is_told(world: World, ro
     """Decisions, tokens: a client is in the audience when aud holds its client id or its project's id."""
     project = world.a_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)}")
-    for type_ in (ApplicationType.API, ApplicationType.WEB):
-        client = world.an_application(project.id, type=type_)
+    for client in (world.an_application(project.id), world.a_web_application(project.id)):
         assert world.client.introspect(token, client).json["active"] is True
     check_inactive(world.client.introspect(token, world.introspector))
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from identity.domain.applications import ApplicationType
 from identity.testing.relying_party import FORM
 from identity.testing.responses import check_granted, check_inactive, check_private, check_refused
 from identity.testing.world import Robot, World
@@ -100,7 +99,7 @@ def test_a_service_user_s_token_is_foreign_to_every_other_application(world: Wor
     project = world.a_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)} {world.audience_scope()}")
     in_audience = world.an_application(project.id)
-    own_web = world.an_application(world.instance.project_id, type=ApplicationType.WEB)
+    own_web = world.a_web_application(world.instance.project_id)
     for client in (in_audience, own_web, world.an_application()):
         check_refused(world.client.revoke(token, client), "invalid_grant")
     assert world.client.userinfo(token).status_int == 200

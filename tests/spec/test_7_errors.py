@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from identity.provider import issuing
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.service_users import ChangeServiceUser
 from identity.services.tokens import Tokens
 from identity.storage.errors import Unavailable
@@ -237,7 +238,7 @@ def test_background_work_goes_on_after_a_failed_commit(world: World, robot: Robo
 
     def change() -> None:
         with world.transaction() as services:
-            services.service_users.change(robot.id, ChangeServiceUser(display_name="Lost"))
+            services.service_users.change(robot.id, ChangeServiceUser(display_name="Lost"), by=THE_OPERATOR)
             world.identity.transactions.get().join(Objecting(world.identity.transactions))
 
     for _ in range(2):

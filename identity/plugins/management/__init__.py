@@ -8,8 +8,6 @@ from identity import hookimpl
 if TYPE_CHECKING:
     from pyramid.config import Configurator
 
-PREFIX = "/management/v1"
-
 
 class Plugin:
     """Adds the API's routes on the base host."""
@@ -25,8 +23,12 @@ class Plugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """Every resource of the API."""
-        from identity.plugins.management.views import instance, me
+        """Every operation of the API, its document, and the page to browse it."""
+        from identity.plugins.management import browse
+        from identity.plugins.management.engine import add_operations
+        from identity.plugins.management.table import OPERATIONS
 
-        for resource in (me, instance):
-            resource.configure(config, PREFIX)
+        config.include("identity.pages")
+        config.add_page_templates("identity.plugins.management:templates")
+        add_operations(config, OPERATIONS)
+        browse.configure(config)

@@ -1,0 +1,268 @@
+"""The OpenAPI 3.1 document, made from the operations: it cannot say anything else than they do."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from identity import __version__
+from identity.plugins.management.engine import JSON, PREFIX
+from identity.plugins.management.json_body import Nothing
+from identity.plugins.management.operation import Operation
+from identity.plugins.management.schemas import components, input_schema, reference
+from identity.plugins.management.table import RESOURCES
+
+_PATTERN = re.compile(r"\{(\w+)(?::[^}]*)?\}")
+
+_DESCRIPTION = """\
+Everything that the console can do, for programs. Send an access token whose audience holds the service's own project
+(ask for the scope that `/instance` calls `audience_scope`); what it may do follows from the manager roles of its user.
+
+Identifiers are opaque. Moments are RFC 3339 in UTC, lifetimes whole seconds. Lists come in pages: give `next_cursor` as
+`cursor` until it is null. `ETag` names a version: send it as `If-Match` with a change, and nobody's change is lost.
+A POST with an `Idempotency-Key` can be sent again: the same answer comes, and nothing is done twice."""
+
+_ERRORS: Mapping[int, str] = {
+    400: "The request cannot be read.",
+    401: "There is no live access token that is meant for this service.",
+    403: "The manager roles of the caller do not suffice.",
+    404: "There is no such thing, or the caller may not know of it.",
+    409: "This contradicts the present state.",
+    412: "What is to be changed is not what the client has seen.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    421: "The service does not answer at this host name.",
+    422: "Some fields need a change; `fields` says which, and what to do.",
+    503: "The service cannot answer just now.",
+}
+_OF_ALL = (400, 401, 403, 404, 421, 422, 503)
+_OF_CHANGES = (409, 412)
+_OF_BODIES = (413, 415)
+
+_ERROR = {
+    "type": "object",
+    "description": "What went wrong.",
+    "properties": {
+        "error": {"type": "string", "description": "What kind of error this is, for programs."},
+        "message": {"type": "string", "description": "A sentence for people."},
+        "fields": {
+            "type": "object",
+            "description": "For each field or parameter that needs a change, a sentence that says what to do.",
+            "additionalProperties": {"type": "string"},
+        },
+        "request_id": {"type": "string", "description": "To be told to the people who run the service."},
+    },
+    "required": ["error", "message", "request_id"],
+    "additionalProperties": False,
+}
+
+_HEADERS: Mapping[str, Mapping[str, Any]] = {
+    "ETag": {"description": "The version, for If-Match and If-None-Match.", "schema": {"type": "string"}},
+    "Location": {"description": "The address of what was made.", "schema": {"type": "string", "format": "uri"}},
+    "WWW-Authenticate": {"description": "The challenge of RFC 6750 §3.", "schema": {"type": "string"}},
+    "Retry-After": {"description": "After how many seconds to try again.", "schema": {"type": "string"}},
+}
+_PARAMETERS: Mapping[str, str] = {
+    "If-Match": "The ETag of what is to be changed; with another version there the answer is 412.",
+    "If-None-Match": "The ETag that the client has; if it is still the present one, the answer is 304.",
+    "Idempotency-Key": "A word of the client's own, 1 to 255 printable characters, good for 24 hours.",
+}
+
+
+def document(base_url: str) -> dict[str, Any]:
+    """The document of the service at this address, as plain values."""
+    operations = [one for resource in RESOURCES for one in resource.OPERATIONS]
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Management API", "version": __version__, "description": _DESCRIPTION},
+        "servers": [{"url": f"{base_url}{PREFIX}"}],
+        "security": [{"bearer": []}],
+        "tags": [{"name": tag_of(one), "description": _meaning(one)} for one in RESOURCES],
+        "paths": _paths(),
+        "components": {
+            "schemas": _schemas(operations),
+            "responses": {_name(status): _error(status) for status in _ERRORS},
+            "parameters": {name: _header_parameter(name) for name in _PARAMETERS},
+            "headers": _HEADERS,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def tag_of(resource: Any) -> str:
+    """How the document calls a resource: Service users for service_users."""
+    name: str = resource.__name__.rpartition(".")[2]
+    return name.replace("_", " ").capitalize()
+
+
+def address_of(operation: Operation) -> str:
+    """The operation's path as the document writes it."""
+    return _PATTERN.sub(r"{\1}", operation.path)
+
+
+def _paths() -> dict[str, Any]:
+    paths: dict[str, Any] = {}
+    for resource in RESOURCES:
+        for operation in resource.OPERATIONS:
+            paths.setdefault(address_of(operation), {})[operation.method.lower()] = _operation(
+                operation, tag_of(resource)
+            )
+    return paths
+
+
+def _operation(operation: Operation, tag: str) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "operationId": operation.name,
+        "tags": [tag],
+        "summary": operation.summary,
+        "parameters": [*_in_path(operation), *_in_query(operation), *_in_header(operation)],
+        "responses": _responses(operation),
+        "x-permission": operation.permission,
+    }
+    if operation.description:
+        said["description"] = operation.description
+    if operation.method in ("POST", "PATCH"):
+        said["requestBody"] = _request_body(operation)
+    return said
+
+
+def _in_path(operation: Operation) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": f"The {'key' if name == 'role' else 'id'} of the {name.replace('_', ' ')}.",
+            "schema": {"type": "string", "minLength": 1},
+        }
+        for name in _PATTERN.findall(operation.path)
+    ]
+
+
+def _in_query(operation: Operation) -> list[dict[str, Any]]:
+    given = [(one.name, one.description, one.schema) for one in operation.parameters]
+    if operation.filters is not None:
+        properties = _inlined(input_schema(operation.filters))
+        given += [(name, "", schema) for name, schema in properties.items()]
+    return [
+        {"name": name, "in": "query", "schema": schema} | ({"description": description} if description else {})
+        for name, description, schema in given
+    ]
+
+
+def _inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of query parameters: none of them is null, and references lead nowhere else."""
+    found = {}
+    for name, one in schema["properties"].items():
+        options = [option for option in one.get("anyOf", [one]) if option.get("type") != "null"]
+        [option] = options
+        target = option.get("$ref")
+        found[name] = option if target is None else schema["$defs"][target.rpartition("/")[2]]
+        found[name] = {key: value for key, value in found[name].items() if key != "default"}
+    return found
+
+
+def _in_header(operation: Operation) -> list[dict[str, str]]:
+    names = ["If-None-Match"] if operation.method == "GET" else ["If-Match"]
+    if operation.method == "POST":
+        names.append("Idempotency-Key")
+    return [{"$ref": f"#/components/parameters/{name}"} for name in names]
+
+
+def _header_parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "description": _PARAMETERS[name], "schema": {"type": "string"}}
+
+
+def _request_body(operation: Operation) -> dict[str, Any]:
+    command = operation.command or Nothing
+    required = bool(input_schema(command).get("required"))
+    return {"required": required, "content": {JSON: {"schema": reference(command)}}}
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    statuses = list(_OF_ALL)
+    if operation.method != "GET":
+        statuses += _OF_CHANGES
+    if operation.method in ("POST", "PATCH"):
+        statuses += _OF_BODIES
+    responses: dict[str, Any] = {str(operation.status): _answer(operation)}
+    if operation.method == "GET":
+        responses["304"] = {"description": "The client has the present version.", "headers": _headers("ETag")}
+    return responses | {str(status): {"$ref": f"#/components/responses/{_name(status)}"} for status in sorted(statuses)}
+
+
+def _answer(operation: Operation) -> dict[str, Any]:
+    if operation.answers is None:
+        return {"description": "It is done."}
+    schema = reference(operation.answers)
+    if operation.many:
+        schema = {"$ref": f"{schema['$ref']}List"}
+    names = ("ETag",) if operation.location is None else ("ETag", "Location")
+    return {
+        "description": _sentence(operation.answers.__doc__) if not operation.many else "The list.",
+        "headers": _headers(*names),
+        "content": {JSON: {"schema": schema}},
+    }
+
+
+def _error(status: int) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "description": _ERRORS[status],
+        "content": {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    if status == 421:
+        said["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    if status == 401:
+        said["headers"] = _headers("WWW-Authenticate")
+    if status == 503:
+        said["headers"] = _headers("Retry-After")
+    return said
+
+
+def _headers(*names: str) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _name(status: int) -> str:
+    return f"Error{status}"
+
+
+def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
+    sent: dict[type[BaseModel], None] = {}
+    shown: dict[type[BaseModel], None] = {}
+    listed: dict[type[BaseModel], None] = {}
+    for one in operations:
+        if one.method in ("POST", "PATCH"):
+            sent[one.command or Nothing] = None
+        if one.answers is not None:
+            shown[one.answers] = None
+            if one.many:
+                listed[one.answers] = None
+    made = components([*sent], [*shown])
+    made |= {f"{model.__name__}List": _list_of(model) for model in listed}
+    return dict(sorted((made | {"Error": _ERROR}).items()))
+
+
+def _list_of(model: type[BaseModel]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "Rows, and the cursor of the next page: null on the last one.",
+        "properties": {
+            "items": {"type": "array", "items": reference(model)},
+            "next_cursor": {"type": ["string", "null"]},
+        },
+        "required": ["items", "next_cursor"],
+        "additionalProperties": False,
+    }
+
+
+def _meaning(resource: Any) -> str:
+    """What a resource's module says of it, without its name."""
+    said = _sentence(resource.__doc__).partition(": ")[2]
+    return said[:1].upper() + said[1:]
+
+
+def _sentence(text: str | None) -> str:
+    """A docstring as one paragraph."""
+    return " ".join((text or "").split())

@@ -1,0 +1,114 @@
+"""Operation: one method at one address of the API, as data. Routes, views and the OpenAPI document are made from it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from pyramid.request import Request
+
+from identity.domain.managers import Role
+from identity.domain.permissions import Resource
+from identity.http.lists import CURSOR, LIMIT, LONGEST_QUERY, MOST, QUERY, STATE, USUAL
+from identity.http.targets import Target
+from identity.plugins.management.representation import Representation
+from identity.services.access import Principal
+from identity.services.bundle import Services
+from identity.services.commands import Command
+from identity.settings import Settings
+from identity.storage.paging import Page, PageRequest
+
+Value = TypeVar("Value")
+Shown = TypeVar("Shown", bound=Representation)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A query parameter; ``schema`` is JSON Schema."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+#: What lists understand: pages of all of them, and of some a search by the start of the name, and states.
+PAGED = (
+    Parameter(
+        LIMIT,
+        f"How many rows the answer has at most, {USUAL} unless given.",
+        {"type": "integer", "minimum": 1, "maximum": MOST},
+    ),
+    Parameter(CURSOR, "The `next_cursor` of the page before this one.", {"type": "string"}),
+)
+SEARCH = Parameter(QUERY, "The start of the name.", {"type": "string", "maxLength": LONGEST_QUERY})
+STATES = Parameter(STATE, "Rows in this state alone.", {"type": "string", "enum": ["active", "deactivated"]})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to an operation, read and checked.
+
+    ``value`` is what the address names and ``resource`` where permissions on it are judged, ``names`` the texts that
+    stand in the address. ``expected_version`` is set if the request says which version it is about (If-Match).
+    """
+
+    services: Services
+    settings: Settings
+    roles: Mapping[str, Role]
+    by: Principal
+    value: Any
+    resource: Resource
+    names: Mapping[str, str]
+    page: PageRequest
+    filters: Any = None
+    command: Any = None
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What is done, who may, and what goes in and out.
+
+    ``name`` is the operationId of the document, ``summary`` its reference. ``target`` finds what the address names and
+    where ``permission`` is judged. ``command`` is what the body is decoded into and ``filters`` what a list's own query
+    parameters are. ``handle`` returns a representation, a page of them if ``answers`` is the kind of a list's
+    ``many`` members, or None for an answer without content. ``location`` is the address of what was made, with the
+    names of members in braces.
+    """
+
+    name: str
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    path: str
+    summary: str
+    permission: str
+    target: Callable[[Request], Target]
+    handle: Callable[[Call], Any]
+    answers: type[Representation] | None = None
+    many: bool = False
+    command: type[Command] | None = None
+    filters: type[Command] | None = None
+    parameters: tuple[Parameter, ...] = ()
+    location: str | None = None
+    description: str = ""
+
+    @property
+    def status(self) -> int:
+        """The status of a good answer."""
+        if self.answers is None:
+            return 204
+        return 200 if self.location is None else 201
+
+    @property
+    def paged(self) -> bool:
+        """True for lists that come in pages."""
+        return any(one.name == LIMIT for one in self.parameters)
+
+    @property
+    def subject(self) -> str:
+        """The address of what the operation is about: for a state change, of what changes its state."""
+        return self.path.removesuffix("/deactivate").removesuffix("/reactivate")
+
+
+def shown(kind: type[Shown], values: Page[Any] | Iterable[Any]) -> Page[Shown]:
+    """The rows as they are shown."""
+    following = values.next if isinstance(values, Page) else None
+    return Page(tuple(kind.of(value) for value in values), following)

@@ -1,0 +1,58 @@
+"""Representation: how a thing looks to clients of the API; the model doubles as the schema in the document."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict
+
+#: A moment in UTC and whole seconds (RFC 3339).
+Moment = AwareDatetime
+
+
+def _state(active: bool) -> str:
+    return "active" if active else "deactivated"
+
+
+def _in_order(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(values))
+
+
+def _seconds(span: timedelta | None) -> int | None:
+    return None if span is None else int(span.total_seconds())
+
+
+State = Annotated[Literal["active", "deactivated"], BeforeValidator(_state)]
+#: A set, in the order of the alphabet.
+Words = Annotated[tuple[str, ...], BeforeValidator(_in_order)]
+Lifetime = Annotated[int | None, BeforeValidator(_seconds)]
+
+#: Members that are called otherwise inside.
+_SOURCES = {"state": "active"}
+
+
+class Representation(BaseModel):
+    """Base of all representations.
+
+    What has a ``version`` is known by it (ETag), anything else by what it shows. ``moves`` says that it shows more than
+    its version stands for, so that an equal version does not mean that nothing is new.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    moves: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, value: object, **further: Any) -> Self:
+        """The value as it is shown: each member is its attribute of that name, unless given."""
+        members = {name: getattr(value, _SOURCES.get(name, name)) for name in cls.model_fields if name not in further}
+        return cls.model_validate(members | further)
+
+
+class Versioned(Representation):
+    """What changes, version by version."""
+
+    id: str
+    version: int
+    created_at: Moment
+    changed_at: Moment

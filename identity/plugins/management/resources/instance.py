@@ -1,0 +1,43 @@
+"""The instance: the installation itself, its own organization and project, and its addresses."""
+
+from identity.http import targets
+from identity.http.security import ANY_MANAGER
+from identity.plugins.management.operation import Call, Operation
+from identity.plugins.management.representation import Representation
+
+
+class Instance(Representation):
+    """What clients need to know of the instance: above all the own project's id, for the audience scope."""
+
+    organization_id: str
+    project_id: str
+    audience_scope: str
+    issuer_url: str
+    base_url: str
+    login_url: str
+
+
+def _show(call: Call) -> Instance:
+    settings, instance = call.settings, call.value
+    return Instance(
+        organization_id=instance.organization_id,
+        project_id=instance.project_id,
+        audience_scope=f"{settings.urn_namespaces[0]}:org:project:id:{instance.project_id}:aud",
+        issuer_url=settings.issuer_url,
+        base_url=settings.base_url,
+        login_url=settings.login_url,
+    )
+
+
+OPERATIONS = (
+    Operation(
+        name="show_instance",
+        method="GET",
+        path="/instance",
+        summary="Tells the ids of the own organization and project, the audience scope, and the addresses.",
+        permission=ANY_MANAGER,
+        target=targets.instance,
+        handle=_show,
+        answers=Instance,
+    ),
+)

@@ -1,0 +1,140 @@
+"""Organizations: who owns users and projects."""
+
+from identity.domain.names import name_key
+from identity.http import targets
+from identity.http.security import ANY_MANAGER
+from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, shown
+from identity.plugins.management.representation import State, Versioned
+from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.storage.paging import Page
+
+
+class Organization(Versioned):
+    """An organization. Its primary domain is part of every login name."""
+
+    name: str
+    primary_domain: str
+    registration: bool
+    state: State
+
+
+def _list(call: Call) -> Page[Organization]:
+    seen = call.services.access.seen_organizations(call.by)
+    stored = call.services.storage.organizations
+    if seen is None:
+        return shown(Organization, stored.page(call.page))
+    found = (
+        one
+        for one in stored.find_many(seen).values()
+        if call.page.active in (None, one.active) and name_key(one.name).startswith(name_key(call.page.query))
+    )
+    return shown(Organization, sorted(found, key=lambda one: (name_key(one.name), one.id)))
+
+
+def _create(call: Call) -> Organization:
+    return Organization.of(call.services.organizations.create(call.command))
+
+
+def _show(call: Call) -> Organization:
+    return Organization.of(call.value)
+
+
+def _change(call: Call) -> Organization:
+    organizations = call.services.organizations
+    changed = organizations.change(call.value.id, call.command, expected_version=call.expected_version)
+    return Organization.of(changed)
+
+
+def _deactivate(call: Call) -> Organization:
+    return Organization.of(call.services.organizations.deactivate(call.value.id))
+
+
+def _reactivate(call: Call) -> Organization:
+    return Organization.of(call.services.organizations.reactivate(call.value.id))
+
+
+def _delete(call: Call) -> None:
+    call.services.organizations.remove(call.value.id)
+
+
+_PATH = "/organizations/{organization}"
+
+OPERATIONS = (
+    Operation(
+        name="list_organizations",
+        method="GET",
+        path="/organizations",
+        summary="Lists the organizations in which the caller manages anything, by name.",
+        permission=ANY_MANAGER,
+        target=targets.instance,
+        handle=_list,
+        answers=Organization,
+        many=True,
+        parameters=(*PAGED, SEARCH, STATES),
+    ),
+    Operation(
+        name="create_organization",
+        method="POST",
+        path="/organizations",
+        summary="Creates an organization.",
+        description="Without a primary domain one is derived from the name.",
+        permission="organization.create",
+        target=targets.instance,
+        handle=_create,
+        command=CreateOrganization,
+        answers=Organization,
+        location="/organizations/{id}",
+    ),
+    Operation(
+        name="show_organization",
+        method="GET",
+        path=_PATH,
+        summary="Shows an organization.",
+        permission="organization.read",
+        target=targets.organization,
+        handle=_show,
+        answers=Organization,
+    ),
+    Operation(
+        name="change_organization",
+        method="PATCH",
+        path=_PATH,
+        summary="Changes an organization's name, primary domain and settings.",
+        description="With another primary domain all login names of the organization change.",
+        permission="organization.write",
+        target=targets.organization,
+        handle=_change,
+        command=ChangeOrganization,
+        answers=Organization,
+    ),
+    Operation(
+        name="deactivate_organization",
+        method="POST",
+        path=f"{_PATH}/deactivate",
+        summary="Deactivates an organization.",
+        description="Nobody of it signs in and its tokens are inactive until it is reactivated.",
+        permission="organization.delete",
+        target=targets.organization,
+        handle=_deactivate,
+        answers=Organization,
+    ),
+    Operation(
+        name="reactivate_organization",
+        method="POST",
+        path=f"{_PATH}/reactivate",
+        summary="Reactivates an organization.",
+        permission="organization.delete",
+        target=targets.organization,
+        handle=_reactivate,
+        answers=Organization,
+    ),
+    Operation(
+        name="delete_organization",
+        method="DELETE",
+        path=_PATH,
+        summary="Deletes an organization with everything in it.",
+        permission="organization.delete",
+        target=targets.organization,
+        handle=_delete,
+    ),
+)

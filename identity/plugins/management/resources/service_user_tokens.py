@@ -1,0 +1,97 @@
+"""Personal access tokens: tokens that programs use as they are."""
+
+from typing import Any
+
+from identity.domain.errors import NotFound
+from identity.http import targets
+from identity.plugins.management.operation import PAGED, Call, Operation, shown
+from identity.plugins.management.representation import Moment, Representation
+from identity.services.commands.service_users import AddPersonalAccessToken
+from identity.storage.paging import Page
+
+
+class PersonalAccessToken(Representation):
+    """A personal access token, without the token itself."""
+
+    id: str
+    name: str
+    scope: tuple[str, ...]
+    created_at: Moment
+    expires_at: Moment
+    last_used_at: Moment | None
+
+
+class NewPersonalAccessToken(PersonalAccessToken):
+    """A new personal access token, which is shown this once."""
+
+    token: str
+
+
+def _list(call: Call) -> Page[PersonalAccessToken]:
+    return shown(PersonalAccessToken, call.services.service_users.tokens(call.value.id, call.page))
+
+
+def _add(call: Call) -> NewPersonalAccessToken:
+    added, text = call.services.service_users.add_token(call.value.id, call.command, by=call.by)
+    return NewPersonalAccessToken.of(added, token=text)
+
+
+def _show(call: Call) -> PersonalAccessToken:
+    identifier = call.names["token"]
+    found = call.services.storage.personal_access_tokens.find(identifier, call.value.id)
+    if found is None:
+        raise NotFound("personal access token", identifier)
+    return PersonalAccessToken.of(found)
+
+
+def _remove(call: Call) -> None:
+    call.services.service_users.remove_token(call.value.id, call.names["token"], by=call.by)
+
+
+_LIST = "/service-users/{service_user}/personal-access-tokens"
+_PATH = f"{_LIST}/{{token}}"
+_READ: dict[str, Any] = {"permission": "service_user.read", "target": targets.service_user}
+_WRITE: dict[str, Any] = {"permission": "service_user.write", "target": targets.service_user}
+
+OPERATIONS = (
+    Operation(
+        name="list_personal_access_tokens",
+        method="GET",
+        path=_LIST,
+        summary="Lists the personal access tokens of a service user, newest first, without the tokens themselves.",
+        handle=_list,
+        answers=PersonalAccessToken,
+        many=True,
+        parameters=PAGED,
+        **_READ,
+    ),
+    Operation(
+        name="add_personal_access_token",
+        method="POST",
+        path=_LIST,
+        summary="Adds a personal access token to a service user; the answer carries it, once.",
+        description="It is meant for this service, and for the projects named in `project_ids`.",
+        handle=_add,
+        command=AddPersonalAccessToken,
+        answers=NewPersonalAccessToken,
+        location="/service-users/{service_user}/personal-access-tokens/{id}",
+        **_WRITE,
+    ),
+    Operation(
+        name="show_personal_access_token",
+        method="GET",
+        path=_PATH,
+        summary="Shows what a personal access token is for, when it was last used, and when it expires.",
+        handle=_show,
+        answers=PersonalAccessToken,
+        **_READ,
+    ),
+    Operation(
+        name="remove_personal_access_token",
+        method="DELETE",
+        path=_PATH,
+        summary="Ends a personal access token at once.",
+        handle=_remove,
+        **_WRITE,
+    ),
+)

@@ -1,0 +1,182 @@
+"""Estate: an organization with one of everything that an address of the management API can name."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from identity.crypto.keys import PublicKey
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, organization_resource, project_grant_resource, project_resource
+from identity.domain.projects import Project, ProjectGrant
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.service_users import AddPersonalAccessToken
+from identity.testing.assertions import claims, signed
+from identity.testing.relying_party import bearer
+from identity.testing.responses import shown
+from identity.testing.world import Robot, World
+
+ROLE = "reader"
+
+
+@dataclass(frozen=True)
+class Estate:
+    """``places`` maps the names in addresses to ids; ``managers`` has one manager of each level."""
+
+    organization: Organization
+    holder: Organization
+    project: Project
+    grant: ProjectGrant
+    places: Mapping[str, str]
+    managers: Mapping[str, str]
+
+    def address(self, path: str) -> str:
+        """The path with every name in it replaced."""
+        return path.format_map(self.places)
+
+
+def an_estate(world: World) -> Estate:
+    """A new one; its project is granted to another new organization."""
+    organization, holder = world.an_organization(), world.an_organization()
+    project = world.a_project(organization, roles=[ROLE])
+    grant = world.a_grant(project, holder, roles=[ROLE])
+    application = world.an_application(project.id)
+    robot, person = world.a_robot(organization), world.a_person(organization)
+    session = world.a_session(person)
+    user_grant = world.a_user_grant(person, project, ROLE)
+    world.a_secret(robot)
+    viewer = world.a_robot(organization)
+    managers = {
+        "instance": world.make_manager(viewer, "IAM_OWNER_VIEWER", resource=INSTANCE).id,
+        "organization": world.make_manager(viewer, "ORG_OWNER_VIEWER").id,
+        "project": world.make_manager(viewer, "PROJECT_OWNER_VIEWER", resource=project_resource(project)).id,
+        "project_grant": world.make_manager(
+            viewer, "PROJECT_GRANT_OWNER_VIEWER", resource=project_grant_resource(grant, project)
+        ).id,
+    }
+    with world.transaction() as services:
+        command = AddPersonalAccessToken(name="Nightly")
+        token, text = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+    world.client.secrets.add(text)
+    with world.reading() as services:
+        [client_secret] = services.applications.secrets(application.client_id)
+        [secret] = services.service_users.secrets(robot.id)
+    [event] = world.audit_events(event="organization.created", object_id=organization.id)
+    places = {
+        "organization": organization.id,
+        "project": project.id,
+        "role": ROLE,
+        "project_grant": grant.id,
+        "application": application.client_id,
+        "client_secret": client_secret.id,
+        "service_user": robot.id,
+        "key": robot.key_id,
+        "secret": secret.id,
+        "token": token.id,
+        "user": person.id,
+        "session": session.id,
+        "user_grant": user_grant.id,
+        "manager": managers["organization"],
+        "audit_event": event.id,
+    }
+    return Estate(organization, holder, project, grant, places, managers)
+
+
+@dataclass(frozen=True)
+class Api:
+    """The management API as one service user sees it; what it answers is returned as it is."""
+
+    world: World
+    token: str
+
+    @classmethod
+    def of(cls, robot: Robot) -> "Api":
+        """With a new token of the service user."""
+        return cls(robot.world, robot.managing_token())
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        members: object = None,
+        *,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        **headers: str,
+    ) -> Any:
+        """The answer to a request with these members, or this very body; If_Match="…" is sent as If-Match."""
+        if body is None:
+            body = b"" if members is None else json.dumps(members).encode()
+        sent = bearer(self.token) | {name.replace("_", "-"): value for name, value in headers.items()}
+        if body:
+            sent["Content-Type"] = content_type
+        return self._remembered(
+            self.world.client.request(method, self.world.client.management_url + path, headers=sent, body=body)
+        )
+
+    def get(self, path: str, **headers: str) -> Any:
+        """The members of what is shown there."""
+        return _members(self.ask("GET", path, **headers), 200)
+
+    def list(self, path: str) -> Any:
+        """The rows of the first page."""
+        return self.get(path)["items"]
+
+    def post(self, path: str, members: object = None, *, status: int = 201, **headers: str) -> Any:
+        """The members of what was made."""
+        return _members(self.ask("POST", path, members, **headers), status)
+
+    def patch(self, path: str, members: object, **headers: str) -> Any:
+        """The members of what was changed."""
+        return _members(self.ask("PATCH", path, members, **headers), 200)
+
+    def delete(self, path: str, **headers: str) -> None:
+        """Delete what is there."""
+        answer = self.ask("DELETE", path, **headers)
+        assert (answer.status_int, answer.body) == (204, b""), shown(answer)
+
+    def _remembered(self, answer: Any) -> Any:
+        """The answer; what it shows once is looked for in logs and audit trail by the tests' own watch."""
+        if answer.body and answer.content_type == "application/json" and answer.status_int in (200, 201):
+            members = answer.json
+            secrets = {members.get(name) for name in ("client_secret", "token", "one_time_password", "password_link")}
+            secrets.add((members.get("initial") or {}).get("secret"))
+            self.world.client.secrets.update(secret for secret in secrets if isinstance(secret, str))
+        return answer
+
+
+def _members(answer: Any, status: int) -> Any:
+    assert answer.status_int == status, shown(answer)
+    assert answer.content_type == "application/json", shown(answer)
+    return answer.json
+
+
+#: Makes the API of a new manager with a role, by default of its own organization.
+MakeApi = Callable[..., Api]
+
+
+def level_of(world: World, estate: Estate, role: str) -> Any:
+    """The resource at which the role is held in this estate."""
+    level = world.identity.process.roles[role].level
+    return {
+        "instance": INSTANCE,
+        "organization": organization_resource(estate.organization.id),
+        "project": project_resource(estate.project),
+        "project_grant": project_grant_resource(estate.grant, estate.project),
+    }[level]
+
+
+def a_public_key(world: World) -> str:
+    """The public half of some key, as PEM."""
+    return PublicKey(world.key_pool.next().public_key()).to_pem()
+
+
+def token_with(world: World, key_file: Mapping[str, str]) -> Any:
+    """The token endpoint's answer to whoever holds a key file."""
+    key = load_pem_private_key(key_file["key"].encode(), None)
+    assert isinstance(key, RSAPrivateKey)
+    said = claims(key_file["userId"], world.issuer, world.clock.seconds)
+    return world.client.assertion(signed(said, key, key_id=key_file["keyId"]), f"openid {world.audience_scope()}")

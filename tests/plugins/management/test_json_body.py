@@ -1,0 +1,83 @@
+"""What is a JSON body, and what becomes of its members."""
+
+from datetime import timedelta
+from typing import Any, Literal
+
+import pytest
+
+from identity.domain.errors import Invalid
+from identity.http.errors import Malformed
+from identity.plugins.management.json_body import decode_members, read_object
+from identity.services.commands import Command
+from identity.services.commands.fields import Name, TokenLifetime
+
+
+class Part(Command):
+    """A part of a command."""
+
+    text: str = ""
+
+
+class Example(Command):
+    """A command with everything that there is."""
+
+    name: Name = "x"
+    flag: bool = False
+    lifetime: TokenLifetime | None = None
+    size: Literal[1, 2] = 1
+    words: frozenset[str] = frozenset()
+    part: Part | None = None
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"flag": "yes"}, "flag"),
+        ({"flag": 1}, "flag"),
+        ({"name": ["x"]}, "name"),
+        ({"lifetime": "60"}, "lifetime"),
+        ({"lifetime": 60.0}, "lifetime"),
+        ({"lifetime": False}, "lifetime"),
+        ({"size": True}, "size"),
+        ({"size": "1"}, "size"),
+        ({"size": 3}, "size"),
+        ({"words": "a"}, "words"),
+        ({"words": {"a": 1}}, "words"),
+        ({"words": ["a", 1]}, "words"),
+        ({"part": []}, "part"),
+        ({"part": {"text": 1}}, "part"),
+        ({"part": {"other": ""}}, "part"),
+    ],
+)
+def test_types_are_those_of_the_schema(members: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        decode_members(Example, members)
+    assert set(refused.value.fields) == {field}
+    assert refused.value.fields[field]
+
+
+def test_what_fits_is_decoded() -> None:
+    members = {"name": "a", "flag": True, "lifetime": 60, "size": 2, "words": ["b", "a", "b"], "part": {"text": "c"}}
+    decoded = decode_members(Example, members)
+    assert decoded.lifetime == timedelta(seconds=60)
+    assert decoded.words == {"a", "b"}
+    assert decoded.part == Part(text="c")
+    assert decode_members(Example, {"lifetime": None, "part": None}) == Example()
+
+
+def test_every_member_that_is_wrong_is_named_at_once() -> None:
+    with pytest.raises(Invalid) as refused:
+        decode_members(Example, {"name": "", "flag": "yes", "other": 1, "size": 7})
+    assert set(refused.value.fields) == {"name", "flag", "other", "size"}
+
+
+@pytest.mark.parametrize("body", [b"", b"{}x", b"{'a': 1}", b'{"a": Infinity}', b'{"a": {"b": 1, "b": 2}}', b"1"])
+def test_only_objects_are_read(body: bytes) -> None:
+    with pytest.raises(Malformed):
+        read_object(body)
+
+
+@pytest.mark.parametrize("body", [b'{"a": ["x", "\\u0000"]}', b'{"a\\u0000": 1}', b'{"a": [["\\udfff"]]}'])
+def test_texts_that_cannot_be_stored_are_refused_wherever_they_stand(body: bytes) -> None:
+    with pytest.raises(Malformed):
+        read_object(body)

@@ -1,0 +1,123 @@
+"""Service description §2.1: a personal access token works as any other token of its service user."""
+
+from datetime import timedelta
+
+import pytest
+
+from identity.domain.errors import Invalid
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.service_users import AddPersonalAccessToken
+from identity.testing.responses import check_api_error, check_inactive, check_refused
+from identity.testing.world import Robot, World
+
+
+def test_it_opens_the_management_api(world: World) -> None:
+    manager = world.a_manager()
+    token = world.a_personal_access_token(manager)
+    answer = world.client.management("/me", token)
+    assert answer.status_int == 200
+    assert answer.json["organization"]["id"] == manager.organization.id
+
+
+def test_without_a_manager_role_it_opens_nothing(world: World, robot: Robot) -> None:
+    """Security 14.3."""
+    check_api_error(world.client.management("/me", world.a_personal_access_token(robot)), 403, "forbidden")
+
+
+def test_userinfo_tells_of_its_service_user(world: World, robot: Robot) -> None:
+    answer = world.client.userinfo(world.a_personal_access_token(robot, scope="openid profile"))
+    assert answer.status_int == 200
+    assert (answer.json["sub"], answer.json["name"]) == (robot.id, robot.user.display_name)
+    without = world.client.userinfo(world.a_personal_access_token(robot, scope="profile"))
+    assert without.status_int == 403
+
+
+def test_introspection_tells_of_it(world: World, robot: Robot) -> None:
+    answer = world.client.introspect(world.a_personal_access_token(robot), world.introspector).json
+    assert answer["active"] is True
+    assert (answer["sub"], answer["client_id"]) == (robot.id, robot.id)
+    assert answer["aud"] == [world.instance.project_id]
+    assert answer["scope"] == f"openid {world.audience_scope()}"
+    assert answer["exp"] == 253402300799
+
+
+def test_the_api_of_a_named_project_is_told_too(world: World, robot: Robot) -> None:
+    project = world.a_project(robot.organization)
+    api = world.an_application(project.id)
+    check_inactive(world.client.introspect(world.a_personal_access_token(robot), api))
+    token = world.a_personal_access_token(robot, project_ids=(project.id,))
+    assert world.client.introspect(token, api).json["active"] is True
+
+
+def test_a_foreign_project_cannot_be_named(world: World, robot: Robot) -> None:
+    project = world.a_project()
+    for project_id in (project.id, "nothing"):
+        with pytest.raises(Invalid, match="neither owns nor was granted"):
+            world.a_personal_access_token(robot, project_ids=(project_id,))
+    world.a_grant(project, robot.organization)
+    world.a_personal_access_token(robot, project_ids=(project.id,))
+
+
+def test_the_service_user_revokes_it_with_its_secret(world: World, robot: Robot) -> None:
+    """RFC 7009 §2.1."""
+    token = world.a_personal_access_token(robot)
+    stranger = world.a_secret(world.a_robot())
+    check_refused(world.client.revoke(token, stranger), "invalid_grant")
+    assert world.client.userinfo(token).status_int == 200
+    assert world.client.revoke(token, world.a_secret(robot)).status_int == 200
+    assert world.client.userinfo(token).status_int == 401
+    with world.reading() as services:
+        assert not services.service_users.tokens(robot.id).items
+
+
+def test_the_service_s_own_api_applications_revoke_it(world: World, robot: Robot) -> None:
+    token = world.a_personal_access_token(robot)
+    assert world.client.revoke(token, world.introspector).status_int == 200
+    assert world.client.userinfo(token).status_int == 401
+
+
+def test_it_ends_when_it_is_removed(world: World, robot: Robot) -> None:
+    token, other = world.a_personal_access_token(robot), world.a_personal_access_token(robot)
+    with world.transaction() as services:
+        _, first = services.service_users.tokens(robot.id)
+        services.service_users.remove_token(robot.id, first.id, by=THE_OPERATOR)
+    assert world.client.userinfo(token).status_int == 401
+    assert world.client.userinfo(other).status_int == 200
+
+
+def test_it_ends_at_its_expiration_date(world: World, robot: Robot) -> None:
+    token = world.a_personal_access_token(robot, expires_at=world.clock() + timedelta(days=1))
+    world.clock.advance(seconds=86399)
+    assert world.client.userinfo(token).status_int == 200
+    world.clock.advance(seconds=1)
+    assert world.client.userinfo(token).status_int == 401
+
+
+def test_it_rests_while_its_service_user_is_deactivated(world: World, robot: Robot) -> None:
+    token = world.a_personal_access_token(robot)
+    with world.transaction() as services:
+        services.service_users.deactivate(robot.id, by=THE_OPERATOR)
+    assert world.client.userinfo(token).status_int == 401
+    check_inactive(world.client.introspect(token, world.introspector))
+    with world.transaction() as services:
+        services.service_users.reactivate(robot.id, by=THE_OPERATOR)
+    assert world.client.userinfo(token).status_int == 200
+
+
+def test_its_last_use_is_remembered(world: World, robot: Robot) -> None:
+    token = world.a_personal_access_token(robot)
+    world.client.userinfo(token)
+    world.identity.write_last_uses()
+    with world.reading() as services:
+        [found] = services.service_users.tokens(robot.id)
+    assert found.last_used_at == world.clock()
+
+
+def test_its_text_is_told_once(world: World, robot: Robot) -> None:
+    with world.transaction() as services:
+        command = AddPersonalAccessToken(name="Nightly")
+        token, text = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+    world.client.secrets.add(text)
+    [event] = world.audit_events(event="personal_access_token.added", object_id=token.id)
+    assert event.organization_id == robot.organization.id
+    assert text not in repr((event, token))

@@ -1,0 +1,126 @@
+"""Management API: applications and their client secrets."""
+
+from typing import Any
+
+import pytest
+
+from identity.testing.relying_party import Credentials
+from identity.testing.responses import check_api_error, check_inactive, check_refused
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api
+
+CALLBACK = "https://app.example/cb"
+
+
+@pytest.fixture
+def owner(world: World) -> Robot:
+    return world.a_manager("ORG_OWNER")
+
+
+@pytest.fixture
+def api(owner: Robot) -> Api:
+    return Api.of(owner)
+
+
+@pytest.fixture
+def applications(world: World, owner: Robot) -> str:
+    return f"/projects/{world.a_project(owner.organization).id}/applications"
+
+
+def test_an_application_from_its_beginning_to_its_end(world: World, api: Api, applications: str) -> None:
+    made = api.post(applications, {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK]})
+    path = f"/applications/{made['id']}"
+    assert made.pop("client_secret")
+    assert api.get(path) == made
+    assert api.list(applications) == [made]
+    assert (made["response_types"], made["grant_types"]) == (["code"], ["authorization_code"])
+    assert (made["authentication_method"], made["access_token_lifetime"]) == ("client_secret_basic", None)
+    changed = api.patch(
+        path,
+        {
+            "grant_types": ["refresh_token", "authorization_code"],
+            "redirect_uris": [CALLBACK, "https://app.example/other"],
+            "access_token_lifetime": 600,
+            "access_token_type": "jwt",
+            "id_token_userinfo_assertion": True,
+        },
+    )
+    assert changed["grant_types"] == ["authorization_code", "refresh_token"]
+    assert changed["redirect_uris"] == [CALLBACK, "https://app.example/other"]
+    assert (changed["access_token_lifetime"], changed["access_token_type"]) == (600, "jwt")
+    assert api.patch(path, {"access_token_lifetime": None})["access_token_lifetime"] is None
+    assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
+    assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
+    api.delete(path)
+    check_api_error(api.ask("GET", path), 404, "not_found")
+    told = {event.event for event in world.audit_events(object_id=made["id"])}
+    assert told >= {f"application.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
+
+
+@pytest.mark.parametrize(
+    ("members", "fields"),
+    [
+        ({"type": "web"}, {"redirect_uris"}),
+        ({"type": "web", "redirect_uris": ["http://app.example/cb"]}, {"redirect_uris"}),
+        ({"type": "web", "redirect_uris": [CALLBACK, 7]}, {"redirect_uris"}),
+        ({"type": "web", "redirect_uris": CALLBACK}, {"redirect_uris"}),
+        (
+            {"type": "web", "redirect_uris": [CALLBACK], "post_logout_redirect_uris": ["app"]},
+            {"post_logout_redirect_uris"},
+        ),
+        ({"type": "mainframe"}, {"type"}),
+        ({"type": "api", "redirect_uris": [CALLBACK]}, {"redirect_uris"}),
+        ({"type": "api", "response_types": ["code"]}, {"response_types"}),
+        ({"type": "api", "grant_types": ["magic"]}, {"grant_types"}),
+        ({"type": "api", "grant_types": ["refresh_token"]}, {"grant_types"}),
+        ({"type": "api", "authentication_method": "none", "grant_types": ["client_credentials"]}, {"grant_types"}),
+        ({"type": "api", "authentication_method": "magic"}, {"authentication_method"}),
+        ({"type": "api", "access_token_lifetime": 0}, {"access_token_lifetime"}),
+        ({"type": "api", "access_token_lifetime": 43201}, {"access_token_lifetime"}),
+        ({"type": "api", "access_token_lifetime": "PT1H"}, {"access_token_lifetime"}),
+        ({"type": "api", "access_token_lifetime": 1.5}, {"access_token_lifetime"}),
+        ({"type": "api", "access_token_lifetime": True}, {"access_token_lifetime"}),
+        ({"type": "api", "access_token_lifetime": 10**30}, {"access_token_lifetime"}),
+        ({"type": "api", "access_token_type": "paper"}, {"access_token_type"}),
+        ({"type": "api", "client_secret": "mine"}, {"client_secret"}),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(
+    api: Api, applications: str, members: dict[str, Any], fields: set[str]
+) -> None:
+    answer = api.ask("POST", applications, {"name": "Shop", **members})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == fields
+    assert api.list(applications) == []
+
+
+@pytest.mark.parametrize("kind", ["native", "browser"])
+def test_public_applications_have_no_secret(api: Api, applications: str, kind: str) -> None:
+    made = api.post(applications, {"name": "App", "type": kind, "redirect_uris": ["https://app.example/cb"]})
+    assert (made["authentication_method"], made["client_secret"]) == ("none", None)
+    check_api_error(api.ask("POST", f"/applications/{made['id']}/secrets"), 409, "conflict")
+
+
+def test_secrets_are_replaced_without_a_gap(world: World, api: Api, applications: str) -> None:
+    made = api.post(applications, {"name": "Api", "type": "api"})
+    secrets = f"/applications/{made['id']}/secrets"
+    [first] = api.list(secrets)
+    second = api.post(secrets)
+    assert api.list(secrets) == [first, {name: second[name] for name in first}]
+    check_api_error(api.ask("POST", secrets), 409, "conflict")
+    for text in (made["client_secret"], second["client_secret"]):
+        check_inactive(world.client.introspect("unknown", Credentials(made["id"], text)))
+    api.delete(f"{secrets}/{first['id']}")
+    check_api_error(api.ask("GET", f"{secrets}/{first['id']}"), 404, "not_found")
+    assert api.get(f"{secrets}/{second['id']}")["id"] == second["id"]
+    old = Credentials(made["id"], made["client_secret"])
+    check_refused(world.client.introspect("unknown", old), "invalid_client", status=401)
+    check_inactive(world.client.introspect("unknown", Credentials(made["id"], second["client_secret"])))
+
+
+def test_a_secret_of_another_application_is_not_there(api: Api, applications: str) -> None:
+    made = [api.post(applications, {"name": name, "type": "api"}) for name in ("A", "B")]
+    [secret] = api.list(f"/applications/{made[0]['id']}/secrets")
+    for method in ("GET", "DELETE"):
+        answer = api.ask(method, f"/applications/{made[1]['id']}/secrets/{secret['id']}")
+        check_api_error(answer, 404, "not_found")
+    assert api.list(f"/applications/{made[0]['id']}/secrets") == [secret]

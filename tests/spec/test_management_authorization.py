@@ -1,0 +1,342 @@
+"""Security 14.1: who may do what at every address of the management API, on own and on foreign things.
+
+The tables are written down here, and not read from the service: what is expected follows from them alone.
+"""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import pytest
+
+from identity.domain.permissions import INSTANCE, PERMISSIONS, organization_resource
+from identity.services.access import THE_OPERATOR
+from identity.testing.responses import check_api_error, shown
+from identity.testing.world import World
+from tests.plugins.management.estate import Api, Estate, an_estate, level_of
+
+pytestmark = pytest.mark.storages("memory")
+
+#: Whoever holds any manager role may.
+ANY = "any manager"
+
+#: Permission → what it allows; where it is judged follows from the address.
+ROUTES = {
+    ANY: "GET /me; GET /instance; GET /organizations; GET /roles",
+    "instance_manager.read": "GET /instance/managers",
+    "instance_manager.write": "POST /instance/managers",
+    "signing_key.read": "GET /instance/signing-keys",
+    "signing_key.write": "POST /instance/signing-keys/rotate",
+    "audit_event.read": "GET /audit-events; GET /audit-events/{audit_event};"
+    " GET /organizations/{organization}/audit-events",
+    "organization.create": "POST /organizations",
+    "organization.read": "GET /organizations/{organization}",
+    "organization.write": "PATCH /organizations/{organization}",
+    "organization.delete": "DELETE /organizations/{organization}; POST /organizations/{organization}/deactivate;"
+    " POST /organizations/{organization}/reactivate",
+    "organization_manager.read": "GET /organizations/{organization}/managers",
+    "organization_manager.write": "POST /organizations/{organization}/managers",
+    "user.read": "GET /organizations/{organization}/users; GET /users/{user}",
+    "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
+    " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password",
+    "user.delete": "DELETE /users/{user}",
+    "session.read": "GET /users/{user}/sessions",
+    "session.delete": "DELETE /users/{user}/sessions; DELETE /users/{user}/sessions/{session}",
+    "service_user.read": "GET /organizations/{organization}/service-users; GET /service-users/{service_user};"
+    " GET /service-users/{service_user}/keys; GET /service-users/{service_user}/keys/{key};"
+    " GET /service-users/{service_user}/secrets; GET /service-users/{service_user}/secrets/{secret};"
+    " GET /service-users/{service_user}/personal-access-tokens;"
+    " GET /service-users/{service_user}/personal-access-tokens/{token}",
+    "service_user.write": "POST /organizations/{organization}/service-users; PATCH /service-users/{service_user};"
+    " POST /service-users/{service_user}/deactivate; POST /service-users/{service_user}/reactivate;"
+    " POST /service-users/{service_user}/keys; DELETE /service-users/{service_user}/keys/{key};"
+    " POST /service-users/{service_user}/secrets; DELETE /service-users/{service_user}/secrets/{secret};"
+    " POST /service-users/{service_user}/personal-access-tokens;"
+    " DELETE /service-users/{service_user}/personal-access-tokens/{token}",
+    "service_user.delete": "DELETE /service-users/{service_user}",
+    "project.read": "GET /organizations/{organization}/projects; GET /projects/{project}",
+    "project.create": "POST /organizations/{organization}/projects",
+    "project.write": "PATCH /projects/{project}; POST /projects/{project}/deactivate;"
+    " POST /projects/{project}/reactivate",
+    "project.delete": "DELETE /projects/{project}",
+    "project_role.read": "GET /projects/{project}/roles; GET /projects/{project}/roles/{role}",
+    "project_role.write": "POST /projects/{project}/roles; PATCH /projects/{project}/roles/{role};"
+    " DELETE /projects/{project}/roles/{role}",
+    "project_manager.read": "GET /projects/{project}/managers",
+    "project_manager.write": "POST /projects/{project}/managers",
+    "application.read": "GET /projects/{project}/applications; GET /applications/{application};"
+    " GET /applications/{application}/secrets; GET /applications/{application}/secrets/{client_secret}",
+    "application.write": "POST /projects/{project}/applications; PATCH /applications/{application};"
+    " POST /applications/{application}/deactivate; POST /applications/{application}/reactivate;"
+    " POST /applications/{application}/secrets; DELETE /applications/{application}/secrets/{client_secret}",
+    "application.delete": "DELETE /applications/{application}",
+    "project_grant.read": "GET /projects/{project}/grants; GET /organizations/{organization}/granted-projects;"
+    " GET /project-grants/{project_grant}",
+    "project_grant.write": "POST /projects/{project}/grants; PATCH /project-grants/{project_grant};"
+    " POST /project-grants/{project_grant}/deactivate; POST /project-grants/{project_grant}/reactivate",
+    "project_grant.delete": "DELETE /project-grants/{project_grant}",
+    "project_grant_manager.read": "GET /project-grants/{project_grant}/managers",
+    "project_grant_manager.write": "POST /project-grants/{project_grant}/managers",
+    "user_grant.read": "GET /users/{user}/grants; GET /service-users/{service_user}/grants;"
+    " GET /projects/{project}/user-grants; GET /project-grants/{project_grant}/user-grants;"
+    " GET /user-grants/{user_grant}",
+    "user_grant.write": "POST /users/{user}/grants; POST /service-users/{service_user}/grants;"
+    " POST /projects/{project}/user-grants; POST /project-grants/{project_grant}/user-grants;"
+    " PATCH /user-grants/{user_grant}; POST /user-grants/{user_grant}/deactivate;"
+    " POST /user-grants/{user_grant}/reactivate; DELETE /user-grants/{user_grant}",
+    "{level}_manager.read": "GET /managers/{manager}",
+    "{level}_manager.write": "PATCH /managers/{manager}; DELETE /managers/{manager}",
+}
+
+_GRANTS = "project_grant_manager.* user_grant.* project_grant.read"
+_PROJECTS = f"project_role.* application.* project_grant.* project_manager.* {_GRANTS}"
+_PROJECTS += " project.read project.write project.delete"
+_PEOPLE = "user.* service_user.* session.*"
+_OWN = f"{_PEOPLE} project.* organization_manager.* {_PROJECTS}"
+_OWN += " organization.read organization.write organization.delete audit_event.read"
+_FEW = "organization.read project.read project_role.read"
+
+#: Role → permissions.
+ROLES = {
+    "IAM_OWNER": "*",
+    "IAM_OWNER_VIEWER": "*.read",
+    "IAM_ORG_MANAGER": f"{_OWN} organization.create",
+    "IAM_USER_MANAGER": f"{_PEOPLE} user_grant.* {_FEW}",
+    "ORG_OWNER": _OWN,
+    "ORG_OWNER_VIEWER": "organization.read user.read service_user.read session.read project.read project_role.read"
+    " application.read project_grant.read user_grant.read organization_manager.read project_manager.read"
+    " project_grant_manager.read audit_event.read",
+    "ORG_USER_MANAGER": f"{_PEOPLE} user_grant.* {_FEW}",
+    "ORG_USER_PERMISSION_EDITOR": f"user_grant.* user.read service_user.read {_FEW}",
+    "ORG_PROJECT_PERMISSION_EDITOR": f"user_grant.* project_grant.* user.read service_user.read {_FEW}",
+    "ORG_PROJECT_CREATOR": "organization.read project.create",
+    "ORG_SETTINGS_MANAGER": "organization.read organization.write",
+    "PROJECT_OWNER": _PROJECTS,
+    "PROJECT_OWNER_VIEWER": "project.read project_role.read application.read project_grant.read project_manager.read"
+    " project_grant_manager.read user_grant.read",
+    "PROJECT_GRANT_OWNER": _GRANTS,
+    "PROJECT_GRANT_OWNER_VIEWER": "project_grant_manager.read user_grant.read project_grant.read",
+}
+
+#: What the organization that holds a project grant may do with it, as far as its roles do.
+HOLDER = "project_grant.read project_grant_manager.* user_grant.*"
+
+#: Lists of which one may see parts: that needs the permission at something inside the organization.
+OF_PARTS = {"/organizations/{organization}/projects", "/organizations/{organization}/granted-projects"}
+
+#: What lies at a project, below an organization.
+AT_PROJECT = ("/projects/{project}", "/applications/{application}", "/user-grants/{user_grant}")
+AT_PROJECT_GRANT = ("/project-grants/{project_grant}",)
+AT_INSTANCE = ("/instance", "/audit-events", "/organizations", "/roles", "/me")
+
+LEVELS = ("instance", "organization", "project", "project_grant")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One operation, the level at which its permission is judged, and the permission."""
+
+    method: str
+    path: str
+    level: str
+    permission: str
+    manager: str = ""
+
+
+def cells() -> list[Cell]:
+    """Every operation; those on managers once for each level."""
+    found = []
+    for permission, operations in ROUTES.items():
+        for one in operations.split(";"):
+            method, path = one.split()
+            if "{level}" in permission:
+                found += [Cell(method, path, level, permission.format(level=level), level) for level in LEVELS]
+            else:
+                found.append(Cell(method, path, level_of_path(path), permission))
+    return found
+
+
+def level_of_path(path: str) -> str:
+    if path in AT_INSTANCE or path.startswith("/instance/"):
+        return "instance"
+    if path.startswith(AT_PROJECT_GRANT):
+        return "project_grant"
+    return "project" if path.startswith(AT_PROJECT) else "organization"
+
+
+CELLS = cells()
+
+
+def holds(patterns: str, permission: str) -> bool:
+    return any(fnmatchcase(permission, pattern) for pattern in patterns.split())
+
+
+def role_level(role: str) -> str:
+    if role.startswith("IAM"):
+        return "instance"
+    if role.startswith("ORG"):
+        return "organization"
+    return "project_grant" if role.startswith("PROJECT_GRANT") else "project"
+
+
+def expected(role: str, cell: Cell, *, own: bool) -> int:
+    """200 stands for: let in. Levels are compared by how far above they stand."""
+    if cell.permission == ANY:
+        return 200
+    held_at = role_level(role)
+    if not own and held_at != "instance" and cell.level != "instance":
+        return 404
+    if cell.manager == "instance" and held_at != "instance":
+        return 404
+    allowed = holds(ROLES[role], cell.permission)
+    above = LEVELS.index(held_at) <= LEVELS.index(cell.level)
+    if cell.path in OF_PARTS:
+        above = True
+    return 200 if allowed and above else 403
+
+
+def asked(api: Api | None, world: World, estate: Estate, cell: Cell) -> int:
+    """What is answered; whoever is let in to change something fails over a parameter that is not known."""
+    places = dict(estate.places)
+    if cell.manager:
+        places["manager"] = estate.managers[cell.manager]
+    path = cell.path.format_map(places)
+    probe = "" if cell.method == "GET" else "?probe=1"
+    if api is None:
+        answer = world.client.management(path + probe, None, cell.method)
+    else:
+        answer = api.ask(cell.method, path + probe)
+    if answer.status_int == 422:
+        assert answer.json["fields"] == {"probe": "This is not known here."}, shown(answer)
+        return 200
+    if answer.status_int != 200:
+        words = {401: "unauthenticated", 403: "forbidden", 404: "not_found"}
+        check_api_error(answer, answer.status_int, words.get(answer.status_int, ""))
+    return int(answer.status_int)
+
+
+@pytest.fixture(scope="module")
+def estates() -> dict[int, tuple[Estate, Estate]]:
+    return {}
+
+
+@pytest.fixture
+def own(world: World, estates: dict[int, tuple[Estate, Estate]]) -> Estate:
+    return estates.setdefault(id(world), (an_estate(world), an_estate(world)))[0]
+
+
+@pytest.fixture
+def foreign(world: World, own: Estate, estates: dict[int, tuple[Estate, Estate]]) -> Estate:
+    return estates[id(world)][1]
+
+
+def differences(api: Api | None, world: World, estate: Estate, wanted: dict[Cell, int]) -> dict[str, tuple[int, int]]:
+    """What is not as it should be: operation → wanted, found."""
+    found = {cell: asked(api, world, estate, cell) for cell in wanted}
+    return {
+        f"{cell.method} {cell.path} {cell.manager}": (wanted[cell], found[cell])
+        for cell in wanted
+        if wanted[cell] != found[cell]
+    }
+
+
+def test_the_tables_are_complete(world: World) -> None:
+    document = world.client.get(f"{world.client.management_url}/openapi.json").json
+    served = {
+        (method.upper(), path): one["x-permission"]
+        for path, item in document["paths"].items()
+        for method, one in item.items()
+    }
+    # Roles hold some permissions together alone, so that what they open does not tell which of them was asked for.
+    written = {(cell.method, cell.path): cell.permission for cell in CELLS if not cell.manager}
+    written |= {
+        (cell.method, cell.path): f"manager.{cell.permission.partition('.')[2]}" for cell in CELLS if cell.manager
+    }
+    assert written == served
+    assert set(ROLES) == set(world.identity.process.roles)
+    for role, patterns in ROLES.items():
+        named = {one for one in PERMISSIONS if holds(patterns, one)}
+        assert named == world.identity.process.roles[role].permissions, role
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_opens_exactly_what_it_says(world: World, own: Estate, foreign: Estate, role: str) -> None:
+    robot = world.a_robot(own.organization)
+    world.make_manager(robot, role, resource=level_of(world, own, role))
+    api = Api.of(robot)
+    assert differences(api, world, own, {cell: expected(role, cell, own=True) for cell in CELLS}) == {}
+    assert differences(api, world, foreign, {cell: expected(role, cell, own=False) for cell in CELLS}) == {}
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role.startswith("ORG")])
+def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: Estate, role: str) -> None:
+    """Security 14.5."""
+    robot = world.a_robot(own.holder)
+    world.make_manager(robot, role)
+    wanted = {}
+    for cell in CELLS:
+        if cell.level == "instance":
+            continue
+        if cell.level == "project_grant":
+            allowed = holds(ROLES[role], cell.permission) and holds(HOLDER, cell.permission)
+            wanted[cell] = 200 if allowed else 403
+        else:
+            wanted[cell] = 404
+    assert differences(Api.of(robot), world, own, wanted) == {}
+
+
+def test_nobody_is_let_in_anywhere(world: World, own: Estate) -> None:
+    assert differences(None, world, own, dict.fromkeys(CELLS, 401)) == {}
+
+
+def test_a_role_without_the_audience_scope_is_not_enough(world: World, own: Estate) -> None:
+    """Security 14.3."""
+    robot = world.a_robot(own.organization)
+    world.make_manager(robot, "IAM_OWNER", resource=INSTANCE)
+    api = Api(world, robot.access_token("openid profile"))
+    assert differences(api, world, own, dict.fromkeys(CELLS, 401)) == {}
+
+
+def test_the_audience_scope_without_a_role_is_not_enough(world: World, own: Estate) -> None:
+    """Security 14.3: a plain user learns nothing, not even what exists."""
+    api = Api.of(world.a_robot(own.organization))
+    assert differences(api, world, own, dict.fromkeys(CELLS, 403)) == {}
+    check_api_error(api.ask("GET", "/projects/nothing"), 403, "forbidden")
+
+
+@pytest.mark.parametrize("role", ["IAM_OWNER", "ORG_OWNER", "PROJECT_OWNER"])
+def test_a_revoked_manager_is_out_at_once(world: World, own: Estate, role: str) -> None:
+    robot = world.a_robot(own.organization)
+    manager = world.make_manager(robot, role, resource=level_of(world, own, role))
+    api = Api.of(robot)
+    assert api.get("/me")["roles"] != []
+    with world.transaction() as services:
+        services.managers.remove(manager.id, by=THE_OPERATOR)
+    assert differences(api, world, own, dict.fromkeys(CELLS, 403)) == {}
+
+
+@pytest.mark.parametrize("deactivated", ["user", "organization"])
+def test_a_deactivated_manager_is_out_at_once(world: World, own: Estate, deactivated: str) -> None:
+    robot = world.a_manager("ORG_OWNER")
+    world.make_manager(robot, "ORG_OWNER", resource=organization_resource(own.organization.id))
+    api = Api.of(robot)
+    with world.transaction() as services:
+        if deactivated == "user":
+            services.service_users.deactivate(robot.id, by=THE_OPERATOR)
+        else:
+            services.organizations.deactivate(robot.organization.id)
+    assert differences(api, world, own, dict.fromkeys(CELLS, 401)) == {}
+
+
+@pytest.mark.parametrize("path", sorted({cell.path for cell in CELLS if "{" in cell.path and cell.method == "GET"}))
+def test_foreign_things_look_like_none(world: World, own: Estate, foreign: Estate, path: str) -> None:
+    """Letter by letter, but for the id that was asked for and the id of the request."""
+    owner = world.a_robot(own.organization)
+    world.make_manager(owner, "ORG_OWNER", resource=organization_resource(own.organization.id))
+    api = Api.of(owner)
+    nothing = dict.fromkeys(foreign.places, "01980000-0000-7000-8000-000000000000")
+    answers = []
+    for places in (foreign.places, nothing):
+        answer = check_api_error(api.ask("GET", path.format_map(places)), 404, "not_found")
+        first = path.split("{")[1].split("}")[0]
+        answers.append(answer["message"].replace(places[first], "…"))
+    assert answers[0] == answers[1]

@@ -1,0 +1,103 @@
+"""Management API: signing keys and audit events of the instance."""
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.testing.responses import check_api_error
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api
+
+
+@pytest.fixture
+def api(world: World) -> Api:
+    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+
+
+# --- signing keys -----------------------------------------------------------------------------------------------------
+
+
+def test_signing_keys_are_listed_and_rotated(own_world: World) -> None:
+    api = Api.of(own_world.a_manager("IAM_OWNER", resource=INSTANCE))
+    [first] = api.list("/instance/signing-keys")
+    assert (first["state"], first["generation"], first["retires_at"]) == ("active", 1, None)
+    assert "PRIVATE" not in str(first)
+    announced = api.post("/instance/signing-keys/rotate", status=200)
+    assert (announced["state"], announced["generation"]) == ("waiting", 2)
+    assert api.post("/instance/signing-keys/rotate", {"mode": "normal"}, status=200) == announced
+    assert [one["id"] for one in api.list("/instance/signing-keys")] == [announced["id"], first["id"]]
+    urgent = api.post("/instance/signing-keys/rotate", {"mode": "emergency"}, status=200)
+    assert urgent["generation"] == 3
+    assert urgent["active_at"] < announced["active_at"]
+    assert {one["kid"] for one in own_world.client.keys().json["keys"]} == {
+        one["id"] for one in api.list("/instance/signing-keys")
+    }
+    [event, _] = own_world.audit_events(event="signing_key.added")[:2]
+    assert event.object_id == urgent["id"]
+
+
+def test_there_are_two_ways_to_rotate(api: Api) -> None:
+    answer = api.ask("POST", "/instance/signing-keys/rotate", {"mode": "slow"})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"mode"}
+
+
+# --- audit events -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def owner(world: World) -> Robot:
+    return world.a_manager("ORG_OWNER")
+
+
+def test_an_event_tells_who_what_when_and_from_where(world: World, owner: Robot) -> None:
+    api = Api.of(owner)
+    project = api.post(f"/organizations/{owner.organization.id}/projects", {"name": "Billing"})
+    api.patch(f"/projects/{project['id']}", {"name": "Invoices"})
+    [event] = api.list(f"/organizations/{owner.organization.id}/audit-events?event=project.changed")
+    assert event["actor"]["id"] == owner.id
+    assert event["actor"]["client_address"] == "192.0.2.1"
+    assert (event["object_kind"], event["object_id"]) == ("project", project["id"])
+    assert event["detail"] == {"name": {"before": "Billing", "after": "Invoices"}}
+    assert event["at"] == world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert api.get(f"/audit-events/{event['id']}") == event
+
+
+def test_events_are_filtered(world: World, owner: Robot) -> None:
+    api, trail = Api.of(owner), f"/organizations/{owner.organization.id}/audit-events"
+    project = api.post(f"/organizations/{owner.organization.id}/projects", {"name": "Billing"})
+    begun = world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
+    world.clock.advance(60)
+    api = Api.of(owner)
+    api.patch(f"/projects/{project['id']}", {"name": "Invoices"})
+    api.ask("POST", "/organizations", {"name": "Mine"})
+    now = world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def told(query: str) -> list[str]:
+        return [one["event"] for one in api.list(f"{trail}?{query}")]
+
+    assert told("event=project") == ["project.changed", "project.created"]
+    assert told(f"event=project&since={now}") == ["project.changed"]
+    assert told(f"event=project&until={now}&since={begun}") == ["project.created"]
+    assert told(f"object_id={project['id']}&event=project.created") == ["project.created"]
+    assert told("result=refused") == ["access.refused"]
+    assert told(f"actor_id={owner.id}&result=success&event=organization") == []
+    page = api.get(f"{trail}?event=project&limit=1")
+    assert [one["event"] for one in page["items"]] == ["project.changed"]
+    assert told(f"event=project&limit=1&cursor={page['next_cursor']}") == ["project.created"]
+
+
+@pytest.mark.parametrize("query", ["result=maybe", "since=yesterday", "until=1", "q=x", "state=active"])
+def test_filters_that_do_not_fit_are_named(api: Api, query: str) -> None:
+    answer = api.ask("GET", f"/audit-events?{query}")
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
+
+
+def test_owners_of_the_instance_see_every_event(world: World, api: Api) -> None:
+    organization = world.an_organization()
+    [event] = api.list(f"/audit-events?object_id={organization.id}")
+    assert event["event"] == "organization.created"
+    assert event["actor"]["kind"] == "operator"
+
+
+def test_events_of_the_instance_are_not_there_for_others(world: World, owner: Robot) -> None:
+    [event, *_] = world.audit_events(event="signing_key.added")
+    check_api_error(Api.of(owner).ask("GET", f"/audit-events/{event.id}"), 404, "not_found")

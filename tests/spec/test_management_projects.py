@@ -1,0 +1,109 @@
+"""Management API: projects and their roles."""
+
+import pytest
+
+from identity.domain.permissions import project_resource
+from identity.testing.responses import check_api_error
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api
+
+
+@pytest.fixture
+def owner(world: World) -> Robot:
+    return world.a_manager("ORG_OWNER")
+
+
+@pytest.fixture
+def api(owner: Robot) -> Api:
+    return Api.of(owner)
+
+
+@pytest.fixture
+def projects(owner: Robot) -> str:
+    return f"/organizations/{owner.organization.id}/projects"
+
+
+def test_a_project_from_its_beginning_to_its_end(world: World, owner: Robot, api: Api, projects: str) -> None:
+    made = api.post(projects, {"name": "Billing"})
+    path = f"/projects/{made['id']}"
+    assert made["organization_id"] == owner.organization.id
+    assert (made["assert_roles"], made["check_roles"], made["state"]) == (False, False, "active")
+    assert api.get(path) == made
+    assert api.list(projects) == [made]
+    changed = api.patch(path, {"assert_roles": True})
+    assert (changed["name"], changed["assert_roles"], changed["version"]) == ("Billing", True, 2)
+    assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
+    assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
+    api.delete(path)
+    check_api_error(api.ask("GET", path), 404, "not_found")
+    told = {event.event for event in world.audit_events(object_id=made["id"])}
+    assert told == {f"project.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
+
+
+def test_who_may_only_create_projects_owns_those_created(world: World) -> None:
+    robot = world.a_manager("ORG_PROJECT_CREATOR")
+    api = Api.of(robot)
+    projects = f"/organizations/{robot.organization.id}/projects"
+    other = world.a_project(robot.organization)
+    made = api.post(projects, {"name": "Billing"})
+    assert api.patch(f"/projects/{made['id']}", {"name": "Invoices"})["name"] == "Invoices"
+    assert [one["id"] for one in api.list(projects)] == [made["id"]]
+    check_api_error(api.ask("GET", f"/projects/{other.id}"), 403, "forbidden")
+
+
+def test_who_manages_single_projects_sees_these_alone(world: World, owner: Robot) -> None:
+    mine = [world.a_project(owner.organization) for _ in range(2)]
+    world.a_project(owner.organization)
+    robot = world.a_robot()
+    for project in mine:
+        world.make_manager(robot, "PROJECT_OWNER_VIEWER", resource=project_resource(project))
+    api = Api.of(robot)
+    path = f"/organizations/{owner.organization.id}/projects"
+    assert [one["id"] for one in api.list(path)] == [one.id for one in sorted(mine, key=lambda one: one.name)]
+    assert [one["id"] for one in api.list(f"{path}?q={mine[1].name}")] == [mine[1].id]
+    assert api.list(f"{path}?state=deactivated") == []
+
+
+def test_the_own_project_has_to_stay(world: World) -> None:
+    robot = world.a_robot()
+    with world.reading() as services:
+        own = services.projects.get(world.instance.project_id)
+    world.make_manager(robot, "PROJECT_OWNER", resource=project_resource(own))
+    check_api_error(Api.of(robot).ask("DELETE", f"/projects/{own.id}"), 409, "conflict")
+    check_api_error(Api.of(robot).ask("POST", f"/projects/{own.id}/deactivate"), 409, "conflict")
+
+
+# --- roles ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["reader", "a/b", "100%", "ä?#", "a.b:c", "+"])
+def test_a_role_from_its_beginning_to_its_end(world: World, api: Api, projects: str, key: str) -> None:
+    roles = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}/roles"
+    answer = api.ask("POST", roles, {"key": key, "display_name": "Reader", "group": "People"})
+    made = answer.json
+    assert made == {"key": key, "display_name": "Reader", "group": "People", "version": 1}
+    path = answer.headers["Location"].removeprefix(world.client.management_url)
+    assert api.get(path) == made
+    assert api.list(roles) == [made]
+    assert api.patch(path, {"display_name": "Readers"}) == {**made, "display_name": "Readers", "version": 2}
+    stale = api.ask("PATCH", path, {"display_name": "Lost"}, If_Match='"1"')
+    check_api_error(stale, 412, "precondition_failed")
+    api.delete(path)
+    assert api.list(roles) == []
+    check_api_error(api.ask("GET", path), 404, "not_found")
+    check_api_error(api.ask("DELETE", path), 404, "not_found")
+
+
+def test_keys_of_roles_are_unique_and_plain(api: Api, projects: str) -> None:
+    roles = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}/roles"
+    api.post(roles, {"key": "reader", "display_name": "Reader"})
+    for key in ("reader", "a b", "", ".", "..", "x" * 101):
+        answer = api.ask("POST", roles, {"key": key, "display_name": "Reader"})
+        assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"key"}
+
+
+def test_a_role_that_goes_is_taken_from_whoever_has_it(world: World, owner: Robot, api: Api) -> None:
+    project = world.a_project(owner.organization, roles=["reader", "writer"])
+    grant = world.a_user_grant(world.a_person(owner.organization), project, "reader", "writer")
+    api.delete(f"/projects/{project.id}/roles/writer")
+    assert api.get(f"/user-grants/{grant.id}")["roles"] == ["reader"]

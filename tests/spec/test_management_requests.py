@@ -1,0 +1,348 @@
+"""Management API (decisions): bodies, parameters, conditions, idempotency keys, pages of lists, kinds of errors."""
+
+import json
+from typing import Any
+
+import pytest
+
+from identity.testing.responses import check_api_error, shown
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api
+
+
+@pytest.fixture
+def owner(world: World) -> Robot:
+    return world.a_manager("ORG_OWNER")
+
+
+@pytest.fixture
+def api(owner: Robot) -> Api:
+    return Api.of(owner)
+
+
+@pytest.fixture
+def projects(owner: Robot) -> str:
+    return f"/organizations/{owner.organization.id}/projects"
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_made_is_told_with_its_address_and_version(world: World, api: Api, projects: str) -> None:
+    answer = api.ask("POST", projects, {"name": "Billing", "check_roles": True})
+    assert answer.status_int == 201, shown(answer)
+    members = answer.json
+    assert (members["name"], members["check_roles"], members["version"]) == ("Billing", True, 1)
+    assert answer.headers["Location"] == f"{world.client.management_url}/projects/{members['id']}"
+    assert answer.headers["ETag"] == '"1"'
+    assert answer.headers["Cache-Control"] == "no-store"
+    path = answer.headers["Location"].removeprefix(world.client.management_url)
+    assert api.get(path) == members
+
+
+def test_moments_are_utc_and_whole_seconds(world: World, api: Api, projects: str) -> None:
+    created_at = api.post(projects, {"name": "Billing"})["created_at"]
+    assert created_at == world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{", "cannot be read as JSON"),
+        (b'{"name": "a", "name": "b"}', "given twice"),
+        (b'{"name": NaN}', "no number"),
+        (b'{"name": 1e999999999}', ""),
+        (b'{"name": ' + b"1" * 5000 + b"}", ""),
+        (b"[" * 20_000 + b"]" * 20_000, ""),
+        (b'{"name": ' + b"[" * 5_000 + b"]" * 5_000 + b"}", ""),
+        (b'["name"]', "must be a JSON object"),
+        (b'"name"', "must be a JSON object"),
+        (b"null", "must be a JSON object"),
+        (b'{"name": "\xff"}', "not UTF-8"),
+        ('{"name": "Billing"}'.encode("utf-16"), ""),
+        (b"\xef\xbb\xbf{}", ""),
+        (b'{"name": "\\ud800"}', "not UTF-8"),
+        (b'{"name": "a\\u0000b"}', "NUL"),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused(api: Api, projects: str, body: bytes, message: str) -> None:
+    answer = api.ask("POST", projects, body=body)
+    assert answer.status_int in (400, 422), shown(answer)
+    told = check_api_error(answer, answer.status_int, "invalid")
+    assert message in told["message"]
+    if message:
+        assert answer.status_int == 400
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "text/json", ""])
+def test_other_types_than_json_are_refused(api: Api, projects: str, content_type: str) -> None:
+    answer = api.ask("POST", projects, {"name": "Billing"}, content_type=content_type)
+    assert "application/json" in check_api_error(answer, 415, "unsupported")["message"]
+
+
+def test_a_parameter_of_the_type_changes_nothing(api: Api, projects: str) -> None:
+    answer = api.ask("POST", projects, {"name": "Billing"}, content_type="Application/JSON; charset=utf-8")
+    assert answer.status_int == 201, shown(answer)
+
+
+def test_a_body_that_is_too_large_is_refused(api: Api, projects: str) -> None:
+    answer = api.ask("POST", projects, {"name": "a" * 70_000})
+    check_api_error(answer, 413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("members", "fields"),
+    [
+        ({}, {"name": "This is required."}),
+        ({"name": ""}, {"name": "Enter a name."}),
+        ({"name": None}, {"name": "This must be a text."}),
+        ({"name": 7}, {"name": "This must be a text."}),
+        ({"name": "x" * 201}, {"name": "Use at most 200 characters."}),
+        ({"name": "a", "assert_roles": "true"}, {"assert_roles": "This must be true or false."}),
+        ({"name": "a", "assert_roles": 1}, {"assert_roles": "This must be true or false."}),
+        ({"name": "a", "colour": "red"}, {"colour": "This is not known here."}),
+        ({"colour": 1, "check_roles": {}}, {"name", "colour", "check_roles"}),
+    ],
+)
+def test_each_field_is_told_what_is_wrong_with_it(
+    api: Api, projects: str, members: dict[str, Any], fields: dict[str, str] | set[str]
+) -> None:
+    told = check_api_error(api.ask("POST", projects, members), 422, "invalid")["fields"]
+    assert told == fields if isinstance(fields, dict) else set(told) == fields
+
+
+def test_no_body_is_an_empty_object(api: Api, projects: str) -> None:
+    check_api_error(api.ask("POST", projects), 422, "invalid")
+    project = api.post(projects, {"name": "Billing"})
+    path = f"/projects/{project['id']}"
+    assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
+    assert api.post(f"{path}/reactivate", {}, status=200)["state"] == "active"
+    answer = api.ask("POST", f"{path}/deactivate", {"really": True})
+    assert check_api_error(answer, 422, "invalid")["fields"] == {"really": "This is not known here."}
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("colour=red", {"colour": "This is not known here."}),
+        ("access_token=x", {"access_token": "This is not known here."}),
+        ("limit=5&limit=6", {"limit": "Give this once."}),
+        ("limit=0", {"limit": "Choose between 1 and 200."}),
+        ("limit=201", {"limit": "Choose between 1 and 200."}),
+        ("limit=ten", {"limit": "Choose between 1 and 200."}),
+        ("state=gone", {"state": "Choose one of the values offered."}),
+        ("q=" + "x" * 201, {"q": "Use at most 200 characters."}),
+        ("q=%00", {"q": "Use printable characters only."}),
+        ("cursor=x", {"cursor": "This list has changed. Start it again."}),
+    ],
+)
+def test_parameters_that_do_not_fit_are_named(api: Api, projects: str, query: str, fields: dict[str, str]) -> None:
+    assert check_api_error(api.ask("GET", f"{projects}?{query}"), 422, "invalid")["fields"] == fields
+
+
+def test_changes_take_no_parameters(api: Api, projects: str) -> None:
+    answer = api.ask("POST", f"{projects}?name=Billing", {"name": "Billing"})
+    assert check_api_error(answer, 422, "invalid")["fields"] == {"name": "This is not known here."}
+    assert api.list(projects) == []
+
+
+@pytest.mark.parametrize("identifier", ["nothing", "%00", "a%2Fb", "%F0%9F%A6%84", "x" * 3000, ".", "'--"])
+def test_whatever_is_no_id_names_nothing(api: Api, identifier: str) -> None:
+    for path in (f"/projects/{identifier}", f"/users/{identifier}/grants", f"/audit-events/{identifier}"):
+        answer = api.ask("GET", path)
+        assert answer.status_int == 404, shown(answer)
+        check_api_error(answer, 404, "not_found")
+
+
+def test_other_methods_are_told_which_ones_there_are(api: Api, projects: str) -> None:
+    answer = api.ask("PUT", projects, {})
+    check_api_error(answer, 405, "method_not_allowed")
+    assert answer.headers["Allow"] == "GET, HEAD, POST"
+
+
+def test_a_head_is_a_get_without_its_body(api: Api, projects: str) -> None:
+    answer = api.ask("HEAD", projects)
+    assert (answer.status_int, answer.body) == (200, b"")
+    assert answer.headers["ETag"] == api.ask("GET", projects).headers["ETag"]
+
+
+# --- pages of lists ---------------------------------------------------------------------------------------------------
+
+
+def test_pages_follow_each_other_until_there_is_none(api: Api, projects: str) -> None:
+    names = [f"Project {number:02}" for number in range(7)]
+    for name in reversed(names):
+        api.post(projects, {"name": name})
+    seen, address = [], f"{projects}?limit=3"
+    for count in (3, 3, 1):
+        page = api.get(address)
+        assert len(page["items"]) == count
+        seen += [one["name"] for one in page["items"]]
+        address = f"{projects}?limit=3&cursor={page['next_cursor']}"
+    assert page["next_cursor"] is None
+    assert seen == names
+
+
+def test_a_cursor_opens_its_own_list_alone(world: World, api: Api, projects: str) -> None:
+    """Security 14.2."""
+    for name in ("Billing", "Shipping"):
+        api.post(projects, {"name": name})
+    cursor = api.get(f"{projects}?limit=1")["next_cursor"]
+    other = world.a_manager("ORG_OWNER")
+    elsewhere = f"/organizations/{other.organization.id}/projects?cursor={cursor}"
+    check_api_error(Api.of(other).ask("GET", elsewhere), 422, "invalid")
+    check_api_error(api.ask("GET", f"{projects}?cursor={cursor}&state=active"), 422, "invalid")
+    check_api_error(api.ask("GET", f"{projects}?cursor={cursor[:-4]}AAAA"), 422, "invalid")
+
+
+def test_lists_are_searched_and_narrowed(api: Api, projects: str) -> None:
+    billing, shipping = (api.post(projects, {"name": name}) for name in ("Billing", "Shipping"))
+    api.post(f"/projects/{shipping['id']}/deactivate", status=200)
+    assert [one["id"] for one in api.list(f"{projects}?q=bILL")] == [billing["id"]]
+    assert [one["id"] for one in api.list(f"{projects}?state=deactivated")] == [shipping["id"]]
+    assert [one["id"] for one in api.list(f"{projects}?state=active&q=ship")] == []
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_of_another_version_is_refused(api: Api, projects: str) -> None:
+    path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
+    tag = api.ask("GET", path).headers["ETag"]
+    answer = api.ask("PATCH", path, {"name": "Invoices"}, If_Match=tag)
+    assert (answer.status_int, answer.headers["ETag"]) == (200, '"2"')
+    for method, address, members in (
+        ("PATCH", path, {"name": "Too late"}),
+        ("POST", f"{path}/deactivate", None),
+        ("DELETE", path, None),
+    ):
+        answer = api.ask(method, address, members, If_Match=tag)
+        assert "Read it again" in check_api_error(answer, 412, "precondition_failed")["message"]
+    assert api.get(path)["name"] == "Invoices"
+    assert api.patch(path, {"name": "Accounts"}, If_Match='"7", "2"')["version"] == 3
+    assert api.patch(path, {"name": "Ledgers"}, If_Match="*")["version"] == 4
+    assert api.patch(path, {"name": "Books"})["version"] == 5
+    api.delete(path, If_Match='"5"')
+
+
+def test_what_has_no_version_is_known_by_what_it_shows(api: Api, projects: str) -> None:
+    project = api.post(projects, {"name": "Billing"})
+    api.post(f"/projects/{project['id']}/roles", {"key": "reader", "display_name": "Reader"})
+    path = f"/projects/{project['id']}/roles/reader"
+    tag = api.ask("GET", path).headers["ETag"]
+    assert api.patch(path, {"display_name": "Readers"}, If_Match=tag)["display_name"] == "Readers"
+    check_api_error(api.ask("PATCH", path, {"group": "x"}, If_Match=tag), 412, "precondition_failed")
+    check_api_error(api.ask("DELETE", path, If_Match=tag), 412, "precondition_failed")
+
+
+def test_a_weak_tag_is_not_enough_for_a_change(api: Api, projects: str) -> None:
+    """RFC 9110 §13.1.1."""
+    path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
+    check_api_error(api.ask("PATCH", path, {"name": "x"}, If_Match='W/"1"'), 412, "precondition_failed")
+
+
+@pytest.mark.parametrize("header", ["1", '"1', "", '"1" "2"', '"1",', "W/1", '"\x7f"', '"' + "1" * 3000 + '"'])
+def test_a_tag_that_is_none_is_refused(api: Api, projects: str, header: str) -> None:
+    path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
+    check_api_error(api.ask("PATCH", path, {"name": "x"}, If_Match=header), 400, "invalid")
+    check_api_error(api.ask("GET", path, If_None_Match=header), 400, "invalid")
+
+
+def test_what_the_client_has_is_not_sent_again(api: Api, projects: str) -> None:
+    path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
+    for header in ('"1"', 'W/"1"', '"7", "1"', "*"):
+        answer = api.ask("GET", path, If_None_Match=header)
+        assert (answer.status_int, answer.body, answer.headers["ETag"]) == (304, b"", '"1"')
+    assert api.ask("GET", path, If_None_Match='"2"').status_int == 200
+    listed = api.ask("GET", f"{projects}?limit=1").headers["ETag"]
+    assert api.ask("GET", f"{projects}?limit=1", If_None_Match=listed).status_int == 304
+    api.post(projects, {"name": "Accounts"})
+    assert api.ask("GET", f"{projects}?limit=1", If_None_Match=listed).status_int == 200
+
+
+def test_no_tag_is_made_of_a_secret(world: World, owner: Robot, api: Api) -> None:
+    answer = api.ask("POST", f"/service-users/{owner.id}/secrets")
+    assert answer.status_int == 201
+    assert "ETag" not in answer.headers
+
+
+# --- idempotency keys -------------------------------------------------------------------------------------------------
+
+
+def test_the_same_request_is_answered_again_and_done_once(world: World, api: Api, projects: str) -> None:
+    answers = [api.ask("POST", projects, {"name": "Billing"}, Idempotency_Key="key-1") for _ in range(3)]
+    assert {(answer.status_int, answer.body, answer.headers["Location"]) for answer in answers} == {
+        (201, answers[0].body, answers[0].headers["Location"])
+    }
+    assert len({answer.headers["ETag"] for answer in answers}) == 1
+    assert len(api.list(projects)) == 1
+    assert len(world.audit_events(event="project.created", object_id=answers[0].json["id"])) == 1
+
+
+def test_an_answer_with_a_secret_is_answered_again(api: Api, owner: Robot) -> None:
+    path = f"/organizations/{owner.organization.id}/service-users"
+    robot = api.post(path, {"user_name": "nightly", "display_name": "Nightly"})
+    first, second = (
+        api.post(f"/service-users/{robot['id']}/keys", {}, Idempotency_Key="the-key-of-nightly") for _ in range(2)
+    )
+    assert first == second
+    assert first["key_file"]["key"].startswith("-----BEGIN RSA PRIVATE KEY-----")
+    assert len(api.list(f"/service-users/{robot['id']}/keys")) == 1
+
+
+def test_another_request_with_the_same_key_is_refused(world: World, api: Api, projects: str) -> None:
+    api.post(projects, {"name": "Billing"}, Idempotency_Key="k")
+    elsewhere = projects.replace("projects", "users")
+    for path, members in ((projects, {"name": "Shipping"}), (elsewhere, {"name": "Billing"})):
+        answer = api.ask("POST", path, members, Idempotency_Key="k")
+        assert "another request" in check_api_error(answer, 409, "conflict")["message"]
+    assert len(api.list(projects)) == 1
+    other = world.a_manager("ORG_OWNER")
+    Api.of(other).post(f"/organizations/{other.organization.id}/projects", {"name": "Shipping"}, Idempotency_Key="k")
+
+
+def test_a_request_that_was_refused_can_be_sent_again_with_its_key(api: Api, projects: str) -> None:
+    check_api_error(api.ask("POST", projects, {"name": ""}, Idempotency_Key="k2"), 422, "invalid")
+    api.post(projects, {"name": "Billing"}, Idempotency_Key="k2")
+
+
+def test_a_key_is_good_for_a_day(world: World, owner: Robot, projects: str) -> None:
+    first = Api.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
+    world.clock.advance(24 * 3600 + 1)
+    second = Api.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
+    assert first["id"] != second["id"]
+
+
+@pytest.mark.parametrize("key", ["", "a b", "ü", "x" * 256])
+def test_a_key_that_is_none_is_refused(api: Api, projects: str, key: str) -> None:
+    answer = api.ask("POST", projects, {"name": "Billing"}, Idempotency_Key=key)
+    assert "Idempotency-Key" in check_api_error(answer, 400, "invalid")["message"]
+    assert api.list(projects) == []
+
+
+def test_a_key_does_not_open_what_its_sender_may_no_longer_do(world: World, api: Api, owner: Robot) -> None:
+    """The answer that is kept is for whoever still may ask."""
+    path = f"/service-users/{owner.id}/secrets"
+    api.post(path, Idempotency_Key="k4")
+    other = world.a_manager("ORG_OWNER")
+    check_api_error(Api.of(other).ask("POST", path, Idempotency_Key="k4"), 404, "not_found")
+
+
+# --- audit ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_that_is_refused_leaves_nothing_but_the_refusal(world: World, owner: Robot, api: Api) -> None:
+    before = len(world.audit_events(organization_id=owner.organization.id))
+    answer = api.ask(
+        "POST", f"/organizations/{owner.organization.id}/managers", {"user_id": owner.id, "roles": ["IAM_OWNER"]}
+    )
+    check_api_error(answer, 422, "invalid")
+    assert len(world.audit_events(organization_id=owner.organization.id)) == before
+
+
+def test_errors_are_json_whatever_the_client_accepts(api: Api) -> None:
+    answer = api.ask("GET", "/projects/nothing", Accept="text/html")
+    assert json.loads(answer.body)["error"] == "not_found"

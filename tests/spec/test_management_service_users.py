@@ -1,0 +1,192 @@
+"""Management API: service users, their keys, secrets and personal access tokens."""
+
+import json
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.testing.relying_party import Credentials
+from identity.testing.responses import check_api_error, check_granted
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api, a_public_key, token_with
+
+
+@pytest.fixture
+def owner(world: World) -> Robot:
+    return world.a_manager("ORG_OWNER")
+
+
+@pytest.fixture
+def api(owner: Robot) -> Api:
+    return Api.of(owner)
+
+
+@pytest.fixture
+def service_users(owner: Robot) -> str:
+    return f"/organizations/{owner.organization.id}/service-users"
+
+
+@pytest.fixture
+def path(api: Api, service_users: str) -> str:
+    made = api.post(service_users, {"user_name": "nightly", "display_name": "Nightly"})
+    return f"/service-users/{made['id']}"
+
+
+def test_a_service_user_from_its_beginning_to_its_end(world: World, api: Api, service_users: str) -> None:
+    given = {"user_name": "weekly", "display_name": "Weekly", "description": "Sends mails.\nOn Mondays."}
+    made = api.post(service_users, {**given, "access_token_type": "jwt"})
+    path = f"/service-users/{made['id']}"
+    assert {name: made[name] for name in given} == given
+    assert (made["access_token_type"], made["state"], made["version"]) == ("jwt", "active", 1)
+    assert api.get(path) == made
+    assert made in api.list(service_users)
+    assert api.patch(path, {"display_name": "Every week"})["display_name"] == "Every week"
+    assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
+    assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
+    api.delete(path)
+    check_api_error(api.ask("GET", path), 404, "not_found")
+    told = {event.event for event in world.audit_events(object_id=made["id"])}
+    assert told == {f"service_user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
+
+
+def test_a_user_name_is_unique_in_its_organization(api: Api, service_users: str, path: str) -> None:
+    answer = api.ask("POST", service_users, {"user_name": "NIGHTLY", "display_name": "Other"})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"user_name"}
+
+
+def test_people_are_no_service_users(world: World, owner: Robot, api: Api, service_users: str) -> None:
+    person = world.a_person(owner.organization)
+    check_api_error(api.ask("GET", f"/service-users/{person.id}"), 404, "not_found")
+    check_api_error(api.ask("GET", f"/users/{owner.id}"), 404, "not_found")
+    assert person.id not in [one["id"] for one in api.list(service_users)]
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_file_is_shown_once_and_gets_tokens(world: World, api: Api, path: str) -> None:
+    """Service description §2.2 and §5.1, by the API alone."""
+    made = api.post(f"{path}/keys", {"expires_at": "2100-01-01T00:00:00+01:00"})
+    file = made.pop("key_file")
+    assert list(file) == ["type", "keyId", "key", "userId"]
+    assert file["keyId"] == made["id"]
+    assert made["expires_at"] == "2099-12-31T23:00:00Z"
+    [key] = api.list(f"{path}/keys")
+    assert key == made == api.get(f"{path}/keys/{made['id']}")
+    assert "PRIVATE" not in json.dumps(key)
+    token = token_with(world, file)
+    check_granted(token)
+    assert api.get(f"{path}/keys/{made['id']}")["last_used_at"] is not None
+    api.delete(f"{path}/keys/{made['id']}")
+    assert api.list(f"{path}/keys") == []
+    assert token_with(world, file).status_int == 400
+
+
+def test_without_a_date_a_key_works_until_the_year_9999(api: Api, path: str) -> None:
+    assert api.post(f"{path}/keys")["expires_at"] == "9999-12-31T23:59:59Z"
+
+
+def test_an_own_public_key_can_be_given(world: World, api: Api, path: str) -> None:
+    made = api.post(f"{path}/keys", {"public_key": a_public_key(world)})
+    assert made["key_file"] is None
+    answer = api.ask("POST", f"{path}/keys", {"public_key": "-----BEGIN PUBLIC KEY-----"})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"public_key"}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"expires_at": "2001-01-01T00:00:00Z"},
+        {"expires_at": "tomorrow"},
+        {"expires_at": 4102444800},
+        {"expires_at": "2100-01-01T00:00:00"},
+        {"expires_at": "2100-01-01"},
+        {"expires_at": "9999-12-31T23:59:59-14:00"},
+        {"expires_at": "0000-00-00T00:00:00Z"},
+        {"expires_at": "0001-01-01T00:00:00+14:00"},
+        {"key_size": 1024},
+        {"key_size": "2048"},
+    ],
+)
+def test_a_key_that_cannot_be_is_refused(api: Api, path: str, members: dict[str, object]) -> None:
+    answer = api.ask("POST", f"{path}/keys", members)
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == set(members)
+    assert api.list(f"{path}/keys") == []
+
+
+def test_a_key_of_another_service_user_is_not_there(world: World, owner: Robot, api: Api, path: str) -> None:
+    for method in ("GET", "DELETE"):
+        check_api_error(api.ask(method, f"{path}/keys/{owner.key_id}"), 404, "not_found")
+    assert world.client.management("/me", owner.managing_token()).status_int == 200
+
+
+# --- secrets and personal access tokens -------------------------------------------------------------------------------
+
+
+def test_a_secret_is_shown_once_and_gets_tokens(world: World, api: Api, path: str) -> None:
+    made = api.post(f"{path}/secrets")
+    credentials = Credentials(path.rpartition("/")[2], made.pop("client_secret"))
+    assert api.list(f"{path}/secrets") == [made] == [api.get(f"{path}/secrets/{made['id']}")]
+    form = {"grant_type": "client_credentials"}
+    check_granted(world.as_client(credentials, form))
+    api.post(f"{path}/secrets")
+    check_api_error(api.ask("POST", f"{path}/secrets"), 409, "conflict")
+    api.delete(f"{path}/secrets/{made['id']}")
+    assert world.as_client(credentials, form).status_int == 401
+
+
+def test_a_personal_access_token_is_used_as_it_is(world: World, owner: Robot, api: Api, path: str) -> None:
+    made = api.post(f"{path}/personal-access-tokens", {"name": "Backup"})
+    token = made.pop("token")
+    assert made["scope"] == ["openid", world.audience_scope()]
+    assert made["expires_at"] == "9999-12-31T23:59:59Z"
+    [listed] = api.list(f"{path}/personal-access-tokens")
+    assert listed == made == api.get(f"{path}/personal-access-tokens/{made['id']}")
+    holder = Api(world, token)
+    check_api_error(holder.ask("GET", "/me"), 403, "forbidden")
+    api.post(
+        f"/organizations/{owner.organization.id}/managers",
+        {"user_id": path.rpartition("/")[2], "roles": ["ORG_OWNER_VIEWER"]},
+    )
+    assert holder.get("/me")["id"] == path.rpartition("/")[2]
+    api.delete(f"{path}/personal-access-tokens/{made['id']}")
+    check_api_error(holder.ask("GET", "/me"), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"name": ""},
+        {"name": "a", "expires_at": "2001-01-01T00:00:00Z"},
+        {"name": "a", "scope": "\u00e4"},
+        {"name": "a", "project_ids": ["nothing"]},
+    ],
+)
+def test_a_token_that_cannot_be_is_refused(api: Api, path: str, members: dict[str, object]) -> None:
+    answer = api.ask("POST", f"{path}/personal-access-tokens", members)
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {list(members)[-1]}
+
+
+# --- escalation -------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_higher_service_user_can_be_had(world: World, owner: Robot) -> None:
+    """Security 14.4: a key, a secret or a token of it would be its power."""
+    higher = world.a_robot(owner.organization)
+    world.make_manager(higher, "IAM_OWNER", resource=INSTANCE)
+    api = Api.of(owner)
+    path = f"/service-users/{higher.id}"
+    for method, address, members in (
+        ("POST", f"{path}/keys", {}),
+        ("POST", f"{path}/keys", {"public_key": a_public_key(world)}),
+        ("DELETE", f"{path}/keys/{higher.key_id}", None),
+        ("POST", f"{path}/secrets", {}),
+        ("POST", f"{path}/personal-access-tokens", {"name": "Mine"}),
+        ("PATCH", path, {"display_name": "Mine"}),
+        ("POST", f"{path}/deactivate", None),
+        ("DELETE", path, None),
+    ):
+        answer = check_api_error(api.ask(method, address, members), 403, "forbidden")
+        assert answer["message"] == "This user holds manager roles beyond your own."
+    assert world.audit_events(event="access.refused", actor_id=owner.id)
+    assert api.list(f"{path}/secrets") == []

@@ -1,0 +1,185 @@
+"""Management API: people's accounts and their sessions."""
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.testing.responses import check_api_error
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api
+
+ADA = {"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace", "email": "ada@example.com"}
+
+
+@pytest.fixture
+def owner(world: World) -> Robot:
+    return world.a_manager("ORG_OWNER")
+
+
+@pytest.fixture
+def api(owner: Robot) -> Api:
+    return Api.of(owner)
+
+
+@pytest.fixture
+def users(owner: Robot) -> str:
+    return f"/organizations/{owner.organization.id}/users"
+
+
+def test_an_account_from_its_beginning_to_its_end(world: World, api: Api, users: str) -> None:
+    made = api.post(users, ADA)
+    path = f"/users/{made['id']}"
+    assert made.pop("initial")["kind"] == "link"
+    assert {name: made[name] for name in ADA} == ADA
+    assert (made["state"], made["email_verified"], made["last_sign_in_at"]) == ("invited", False, None)
+    assert api.get(path) == made
+    assert api.list(users) == [made]
+    changed = api.patch(
+        path,
+        {
+            "user_name": "countess",
+            "nickname": "Ada",
+            "locale": "en",
+            "address": {"locality": "London", "country": "UK"},
+        },
+    )
+    assert (changed["user_name"], changed["nickname"], changed["version"]) == ("countess", "Ada", 2)
+    assert (changed["address"]["locality"], changed["address"]["region"]) == ("London", "")
+    assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
+    assert api.post(f"{path}/reactivate", status=200)["state"] == "invited"
+    api.delete(path)
+    check_api_error(api.ask("GET", path), 404, "not_found")
+    told = {event.event for event in world.audit_events(object_id=made["id"])}
+    assert told >= {f"user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
+
+
+def test_a_one_time_password_can_be_told_instead_of_a_link(api: Api, users: str) -> None:
+    made = api.post(users, {**ADA, "initial": "one_time_password"})
+    assert made["initial"]["kind"] == "one_time_password"
+    assert made["initial"]["secret"]
+    assert made["state"] == "must_change_password"
+    assert "initial" not in api.get(f"/users/{made['id']}")
+
+
+def test_further_links_and_passwords_are_shown_once(world: World, api: Api, users: str) -> None:
+    path = f"/users/{api.post(users, ADA)['id']}"
+    login_url = world.identity.settings.login_url
+    assert api.post(f"{path}/password-link", status=200)["password_link"].startswith(login_url)
+    assert api.post(f"{path}/one-time-password", status=200)["one_time_password"]
+    assert api.get(path)["state"] == "must_change_password"
+    api.post(f"{path}/deactivate", status=200)
+    check_api_error(api.ask("POST", f"{path}/password-link"), 409, "conflict")
+
+
+@pytest.mark.parametrize(
+    ("members", "fields"),
+    [
+        ({"user_name": "a b"}, {"user_name"}),
+        ({"email": "nowhere"}, {"email"}),
+        ({"given_name": "", "family_name": ""}, {"given_name", "family_name"}),
+        ({"initial": "telegram"}, {"initial"}),
+        ({"password": "secret"}, {"password"}),
+    ],
+)
+def test_what_cannot_be_an_account_is_named(api: Api, users: str, members: dict[str, str], fields: set[str]) -> None:
+    answer = api.ask("POST", users, {**ADA, **members})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == fields
+    assert api.list(users) == []
+
+
+@pytest.mark.parametrize("address", ["London", {"locality": 7}, {"planet": "Earth"}, [], None])
+def test_an_address_is_an_object(api: Api, users: str, address: object) -> None:
+    path = f"/users/{api.post(users, ADA)['id']}"
+    answer = api.ask("PATCH", path, {"address": address})
+    if address is None:
+        assert answer.status_int == 200
+    else:
+        assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"address"}
+
+
+def test_people_are_found_by_name_and_state(api: Api, users: str) -> None:
+    ada = api.post(users, ADA)
+    bob = api.post(users, {**ADA, "user_name": "bob", "given_name": "Bob", "family_name": "Ross", "email": ""})
+    api.post(f"/users/{bob['id']}/deactivate", status=200)
+    assert [one["id"] for one in api.list(f"{users}?q=ad")] == [ada["id"]]
+    assert [one["id"] for one in api.list(f"{users}?state=deactivated")] == [bob["id"]]
+    assert [one["user_name"] for one in api.list(users)] == ["ada", "bob"]
+
+
+def test_more_than_the_version_moves(world: World, owner: Robot, api: Api, users: str) -> None:
+    """The state follows from the password: an equal version does not mean that nothing is new."""
+    path = f"/users/{api.post(users, ADA)['id']}"
+    tag = api.ask("GET", path).headers["ETag"]
+    api.post(f"{path}/one-time-password", status=200)
+    answer = api.ask("GET", path, If_None_Match=tag)
+    assert (answer.status_int, answer.headers["ETag"]) == (200, tag)
+    assert answer.json["state"] == "must_change_password"
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def test_sessions_are_seen_and_ended(world: World, owner: Robot, api: Api) -> None:
+    person = world.a_person(owner.organization)
+    first, second, third = (world.a_session(person) for _ in range(3))
+    path = f"/users/{person.id}/sessions"
+    shown = {one["id"]: one for one in api.list(path)}
+    assert set(shown) == {first.id, second.id, third.id}
+    assert shown[first.id]["user_agent"] == "Browser/1.0"
+    assert shown[first.id]["methods"] == ["pwd"]
+    assert "secret" not in str(shown)
+    api.delete(f"{path}/{first.id}")
+    check_api_error(api.ask("DELETE", f"{path}/{first.id}"), 404, "not_found")
+    assert {one["id"] for one in api.list(path)} == {second.id, third.id}
+    api.delete(path)
+    assert api.list(path) == []
+
+
+def test_a_session_of_somebody_else_is_not_there(world: World, owner: Robot, api: Api) -> None:
+    person, other = world.a_person(owner.organization), world.a_person(owner.organization)
+    session = world.a_session(other)
+    check_api_error(api.ask("DELETE", f"/users/{person.id}/sessions/{session.id}"), 404, "not_found")
+    assert len(api.list(f"/users/{other.id}/sessions")) == 1
+
+
+def test_a_deactivated_person_is_signed_out(world: World, owner: Robot, api: Api) -> None:
+    person = world.a_person(owner.organization)
+    world.a_session(person)
+    api.post(f"/users/{person.id}/deactivate", status=200)
+    api.post(f"/users/{person.id}/reactivate", status=200)
+    assert api.list(f"/users/{person.id}/sessions") == []
+
+
+# --- escalation -------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_higher_person_can_be_had(world: World, owner: Robot, api: Api) -> None:
+    """Security 14.4."""
+    person = world.a_person(owner.organization)
+    world.make_manager(person, "IAM_OWNER", resource=INSTANCE)
+    session = world.a_session(person)
+    path = f"/users/{person.id}"
+    for method, address, members in (
+        ("PATCH", path, {"email": "mine@example.com"}),
+        ("POST", f"{path}/password-link", None),
+        ("POST", f"{path}/one-time-password", None),
+        ("POST", f"{path}/deactivate", None),
+        ("DELETE", f"{path}/sessions/{session.id}", None),
+        ("DELETE", f"{path}/sessions", None),
+        ("DELETE", path, None),
+    ):
+        check_api_error(api.ask(method, address, members), 403, "forbidden")
+    assert len(api.list(f"{path}/sessions")) == 1
+
+
+def test_the_last_owner_stays(own_world: World) -> None:
+    with own_world.reading() as services:
+        [owner] = services.storage.managers.page(INSTANCE.key).items
+    robot = own_world.a_robot()
+    second = own_world.make_manager(robot, "IAM_OWNER", resource=INSTANCE)
+    api = Api.of(robot)
+    api.delete(f"/managers/{owner.id}")
+    check_api_error(api.ask("DELETE", f"/managers/{second.id}"), 409, "conflict")
+    check_api_error(api.ask("PATCH", f"/managers/{second.id}", {"roles": ["IAM_OWNER_VIEWER"]}), 409, "conflict")
+    check_api_error(api.ask("POST", f"/service-users/{robot.id}/deactivate"), 409, "conflict")
+    check_api_error(api.ask("DELETE", f"/service-users/{robot.id}"), 409, "conflict")
+    check_api_error(api.ask("DELETE", f"/organizations/{robot.organization.id}"), 409, "conflict")
