@@ -296,7 +296,7 @@ def _add_signer(services: Services, organization_id: str, token_format: TokenFor
 
 
 def _add_visitor(services: Services, organization_id: str) -> Visitor:
-    project = services.projects.create(organization_id, CreateProject(name="Benchmark"))
+    project = services.projects.create(organization_id, CreateProject(name="Benchmark"), by=THE_OPERATOR)
     command = RegisterApplication(
         name="Benchmark",
         type=ApplicationType.WEB,

@@ -63,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.profile is not None:
             return _profile(options)
+        if options.console:
+            return _console(options)
         with generator() as pool, generator() as another:
             result, flood = _run(options, (pool, another))
     except (LoadFailed, service.NotServing) as problem:
@@ -92,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     known = (*CASES, *NOT_BY_DEFAULT)
     parser.add_argument("--cases", nargs="+", choices=known, metavar="CASE", help=f"these alone: {', '.join(known)}")
     parser.add_argument("--flood", action="store_true", help="how others are answered during a flood of logins, alone")
+    parser.add_argument("--console", action="store_true", help="console pages over a large database, alone")
     parser.add_argument(
         "--connections", nargs="+", type=int, default=[8, 1], metavar="N", help="the first is judged (8 1)"
     )
@@ -235,6 +238,14 @@ def _profile(options: argparse.Namespace) -> int:
     with prepared_place(options.storage, options.server, options.threads) as place:
         stock = prepare(place.ini, place.host)
         print(breakdown.of(options.profile, place, stock, options.requests))
+    return 0
+
+
+def _console(options: argparse.Namespace) -> int:
+    from benchmarks import console
+
+    with prepared_place(options.storage, options.server, options.threads) as place:
+        print(console.table(console.measure(place)))
     return 0
 
 

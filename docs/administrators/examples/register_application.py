@@ -9,6 +9,7 @@ import sys
 from identity.app import assemble
 from identity.domain.applications import ApplicationType
 from identity.ini_file import APPLICATION, read_section
+from identity.services.access import THE_OPERATOR
 from identity.services.commands import decode
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.projects import CreateProject
@@ -29,7 +30,8 @@ with identity.transaction() as services:
     instance = services.instance()
     if instance is None:
         raise SystemExit("Run `identity bootstrap` first.")
-    project = services.projects.create(instance.organization_id, decode(CreateProject, {"name": name}))
+    wanted = decode(CreateProject, {"name": name})
+    project = services.projects.create(instance.organization_id, wanted, by=THE_OPERATOR)
     command = decode(RegisterApplication, application_members)
     application, secret = services.applications.register(project.id, command)
 identity.close()

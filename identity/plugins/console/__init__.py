@@ -1,0 +1,41 @@
+"""The console: pages below /console on which people manage the service, over the services that the API has too."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from identity import hookimpl
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+
+class Plugin:
+    """Adds the console, and the hook by which other plugins add to its menu."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_add_hookspecs(self, host: Any) -> None:
+        """``console_menu``, for plugins with console pages of their own."""
+        from identity.plugins.console import hookspecs
+
+        host.add_hookspecs(hookspecs)
+
+    @hookimpl
+    def identity_configure(self, config: "Configurator") -> None:
+        """Every page of the console, and its place in everybody's account menu."""
+        from identity.domain.words import say
+        from identity.plugins.console import pages
+        from identity.plugins.console.console_page import CONSOLE
+
+        config.include("identity.pages")
+        config.add_page_templates("identity.plugins.console:templates")
+        config.add_menu_entry(say("Console"), CONSOLE, for_managers=True)
+        pages.configure(config)

@@ -1,0 +1,367 @@
+"""ConsolePage: what every page of the console has: navigation, the way here, what one may do, what was just done."""
+
+import logging
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from markupsafe import Markup
+from pyramid.response import Response
+
+from identity.domain.audit import AuditEvent
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, Resource, organization_resource
+from identity.domain.words import say
+from identity.http.targets import Target
+from identity.pages.forms import ONCE, Form
+from identity.pages.frame import Group, Item, Switcher
+from identity.pages.notices import told_event
+from identity.pages.page import FormPage
+from identity.pages.signed_in_page import SignedInPage
+from identity.plugins.console.told import TOLD, told_sentence
+from identity.services.access import Principal
+from identity.services.commands import Decoded, decode
+from identity.storage.paging import PageRequest
+
+log = logging.getLogger(__name__)
+
+CONSOLE = "/console"
+_SWITCHABLE = 8
+
+
+@dataclass(frozen=True)
+class Section:
+    """A link of the navigation: the last part of its address, its words and icon, and the permission to see it.
+
+    ``parts`` if it is enough to hold the permission at something inside of the organization.
+    """
+
+    name: str
+    label: str
+    icon: str
+    permission: str
+    parts: bool = False
+
+
+OVERVIEW = Section("overview", say("Overview"), "overview", "organization.read")
+ORGANIZATION_SECTIONS = (
+    Section("users", say("Users"), "users", "user.read"),
+    Section("service-users", say("Service users"), "service", "service_user.read"),
+    Section("projects", say("Projects"), "project", "project.read", parts=True),
+    Section("granted-projects", say("Granted projects"), "grant", "project_grant.read", parts=True),
+    Section("", say("Organization"), "organization", "organization.read"),
+    Section("audit-events", say("Audit events"), "audit", "audit_event.read"),
+    Section("token-preview", say("Token preview"), "preview", "user.read"),
+)
+INSTANCE_SECTIONS = (
+    Section("organizations", say("Organizations"), "organization", "organization.read"),
+    Section("instance", say("IAM managers"), "users", "instance_manager.read"),
+    Section("instance/signing-keys", say("Signing keys"), "key", "signing_key.read"),
+    Section("audit-events", say("All audit events"), "audit", "audit_event.read"),
+)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A button-like link; ``what`` completes its words for those who do not see where it stands."""
+
+    label: Markup
+    href: str
+    what: str = ""
+
+
+class ConsolePage(SignedInPage):
+    """A page of somebody who manages something. Its context is the Target that its address names."""
+
+    context: Target
+    home = CONSOLE
+    #: The name of its Section.
+    section: ClassVar[str] = ""
+    told = TOLD
+    #: True for pages of the instance, whose section is one of INSTANCE_SECTIONS.
+    of_instance: ClassVar[bool] = False
+
+    @property
+    def principal(self) -> Principal:
+        """Who looks."""
+        principal: Principal = self.request.identity
+        return principal
+
+    @property
+    def services(self) -> Any:
+        """The use cases."""
+        return self.request.services
+
+    @property
+    def resource(self) -> Resource:
+        """Where permissions are judged: there is one wherever a page is shown."""
+        if self.context.resource is None:
+            raise NotFound("page", self.request.path)
+        return self.context.resource
+
+    @cached_property
+    def organization(self) -> Organization | None:
+        """The organization that the page is about; on pages of the instance one's own, for the navigation."""
+        value, resource = self.context.value, self.resource
+        if isinstance(value, Organization):
+            return value
+        identifier = resource.organization_id
+        if resource.holder is not None and not self._sees(identifier):
+            # Whoever was granted a project looks at it from the own organization.
+            identifier = resource.holder.id
+        if identifier is None:
+            return self.subject.organization
+        found: Organization = self.services.organizations.get(identifier)
+        return found
+
+    @property
+    def root(self) -> str:
+        """The address below which the pages of the organization lie."""
+        organization = self.organization
+        return CONSOLE if organization is None else f"{CONSOLE}/organizations/{organization.id}"
+
+    def may(self, permission: str) -> bool:
+        """True if whoever looks holds the permission on what the page is about: buttons are absent without it."""
+        asked = self.context.permission(permission)
+        allowed: bool = self.services.access.may(self.principal, asked, self.resource)
+        return allowed
+
+    def trail(self) -> Sequence[tuple[str, str]]:
+        """The way to the page: words and address of each page above it."""
+        return ()
+
+    def title(self) -> str:
+        """The heading."""
+        raise NotImplementedError
+
+    def parent(self) -> str:
+        """What is said after the title in the browser's tab."""
+        return self.trail()[-1][0] if self.trail() else self.organization_name()
+
+    def organization_name(self) -> str:
+        """The name of the organization that the page is about."""
+        return "" if self.organization is None or self.of_instance else self.organization.name
+
+    def shared(self) -> Mapping[str, object]:
+        """The frame, the way here, what was done, and ``may``."""
+        return {
+            **super().shared(),
+            "title": self.words.t(self.title()),
+            "parent": self.words.t(self.parent()),
+            "trail": [(self.words.t(text), href) for text, href in self.trail()],
+            "may": self.may,
+            "root": self.root,
+            "organization": self.organization,
+        }
+
+    def link(self, label: str, href: str, what: str = "") -> Link:
+        """A link with words of the page's language."""
+        return Link(self.words.t(label), href, self.words.t(what) if what else "")
+
+    # --- what was done ---------------------------------------------------------------------------------------------
+
+    def what_was_done(self) -> object:
+        """The sentence for the change that led here, with a link to its event for whoever may read it."""
+        event = told_event(self.request)
+        if event is None or event.event not in self.told:
+            return None
+        said = self.words.t(told_sentence(event, self.services.storage))
+        if self._may_read(event):
+            link = Markup(' <a href="{}/audit-events/{}">{}</a>').format(CONSOLE, event.id, self.words.t("Audit event"))
+            said += link
+        return said
+
+    def _may_read(self, event: AuditEvent) -> bool:
+        resource = INSTANCE if event.organization_id is None else organization_resource(event.organization_id)
+        allowed: bool = self.services.access.may(self.principal, "audit_event.read", resource)
+        return allowed
+
+    # --- forms -----------------------------------------------------------------------------------------------------
+
+    def use_once(self, form: Form, sentence: str | None = None) -> None:
+        """Use up the form's single-use id, so that what it makes is made once. Raises Conflict the second time."""
+        once = form.one(ONCE)
+        if once and not self.services.idempotency.use_once(self.principal.id, once):
+            raise Conflict(sentence or say("This was sent already. Go back and look at the list."))
+
+    # --- navigation ------------------------------------------------------------------------------------------------
+
+    def navigation(self) -> tuple[Group, ...]:
+        """Only what whoever looks may read."""
+        groups = [Group(items=tuple(self._items(self.root, (OVERVIEW,), organization=True)))]
+        organization = self.organization
+        if organization is not None:
+            items = tuple(self._items(self.root, ORGANIZATION_SECTIONS, organization=True))
+            groups.append(Group(title=organization.name, items=items))
+        groups.append(
+            Group(
+                title=self.words.t("Instance"),
+                items=tuple(self._items(CONSOLE, INSTANCE_SECTIONS, organization=False)),
+            )
+        )
+        groups.append(Group(items=tuple(self._of_plugins())))
+        return tuple(group for group in groups if group.items)
+
+    def _items(self, root: str, sections: Sequence[Section], *, organization: bool) -> Iterator[Item]:
+        here = self.section if self.of_instance is not organization else None
+        for one in sections:
+            if self._reads(one, organization=organization):
+                href = f"{root}/{one.name}".rstrip("/")
+                yield Item(label=self.words.t(one.label), href=href, icon=one.icon, current=one.name == here)
+
+    def _reads(self, section: Section, *, organization: bool) -> bool:
+        access = self.services.access
+        if not organization:
+            return section.permission in access.permissions(self.principal, INSTANCE)
+        if self.organization is None:
+            return False
+        resource = organization_resource(self.organization.id)
+        if section.parts:
+            return bool(access.parts(self.principal, section.permission, resource) != frozenset())
+        return section.permission in access.permissions(self.principal, resource)
+
+    def _of_plugins(self) -> Iterator[Item]:
+        for plugin, hook in self.request.registry.identity.host.implementations("console_menu"):
+            try:
+                yield from hook(principal=self.principal, organization=self.organization) or ()
+            except Exception:
+                log.exception("plugin %s failed to add to the console's navigation", plugin)
+
+    def switcher(self) -> Switcher | None:
+        """The organizations that whoever looks manages something of; the present section is kept."""
+        known = self._switchable()
+        here = self.organization
+        if here is None or len(known) < 2:
+            return None
+        section = self.section if not self.of_instance else "overview"
+        items = [
+            Item(
+                label=one.name,
+                href=f"{CONSOLE}/organizations/{one.id}/{section}".rstrip("/"),
+                current=one.id == here.id,
+            )
+            for one in known
+        ]
+        items.append(Item(label=self.words.t("All organizations …"), href=f"{CONSOLE}/organizations"))
+        return Switcher(
+            meaning=self.words.t("Organization:"),
+            label=here.name,
+            head=self.words.t("Your organizations"),
+            items=tuple(items),
+        )
+
+    def _switchable(self) -> list[Organization]:
+        """Up to eight: the present one, one's own, and others in which one holds a role, else the first by name."""
+        wanted = [one.id for one in (self.organization, self.subject.organization) if one is not None]
+        seen = self.services.access.seen_organizations(self.principal)
+        storage = self.services.storage
+        if seen is None:
+            found = {one.id: one for one in storage.organizations.page(PageRequest(limit=_SWITCHABLE))}
+            missing = [one for one in wanted if one not in found]
+            found |= storage.organizations.find_many(missing)
+            ids = [*wanted, *found]
+        else:
+            ids = [one for one in (*wanted, *sorted(seen)) if one in seen]
+            found = dict(storage.organizations.find_many(ids[: _SWITCHABLE + 1]))
+        chosen = dict.fromkeys(one for one in ids if one in found)
+        return sorted((found[one] for one in list(chosen)[:_SWITCHABLE]), key=lambda one: one.name.casefold())
+
+    def _sees(self, organization_id: str | None) -> bool:
+        sees: bool = organization_id is not None and self.services.access.sees(self.principal, organization_id)
+        return sees
+
+
+class ConsoleForm(ConsolePage, FormPage):
+    """A page of the console with a form."""
+
+    #: What is said of a field that is empty and must not be: it tells which one it is.
+    missing: ClassVar[Mapping[str, str]] = {}
+
+    def decoded(self, command: type[Decoded], values: Mapping[str, object]) -> Decoded:
+        """The command made from what was typed. Raises Invalid."""
+        try:
+            return decode(command, values)
+        except Invalid as refused:
+            empty = {
+                name: self.missing[name] for name in refused.fields if name in self.missing and not values.get(name)
+            }
+            raise Invalid({**refused.fields, **empty}) from None
+
+
+class ConfirmPage(ConsoleForm):
+    """Asks before something is done that is not undone by a click: what it hits, and what falls with it."""
+
+    template = "console/confirm.html"
+    #: False for what can be taken back; then the button is an ordinary one.
+    danger: ClassVar[bool] = True
+    fields: ClassVar[tuple[str, ...]] = ("confirm_name",)
+
+    def question(self) -> str:
+        """The heading: a question with kind and name."""
+        raise NotImplementedError
+
+    def effects(self) -> Sequence[str]:
+        """What falls with it, one sentence each, in numbers."""
+        return ()
+
+    def label(self) -> str:
+        """The button: verb and kind."""
+        raise NotImplementedError
+
+    def keep(self) -> str:
+        """The link that leads back."""
+        return say("Keep it")
+
+    def back(self) -> str:
+        """Where that link leads."""
+        raise NotImplementedError
+
+    def name_to_type(self) -> str:
+        """What has to be typed to confirm; empty if nothing has to be."""
+        return ""
+
+    def act(self) -> str:
+        """Do it; returns the address of the page to go to."""
+        raise NotImplementedError
+
+    def title(self) -> str:
+        """The question."""
+        return self.question()
+
+    def show(self) -> Mapping[str, object]:
+        """Question, effects and button."""
+        return {
+            "effects": [self.words.t(one) for one in self.effects()],
+            "label": self.words.t(self.label()),
+            "keep": self.words.t(self.keep()),
+            "back": self.back(),
+            "danger": self.danger,
+            "name_to_type": self.name_to_type(),
+        }
+
+    def submit(self, form: Form) -> Response:
+        """Do it, once the name is typed where it has to be."""
+        wanted = self.name_to_type()
+        if wanted and _comparable(form.one("confirm_name")) != _comparable(wanted):
+            raise Invalid({"confirm_name": say("Type {name} to confirm.", name=wanted)})
+        return self.redirect(self.done(self.act()))
+
+
+def _comparable(name: str) -> str:
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def matched(page: ConsolePage, name: str) -> str:
+    """What stands in the address under this name."""
+    found: str = page.request.matchdict[name]
+    return found
+
+
+def found_or_missing(value: Any, kind: str, identifier: str) -> Any:
+    """The value. Raises NotFound if it is None."""
+    if value is None:
+        raise NotFound(kind, identifier)
+    return value

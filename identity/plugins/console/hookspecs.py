@@ -1,0 +1,47 @@
+"""Hooks of the console, for plugins that bring pages of their own."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from identity.domain.organizations import Organization
+    from identity.domain.users import HumanUser
+    from identity.pages.frame import Item
+    from identity.plugins.console.user_section import UserSection
+    from identity.services.access import Principal
+
+hookspec = pluggy.HookspecMarker("identity")
+
+
+@hookspec
+def console_menu(principal: "Principal", organization: "Organization | None") -> "Iterable[Item]":  # type: ignore[empty-body]
+    """Add links to the console's navigation.
+
+    Called for each page that is drawn. ``principal`` is who looks, ``organization`` the one that the page is about.
+    Returns ``identity.pages.frame.Item`` values with labels that are translated already and addresses on the login
+    host; they stand below those of the console itself. An exception leaves this plugin's links out and is logged.
+
+    Example::
+
+        @hookimpl
+        def console_menu(self, principal, organization):
+            return [Item(label="Billing", href="/billing", icon="project")]
+    """
+
+
+@hookspec
+def console_user_sections(principal: "Principal", user: "HumanUser") -> "Iterable[UserSection]":  # type: ignore[empty-body]
+    """Add sections to the page of a user, such as the second factors that a person has set up.
+
+    Called for each such page that is drawn. ``principal`` is who looks, and may read the user; ``user`` is the person.
+    Returns ``identity.plugins.console.user_section.UserSection`` values with words that are translated already and
+    addresses on the login host. An exception leaves this plugin's sections out and is logged.
+
+    Example::
+
+        @hookimpl
+        def console_user_sections(self, principal, user):
+            return [UserSection(id="codes", title="One-time codes", empty="None set up.", rows=self.rows(user.id))]
+    """

@@ -1,0 +1,76 @@
+"""Granted projects: what other organizations let this one use."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from identity.domain.projects import ProjectGrant
+from identity.domain.words import say
+from identity.http import targets
+from identity.plugins.console.badges import Badge, state_badge
+from identity.plugins.console.list_page import ListPage
+from identity.plugins.console.places import Place
+from identity.plugins.console.project_ways import grant_href
+from identity.storage.paging import Page, PageRequest
+
+
+@dataclass(frozen=True)
+class Row:
+    """A project grant as the organization that holds it sees it."""
+
+    grant: ProjectGrant
+    name: str
+    href: str
+    owner: str
+    roles: tuple[str, ...]
+    state: Badge
+
+
+class GrantedProjectList(ListPage):
+    """One row a project, newest grant first."""
+
+    template = "console/granted_projects.html"
+    section = "granted-projects"
+    heading = say("Granted projects")
+    lead = say("Projects of other organizations, with the roles that you can give to your own users.")
+    columns = (say("Project"), say("Owner"), say("Roles"), say("State"), say("Since"))
+    empty_title = say("No granted projects")
+    empty_text = say("No other organization has granted you a project.")
+
+    def fetch(self, asked: PageRequest) -> Page[ProjectGrant]:
+        """The grants that the organization holds; those alone that whoever looks may read."""
+        grants = self.services.storage.project_grants
+        parts = self.services.access.parts(self.principal, "project_grant.read", self.resource)
+        if parts is None:
+            found: Page[ProjectGrant] = grants.page_held(self.context.value.id, asked)
+            return found
+        held = grants.find_many({part.id for part in parts}).values()
+        mine = [one for one in held if one.organization_id == self.context.value.id]
+        return Page(tuple(sorted(mine, key=lambda one: one.created_at, reverse=True)))
+
+    def rows(self, found: Sequence[ProjectGrant]) -> Sequence[Row]:
+        """With the names of projects and owners."""
+        storage = self.services.storage
+        projects = storage.projects.find_many({one.project_id for one in found})
+        owners = storage.organizations.find_many({one.organization_id for one in projects.values()})
+        return [
+            Row(
+                grant=one,
+                name=projects[one.project_id].name,
+                href=grant_href(one),
+                owner=owners[projects[one.project_id].organization_id].name,
+                roles=tuple(sorted(one.roles)),
+                state=state_badge(one.active, self.words),
+            )
+            for one in found
+            if one.project_id in projects
+        ]
+
+
+PLACES = (
+    Place(
+        "/organizations/{organization}/granted-projects",
+        GrantedProjectList,
+        "project_grant.read",
+        targets.organization_or_part,
+    ),
+)

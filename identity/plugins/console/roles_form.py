@@ -1,0 +1,222 @@
+"""RolesForm: a choice of roles. SelectFirst: the same as the second of two steps; the first selects who gets them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from identity.domain.errors import Invalid
+from identity.domain.permissions import INSTANCE, organization_resource
+from identity.domain.users import ServiceUser, Subject, User
+from identity.domain.words import say
+from identity.http.lists import asked_page
+from identity.pages.forms import Form
+from identity.plugins.console.console_page import ConsoleForm, ConsolePage
+from identity.storage.paging import Page, PageRequest
+
+#: The field that holds the roles.
+ROLE = "role"
+
+#: How many a search shows; whoever is not among them is found by more letters.
+_FOUND = 20
+
+
+class RolesForm(ConsoleForm):
+    """Roles as checkboxes."""
+
+    template = "console/roles_form.html"
+    fields = (ROLE,)
+    renamed = {"roles": ROLE}  # noqa: RUF012
+    repeated_fields = frozenset({ROLE})
+    #: False where none at all is a choice too.
+    needs_roles: ClassVar[bool] = True
+
+    def about(self) -> str:
+        """Where the roles are held: a name, said below the heading."""
+        raise NotImplementedError
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """Who or what gets them: words and value of each fact."""
+        return ()
+
+    def options(self) -> Sequence[tuple[str, str, str]]:
+        """The roles that may be chosen: value, label and a sentence."""
+        raise NotImplementedError
+
+    def hint(self) -> str:
+        """What one has to know to choose."""
+        return ""
+
+    def nothing_to_choose(self) -> str:
+        """What is said where there are no roles."""
+        return say("The project has no roles yet. Add one on the page of the project.")
+
+    def label(self) -> str:
+        """The button."""
+        return say("Save")
+
+    def back(self) -> str:
+        """Where Cancel leads."""
+        raise NotImplementedError
+
+    def chosen_roles(self, form: Form) -> frozenset[str]:
+        """The roles that are ticked. Raises Invalid if there has to be one."""
+        roles = frozenset(form.several(ROLE))
+        if self.needs_roles and not roles:
+            raise Invalid({"roles": say("Choose at least one role.")})
+        return roles
+
+    def show(self) -> Mapping[str, object]:
+        """The choice."""
+        options = self.options()
+        return {
+            "about": self.about(),
+            "step": 0,
+            "facts": [(self.words.t(words), value) for words, value in self.facts()],
+            "options": options,
+            "hint": self.words.t(self.hint()) if self.hint() else "",
+            "nothing_to_choose": self.words.t(self.nothing_to_choose()),
+            "label": self.words.t(self.label()) if options or not self.needs_roles else "",
+            "back": self.back(),
+        }
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Who or what can be selected; ``icon`` is one of the macro's, ``href`` leads to the second step."""
+
+    name: str
+    note: str
+    icon: str
+    href: str
+
+
+class SelectFirst(RolesForm):
+    """Step 1 searches and selects, step 2 chooses roles. What was selected stands in the address."""
+
+    creates = True
+    #: The parameter that names what was selected.
+    parameter: ClassVar[str]
+    #: The heading of step 1, and the link that leads back to it.
+    select: ClassVar[str]
+    select_another: ClassVar[str]
+
+    @property
+    def selected(self) -> str:
+        """The id of what was selected; empty in step 1."""
+        identifier: str = self.request.GET.get(self.parameter, "")
+        return identifier
+
+    def search_hint(self) -> str:
+        """What one searches by."""
+        raise NotImplementedError
+
+    def candidates(self, asked: PageRequest) -> Page[Candidate]:
+        """Who or what fits the search."""
+        raise NotImplementedError
+
+    def nothing_found(self, asked: PageRequest) -> str:
+        """What is said if nothing does."""
+        return say("Nothing starts with “{q}”.", q=asked.query)
+
+    def second_title(self) -> str:
+        """The heading of step 2."""
+        raise NotImplementedError
+
+    def title(self) -> str:
+        """The step."""
+        return self.second_title() if self.selected else self.select
+
+    def label(self) -> str:
+        """The button."""
+        return say("Add")
+
+    def href_of(self, identifier: str) -> str:
+        """The address of step 2 with this one selected."""
+        return f"{self.form_path()}?{self.parameter}={identifier}"
+
+    def show(self) -> Mapping[str, object]:
+        """The search and what it found, or the choice of roles."""
+        if self.selected:
+            another = self.words.t(self.select_another)
+            return {**super().show(), "step": 2, "first_step": self.form_path(), "select_another": another}
+        asked = asked_page(self.request, usual=_FOUND)
+        found = self.candidates(asked)
+        return {
+            "about": self.about(),
+            "step": 1,
+            "q": asked.query,
+            "search_hint": self.words.t(self.search_hint()),
+            "candidates": found.items,
+            "more": found.next is not None,
+            "nothing_found": self.words.t(self.nothing_found(asked)),
+        }
+
+
+class Users:
+    """The users among whom whoever looks may select: by the start of a name where it may read them.
+
+    Elsewhere one is found by the whole login name or id alone, so that nobody learns who there is. Without an
+    organization those of all are meant; with ``abroad`` also users of others that whoever looks may know of.
+    """
+
+    def __init__(self, page: ConsolePage, organization_id: str | None, *, abroad: bool = False) -> None:
+        self._page = page
+        self._organization_id = organization_id
+        self._abroad = abroad
+        self._reads = reads_users(page, organization_id)
+
+    def hint(self) -> str:
+        """What one searches by."""
+        if self._reads:
+            return say("The start of a user name, display name or email address.")
+        return say("The whole login name or id of the user.")
+
+    def nothing_found(self, asked: PageRequest) -> str:
+        """What is said if nobody fits."""
+        if not self._reads:
+            return say("There is no such user.") if asked.query else ""
+        if asked.query:
+            return say("Nothing starts with “{q}”.", q=asked.query)
+        return say("There is nobody to choose yet. Create a user or a service user first.")
+
+    def found(self, asked: PageRequest, href: str) -> Page[Candidate]:
+        """Users of both kinds that fit the search; ``href`` is what an id completes to the second step."""
+        users = self._page.services.storage.users
+        listed: Page[User] = users.page(self._organization_id, None, asked) if self._reads else Page(())
+        subjects = {one.user.id: one for one in self._named(asked.query)}
+        subjects |= users.find_many({one.id for one in listed})
+        ids = dict.fromkeys((*subjects.keys() - {one.id for one in listed}, *(one.id for one in listed)))
+        return Page(tuple(_candidate(subjects[one], href) for one in ids if one in subjects), listed.next)
+
+    def _named(self, query: str) -> Iterator[Subject]:
+        """Who is meant by a whole login name or id, of those whom whoever looks may know of."""
+        users = self._page.services.storage.users
+        subject = (users.find_by_login_name(query) or users.find_subject(query)) if query else None
+        if subject is None or not self._page.services.access.sees(self._page.principal, subject.organization.id):
+            return
+        if self._abroad or self._organization_id in (None, subject.organization.id):
+            yield subject
+
+
+def reads_users(page: ConsolePage, organization_id: str | None) -> bool:
+    """True if whoever looks may read users of both kinds: of the organization, or (None) of all."""
+    resource = INSTANCE if organization_id is None else organization_resource(organization_id)
+    held: frozenset[str] = page.services.access.permissions(page.principal, resource)
+    return {"user.read", "service_user.read"} <= held
+
+
+def _candidate(subject: Subject, href: str) -> Candidate:
+    icon = "service" if isinstance(subject.user, ServiceUser) else "users"
+    return Candidate(subject.user.display_name, subject.login_name, icon, f"{href}{subject.user.id}")
+
+
+def role_options(
+    page: ConsolePage, project_id: str, only: frozenset[str] | None = None
+) -> Sequence[tuple[str, str, str]]:
+    """The roles of a project, or those of them that are in ``only``: key, key again, display name."""
+    roles = page.services.projects.roles(project_id)
+    return [
+        (one.key, one.key, one.display_name if one.display_name != one.key else "")
+        for one in roles
+        if only is None or one.key in only
+    ]

@@ -1,0 +1,41 @@
+"""A manager at the console: a person with roles, at a browser where they are signed in."""
+
+from collections.abc import Callable
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import Resource, organization_resource
+from identity.testing.browser import Browser
+from identity.testing.world import World
+
+SignIn = Callable[..., Browser]
+
+
+@pytest.fixture
+def organization(world: World) -> Organization:
+    """An organization of its own for each test."""
+    return world.an_organization()
+
+
+@pytest.fixture
+def sign_in(world: World, organization: Organization) -> SignIn:
+    """A browser of a new person with this role, by default at the organization."""
+
+    def sign_in(
+        role: str | None = "ORG_OWNER", *, resource: Resource | None = None, home: Organization | None = None
+    ) -> Browser:
+        person = world.a_person(home or organization)
+        if role is not None:
+            world.make_manager(person, role, resource=resource or organization_resource(organization.id))
+        browser = Browser(world)
+        browser.start_session(person)
+        return browser
+
+    return sign_in
+
+
+@pytest.fixture
+def owner(sign_in: SignIn) -> Browser:
+    """A browser of an ORG_OWNER."""
+    return sign_in()

@@ -1,0 +1,189 @@
+"""Audit events in the console: the list of an organization and of all, filters, and all about one."""
+
+import pytest
+
+from identity.domain.audit import EVENTS
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE
+from identity.plugins.console.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.console.conftest import SignIn
+
+
+def events(browser: Browser, organization: Organization, query: str = ""):  # type: ignore[no-untyped-def]
+    return browser.open(f"/console/organizations/{organization.id}/audit-events{query}")
+
+
+def test_every_event_has_words() -> None:
+    assert EVENT_WORDS.keys() == EVENTS
+    assert SUBJECT_WORDS.keys() == {name.partition(".")[0] for name in EVENTS}
+    assert len(set(EVENT_WORDS.values())) == len(EVENTS), "two events read alike"
+
+
+def test_words_are_sentences_of_their_own() -> None:
+    assert all(words[0].isupper() and not words.endswith(".") for words in EVENT_WORDS.values())
+    assert all(words.endswith(".") for words in REASON_WORDS.values())
+
+
+def test_newest_first_with_names(world: World, owner: Browser, organization: Organization) -> None:
+    world.a_robot(organization, display_name="CI runner")
+    page = events(owner, organization)
+    assert page.status_int == 200
+    rows = [one.get_text(" ", strip=True) for one in page.html.select("tbody tr")]
+    assert rows[0].startswith("Key of a service user added service_user_key.added")
+    assert "The operator" in rows[0]
+    assert "CI runner" in rows[1]
+    assert rows[-1].startswith("Organization created")
+    # Audit shows UTC: script is not to turn it into something else.
+    assert page.html.select("tbody time[data-local]") == []
+
+
+def test_what_a_person_did_is_told_with_everything(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.a_robot(organization, display_name="CI runner")
+    owner.open(f"/console/service-users/{robot.id}/edit")
+    owner.submit({"display_name": "Nightly build"}, form="page-form")
+    page = events(owner, organization, "?event=service_user.changed")
+    [row] = page.html.select("tbody tr")
+    text = row.get_text(" ", strip=True)
+    assert "Ada Lovelace" in text
+    assert owner.address in text
+    page = owner.click("Service user changed")
+    [change] = page.html.select("#changes tbody tr")
+    assert change.get_text(" ", strip=True) == "display_name CI runner Nightly build"
+    [event] = world.audit_events(event="service_user.changed", object_id=robot.id)
+    assert event.actor.request_id
+    for told in (event.id, event.actor.request_id, robot.id, "service_user.changed", organization.name):
+        assert told in page
+    assert page.html.h1.get_text() == "Service user changed"
+
+
+def test_filters_narrow_and_are_kept(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.a_robot(organization)
+    day = world.clock().date().isoformat()
+    query = f"?from={day}&to={day}&event=service_user&result=success&object={robot.id}"
+    page = events(owner, organization, query)
+    assert page.html.select_one("tbody .table__sub").get_text() == "service_user.created"
+    assert len(page.html.select("tbody tr")) == 1
+    form = next(one for one in page.forms.values() if "object" in one.fields)
+    assert {name: form[name].value for name in ("from", "to", "event", "result", "object")} == {
+        "from": day,
+        "to": day,
+        "event": "service_user",
+        "result": "success",
+        "object": robot.id,
+    }
+
+
+def test_the_actor_may_be_a_login_name(world: World, sign_in: SignIn, organization: Organization) -> None:
+    browser = sign_in()
+    robot = world.a_robot(organization)
+    browser.open(f"/console/service-users/{robot.id}/edit")
+    browser.submit({"display_name": "Nightly build"}, form="page-form")
+    [event] = world.audit_events(event="service_user.changed", object_id=robot.id)
+    with world.reading() as services:
+        subject = services.storage.users.find_subject(event.actor.id)
+    page = events(browser, organization, f"?actor={subject.login_name}")
+    assert len(page.html.select("tbody tr")) == 1
+
+
+def test_nothing_that_fits(world: World, owner: Browser, organization: Organization) -> None:
+    page = events(owner, organization, "?from=2001-01-01&to=2001-01-02")
+    assert "No event fits these filters. Remove one." in page
+    owner.click("Show all")
+    assert len(owner.page.html.select("tbody tr")) > 0
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "sentence"),
+    [
+        ("from=yesterday", "from", "Enter a date such as 2027-12-31."),
+        ("to=2027-13-01", "to", "Enter a date such as 2027-12-31."),
+        ("from=2027-01-02&to=2027-01-01", "to", "Choose a day that is not before the first one."),
+        ("event=nothing", "event", "Choose one of the values offered."),
+        ("result=perhaps", "result", "Choose one of the values offered."),
+    ],
+)
+@pytest.mark.storages("memory")  # Nothing is asked of it.
+def test_a_filter_that_cannot_be(
+    owner: Browser, organization: Organization, query: str, field: str, sentence: str
+) -> None:
+    page = events(owner, organization, f"?{query}&object=kept")
+    assert page.status_int == 422
+    assert page.html.find(id=f"error-{field}").get_text(strip=True).endswith(sentence)
+    assert 'value="kept"' in page
+    assert page.html.title.get_text().strip().startswith("Error:")
+
+
+def test_the_last_day_that_there_is(owner: Browser, organization: Organization) -> None:
+    assert events(owner, organization, "?to=9999-12-31").status_int == 200
+
+
+def test_pages(owner: Browser, organization: Organization) -> None:
+    page = events(owner, organization, "?limit=1")
+    first = page.html.select_one("tbody a")["href"]
+    page = owner.click("Next page")
+    assert page.html.select_one("tbody a")["href"] != first
+
+
+def test_a_refused_action_is_told_with_its_reason(world: World, sign_in: SignIn, organization: Organization) -> None:
+    assert (
+        sign_in("ORG_OWNER_VIEWER").open(f"/console/organizations/{organization.id}/service-users/new").status_int
+        == 403
+    )
+    page = events(sign_in(), organization, "?result=refused")
+    [row] = page.html.select("tbody tr")
+    assert "Action refused" in row.get_text()
+    assert "service_user.write" in row.get_text()
+
+
+def test_foreign_events_are_not_there(world: World, owner: Browser) -> None:
+    other = world.an_organization()
+    [event] = world.audit_events(organization_id=other.id)
+    assert events(owner, other).status_int == 404
+    assert owner.open(f"/console/audit-events/{event.id}").status_int == 404
+    assert owner.open("/console/audit-events/nothing").status_int == 404
+
+
+def test_the_list_holds_the_events_of_one_organization_alone(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    foreign = world.a_robot()
+    own = world.a_robot(organization)
+    page = events(owner, organization, "?event=service_user.created")
+    assert [one["href"] for one in page.html.select("tbody td a")] == [f"/console/service-users/{own.id}"]
+    for query in ("", "?event=organization", "?event=service_user"):
+        assert foreign.id not in events(owner, organization, query), query
+    assert "No event fits these filters." in events(owner, organization, f"?object={foreign.id}")
+
+
+def test_who_acted_from_elsewhere_is_named_without_a_link(
+    world: World, sign_in: SignIn, owner: Browser, organization: Organization
+) -> None:
+    robot = world.a_robot(organization)
+    admin = sign_in("IAM_OWNER", resource=INSTANCE, home=world.an_organization())
+    admin.open(f"/console/service-users/{robot.id}/edit")
+    admin.submit({"display_name": "Nightly build"}, form="page-form")
+    page = events(owner, organization, "?event=service_user.changed")
+    [row] = page.html.select("tbody tr")
+    assert "Ada Lovelace" in row.get_text()
+    assert [one.get_text() for one in row.find_all("a")] == ["Service user changed", "Nightly build"]
+
+
+def test_all_events_are_for_managers_of_the_instance(
+    world: World, sign_in: SignIn, owner: Browser, organization: Organization
+) -> None:
+    assert owner.open("/console/audit-events").status_int == 403
+    world.an_organization()
+    viewer = sign_in("IAM_OWNER_VIEWER", resource=INSTANCE)
+    page = viewer.open("/console/audit-events?event=organization.created")
+    assert page.status_int == 200
+    assert len(page.html.select("tbody tr")) >= 2
+    added = world.audit_events(event="signing_key.added")[0]
+    page = viewer.open(f"/console/audit-events/{added.id}")
+    assert page.html.h1.get_text() == "Signing key made"
+    assert page.html.select_one(".breadcrumb a")["href"] == "/console/audit-events"
+
+
+def test_who_may_not_read_them(sign_in: SignIn, organization: Organization) -> None:
+    assert events(sign_in("ORG_USER_MANAGER"), organization).status_int == 403

@@ -1,0 +1,319 @@
+"""Security 14.1: who may see what in the console, on own and on foreign things.
+
+The table of pages is written down here, and not read from the console: what is expected follows from it, and from what
+tests/spec/test_management_authorization.py says of roles.
+"""
+
+import pytest
+from pyramid.interfaces import IRoutesMapper
+
+from identity.domain.permissions import INSTANCE, Resource
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.plugins.management.estate import ROLE, Estate, an_estate, level_of
+from tests.spec.test_management_authorization import (
+    ANY,
+    HOLDER,
+    LEVELS,
+    ROLES,
+    Cell,
+    expected,
+    holds,
+    level_of_path,
+)
+
+pytestmark = pytest.mark.storages("memory")
+
+#: Permission → what follows /console.
+PAGES = {
+    ANY: (
+        "",
+        "/instance",
+        "/organizations",
+    ),
+    "application.delete": ("/applications/{application}/delete",),
+    "application.read": (
+        "/applications/{application}",
+        "/projects/{project}/applications",
+    ),
+    "application.write": (
+        "/applications/{application}/deactivate",
+        "/applications/{application}/edit",
+        "/applications/{application}/reactivate",
+        "/applications/{application}/secrets/new",
+        "/applications/{application}/secrets/{secret}/delete",
+        "/projects/{project}/applications/new",
+    ),
+    "audit_event.read": (
+        "/audit-events",
+        "/audit-events/{audit_event}",
+        "/organizations/{organization}/audit-events",
+    ),
+    "manager.read": (
+        "/instance/managers",
+        "/organizations/{organization}/managers",
+        "/project-grants/{project_grant}/managers",
+        "/projects/{project}/managers",
+    ),
+    "manager.write": (
+        "/instance/managers/new",
+        "/managers/{manager}/delete",
+        "/managers/{manager}/edit",
+        "/organizations/{organization}/managers/new",
+        "/project-grants/{project_grant}/managers/new",
+        "/projects/{project}/managers/new",
+    ),
+    "organization.create": ("/organizations/new",),
+    "organization.delete": (
+        "/organizations/{organization}/deactivate",
+        "/organizations/{organization}/delete",
+        "/organizations/{organization}/reactivate",
+    ),
+    "organization.read": (
+        "/organizations/{organization}",
+        "/organizations/{organization}/overview",
+    ),
+    "organization.write": ("/organizations/{organization}/edit",),
+    "project.create": ("/organizations/{organization}/projects/new",),
+    "project.delete": ("/projects/{project}/delete",),
+    "project.read": (
+        "/organizations/{organization}/projects",
+        "/projects/{project}",
+    ),
+    "project.write": (
+        "/projects/{project}/deactivate",
+        "/projects/{project}/edit",
+        "/projects/{project}/reactivate",
+    ),
+    "project_grant.delete": ("/project-grants/{project_grant}/delete",),
+    "project_grant.read": (
+        "/organizations/{organization}/granted-projects",
+        "/project-grants/{project_grant}",
+        "/projects/{project}/grants",
+    ),
+    "project_grant.write": (
+        "/project-grants/{project_grant}/deactivate",
+        "/project-grants/{project_grant}/edit",
+        "/project-grants/{project_grant}/reactivate",
+        "/projects/{project}/grants/new",
+    ),
+    "project_role.read": ("/projects/{project}/roles",),
+    "project_role.write": (
+        "/projects/{project}/roles/new",
+        "/projects/{project}/roles/{key:.+}/delete",
+        "/projects/{project}/roles/{key:.+}/edit",
+    ),
+    "service_user.delete": ("/service-users/{service_user}/delete",),
+    "service_user.read": (
+        "/organizations/{organization}/service-users",
+        "/service-users/{service_user}",
+        "/service-users/{service_user}/keys",
+        "/service-users/{service_user}/personal-access-tokens",
+    ),
+    "service_user.write": (
+        "/organizations/{organization}/service-users/new",
+        "/service-users/{service_user}/deactivate",
+        "/service-users/{service_user}/edit",
+        "/service-users/{service_user}/keys/new",
+        "/service-users/{service_user}/keys/{key}/delete",
+        "/service-users/{service_user}/personal-access-tokens/new",
+        "/service-users/{service_user}/personal-access-tokens/{token}/delete",
+        "/service-users/{service_user}/reactivate",
+        "/service-users/{service_user}/secrets/new",
+        "/service-users/{service_user}/secrets/{secret}/delete",
+    ),
+    "session.delete": (
+        "/users/{user}/sessions/delete",
+        "/users/{user}/sessions/{session}/delete",
+    ),
+    "session.read": ("/users/{user}/sessions",),
+    "signing_key.read": ("/instance/signing-keys",),
+    "signing_key.write": ("/instance/signing-keys/rotate",),
+    "user.delete": ("/users/{user}/delete",),
+    "user.read": (
+        "/organizations/{organization}/token-preview",
+        "/organizations/{organization}/users",
+        "/users/{user}",
+    ),
+    "user.write": (
+        "/organizations/{organization}/users/new",
+        "/users/{user}/deactivate",
+        "/users/{user}/edit",
+        "/users/{user}/one-time-password",
+        "/users/{user}/password-link",
+        "/users/{user}/reactivate",
+    ),
+    "user_grant.read": (
+        "/project-grants/{project_grant}/user-grants",
+        "/projects/{project}/user-grants",
+        "/service-users/{service_user}/grants",
+        "/users/{user}/grants",
+    ),
+    "user_grant.write": (
+        "/project-grants/{project_grant}/user-grants/new",
+        "/projects/{project}/user-grants/new",
+        "/service-users/{service_user}/grants/new",
+        "/user-grants/{user_grant}/delete",
+        "/user-grants/{user_grant}/edit",
+        "/users/{user}/grants/new",
+    ),
+}
+
+_MANAGER = "manager."
+_AT_INSTANCE = ("", "/organizations/new")
+#: Whoever is let in sees the page, or is told that there is nothing to do.
+_LET_IN = frozenset({200, 303, 409})
+
+
+def cells() -> list[Cell]:
+    """Every page; those on managers once for each level."""
+    found = []
+    for permission, paths in PAGES.items():
+        for path in paths:
+            if not permission.startswith(_MANAGER):
+                found.append(
+                    Cell("GET", path, level_of_path(path) if path not in _AT_INSTANCE else "instance", permission)
+                )
+            elif path.startswith("/managers/"):
+                found += [Cell("GET", path, level, f"{level}_{permission}", level) for level in LEVELS]
+            else:
+                level = "organization" if path.startswith("/organizations/") else level_of_path(path)
+                found.append(Cell("GET", path, level, f"{level}_{permission}"))
+    return found
+
+
+CELLS = cells()
+
+
+@pytest.fixture(scope="module")
+def estates() -> dict[int, tuple[Estate, Estate]]:
+    return {}
+
+
+@pytest.fixture
+def own(world: World, estates: dict[int, tuple[Estate, Estate]]) -> Estate:
+    return estates.setdefault(id(world), (an_estate(world), an_estate(world)))[0]
+
+
+@pytest.fixture
+def foreign(world: World, own: Estate, estates: dict[int, tuple[Estate, Estate]]) -> Estate:
+    return estates[id(world)][1]
+
+
+def a_browser(world: World, estate: Estate, role: str | None, resource: Resource | None = None) -> Browser:
+    """A browser of a new person of the estate's organization, with this role."""
+    person = world.a_person(estate.organization)
+    if role is not None:
+        world.make_manager(person, role, resource=resource or level_of(world, estate, role))
+    browser = Browser(world)
+    browser.start_session(person)
+    return browser
+
+
+def address(estate: Estate, cell: Cell) -> str:
+    """The page's address, with every name in it replaced."""
+    places = dict(estate.places)
+    if cell.manager:
+        places["manager"] = estate.managers[cell.manager]
+    if cell.path.startswith("/applications/"):
+        places["secret"] = places["client_secret"]
+    return "/console" + cell.path.replace("{key:.+}", ROLE).format_map(places)
+
+
+def asked(browser: Browser, estate: Estate, cell: Cell) -> int:
+    """What is answered; 200 for whoever is let in."""
+    answer = browser.open(address(estate, cell))
+    assert answer.status_int < 500, cell
+    return 200 if answer.status_int in _LET_IN else int(answer.status_int)
+
+
+def differences(browser: Browser, estate: Estate, wanted: dict[Cell, int]) -> dict[str, tuple[int, int]]:
+    """What is not as it should be: page → wanted, found."""
+    found = {cell: asked(browser, estate, cell) for cell in wanted}
+    return {
+        f"{cell.path} {cell.manager}": (wanted[cell], found[cell]) for cell in wanted if wanted[cell] != found[cell]
+    }
+
+
+def test_the_table_is_complete(world: World) -> None:
+    routes = world.app.registry.getUtility(IRoutesMapper).get_routes()
+    served = {one.pattern.removeprefix("/console") for one in routes if one.name.startswith("console")}
+    assert served == {path for paths in PAGES.values() for path in paths}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_opens_exactly_what_it_says(world: World, own: Estate, foreign: Estate, role: str) -> None:
+    browser = a_browser(world, own, role)
+    pages = [cell for cell in CELLS if cell.path]
+    assert differences(browser, own, {cell: expected(role, cell, own=True) for cell in pages}) == {}
+    assert differences(browser, foreign, {cell: expected(role, cell, own=False) for cell in pages}) == {}
+
+
+def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: Estate) -> None:
+    """Security 14.5."""
+    person = world.a_person(own.holder)
+    world.make_manager(person, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(person)
+    wanted = {}
+    for cell in CELLS:
+        if cell.level == "project_grant":
+            allowed = holds(ROLES["ORG_OWNER"], cell.permission) and holds(HOLDER, cell.permission)
+            wanted[cell] = 200 if allowed else 403
+        elif cell.level != "instance":
+            wanted[cell] = 404
+    assert differences(browser, own, wanted) == {}
+
+
+def test_who_manages_nothing_learns_nothing(world: World, own: Estate) -> None:
+    browser = a_browser(world, own, None)
+    assert differences(browser, own, dict.fromkeys(CELLS, 403)) == {}
+    assert browser.open("/console/projects/nothing").status_int == 403
+
+
+def test_nobody_is_sent_to_sign_in(world: World, own: Estate) -> None:
+    for cell in CELLS:
+        browser = Browser(world)
+        browser.open(address(own, cell))
+        assert browser.path.startswith("/login/"), cell
+
+
+@pytest.mark.parametrize("role", ["IAM_OWNER", "ORG_OWNER"])
+def test_a_person_whose_role_is_taken_is_out_at_once(world: World, own: Estate, role: str) -> None:
+    person = world.a_person(own.organization)
+    manager = world.make_manager(person, role, resource=level_of(world, own, role))
+    browser = Browser(world)
+    browser.start_session(person)
+    page = f"/console/organizations/{own.organization.id}/service-users"
+    assert browser.open(page).status_int == 200
+    boss = a_browser(world, own, "IAM_OWNER", INSTANCE)
+    boss.open(f"/console/managers/{manager.id}/delete")
+    boss.submit(form="page-form")
+    assert browser.open(page).status_int == 403
+
+
+@pytest.mark.parametrize("role", ["IAM_OWNER", "ORG_OWNER", "ORG_OWNER_VIEWER", "PROJECT_GRANT_OWNER"])
+def test_what_every_page_has_to_be(world: World, own: Estate, role: str) -> None:
+    """One h1, a title of its own, at most one main button and one focused field, links that lead somewhere."""
+    browser = a_browser(world, own, role)
+    titles: dict[str, str] = {}
+    followed: set[str] = set()
+    for cell in CELLS:
+        answer = browser.open(address(own, cell))
+        if answer.status_int != 200 or not cell.path or cell.manager not in ("", "organization"):
+            continue
+        html, where = answer.html, address(own, cell)
+        assert len(html.find_all("h1")) == 1, where
+        title = html.title.get_text()
+        assert html.h1.get_text().strip() in title, where
+        assert titles.setdefault(title, where) == where, f"{where} has the title of {titles[title]}"
+        assert len(html.select(".button--primary, .button--danger")) <= 1, where
+        assert len(html.select("[autofocus]")) <= 1, where
+        assert not html.select("[style], script:not([src])"), where
+        targets = {link["href"].partition("#")[0] for link in html.select("main a[href], nav a[href]")}
+        for target in sorted(targets - followed):
+            # Whatever is offered can be opened by whoever sees it.
+            if target.startswith("/"):
+                found = browser.open(target).status_int
+                assert found in _LET_IN, f"{where} leads to {target}, which answers {found}"
+        followed |= targets

@@ -1,0 +1,140 @@
+"""Managers in the console (service description §2.6, §5.2 step 1)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, organization_resource, project_grant_resource, project_resource
+from identity.testing.browser import Browser
+from identity.testing.world import Robot, World
+from tests.console.conftest import SignIn
+
+
+@pytest.fixture
+def robot(world: World, organization: Organization) -> Robot:
+    """A service user of the organization."""
+    return world.a_robot(organization)
+
+
+def _managers(organization: Organization) -> str:
+    return f"/console/organizations/{organization.id}/managers"
+
+
+def _choose(browser: Browser, *roles: str) -> None:
+    for box in browser.form("page-form").fields["role"]:
+        box.checked = box._value in roles
+
+
+def test_a_service_user_becomes_org_owner(
+    world: World, owner: Browser, organization: Organization, robot: Robot
+) -> None:
+    """In the organization detail, add a manager, select the user and choose the role ORG_OWNER."""
+    owner.open(_managers(organization))
+    owner.click("Add manager")
+    assert "Step 1 of 2" in owner.page
+    owner.open(f"{owner.url}?q={robot.user.user_name[:10]}")
+    owner.click(robot.user.display_name)
+    assert "Step 2 of 2" in owner.page
+    _choose(owner, "ORG_OWNER")
+    page = owner.submit(form="page-form")
+    assert f"{robot.user.display_name} is now ORG_OWNER of {organization.name}." in page.html.find(class_="notice").text
+    answer = world.client.management("/me", robot.managing_token())
+    assert answer.json["roles"][0]["roles"] == ["ORG_OWNER"]
+
+
+def test_at_least_one_role(owner: Browser, organization: Organization, robot: Robot) -> None:
+    owner.open(f"{_managers(organization)}/new?user_id={robot.id}")
+    page = owner.submit(form="page-form")
+    assert page.status_int == 422
+    assert page.html.find(id="error-role")
+
+
+def test_only_roles_that_one_may_grant_are_offered(world: World, sign_in: SignIn, organization: Organization) -> None:
+    project = world.a_project(organization)
+    robot = world.a_robot(organization)
+    owner = sign_in("PROJECT_OWNER", resource=project_resource(project))
+    page = owner.open(f"/console/projects/{project.id}/managers/new?user_id={robot.id}")
+    assert "PROJECT_OWNER" in page
+    assert "ORG_OWNER" not in page.html.form.text
+
+
+def test_change_and_remove(world: World, owner: Browser, organization: Organization, robot: Robot) -> None:
+    manager = world.make_manager(robot, "ORG_OWNER")
+    owner.open(f"/console/managers/{manager.id}/edit")
+    _choose(owner, "ORG_OWNER_VIEWER")
+    assert "The manager roles are changed." in owner.submit(form="page-form")
+    page = owner.open(f"/console/managers/{manager.id}/delete")
+    assert f"loses ORG_OWNER_VIEWER of {organization.name} at once." in page
+    assert "The manager roles are taken." in owner.submit(form="page-form")
+    assert owner.open(f"/console/managers/{manager.id}/edit").status_int == 404
+
+
+@pytest.mark.storages("memory")
+def test_the_last_iam_owner_stays(make_world: Callable[..., World]) -> None:
+    """In a service of its own: in others there are many."""
+    world = make_world()
+    person = world.a_person()
+    own = world.make_manager(person, "IAM_OWNER", resource=INSTANCE)
+    with world.reading() as services:
+        others = [one.id for one in services.storage.managers.page(INSTANCE.key) if one.id != own.id]
+    browser = Browser(world)
+    browser.start_session(person)
+    for manager_id in others:
+        browser.open(f"/console/managers/{manager_id}/delete")
+        browser.submit(form="page-form")
+    browser.open(f"/console/managers/{own.id}/delete")
+    page = browser.submit(form="page-form")
+    assert page.status_int == 409
+    assert "This is the last active IAM_OWNER. Make somebody else one first." in page
+
+
+def test_a_user_that_one_may_not_know_of_is_not_there(world: World, owner: Browser, organization: Organization) -> None:
+    stranger = world.a_robot()
+    assert owner.open(f"{_managers(organization)}/new?user_id={stranger.id}").status_int == 404
+    assert "zzz" in owner.open(f"{_managers(organization)}/new?q=zzz")
+
+
+def test_nobody_takes_the_roles_of_somebody_above_them(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    """ORG_OWNER holds all of the organization, but not of the instance."""
+    boss = world.a_robot(organization)
+    world.make_manager(boss, "IAM_OWNER", resource=INSTANCE)
+    manager = world.make_manager(boss, "ORG_OWNER_VIEWER")
+    owner = sign_in("ORG_OWNER")
+    owner.open(f"/console/managers/{manager.id}/delete")
+    assert owner.submit(form="page-form").status_int == 403
+
+
+def test_who_may_not_read_users_finds_one_by_the_whole_login_name(
+    world: World, sign_in: SignIn, organization: Organization, robot: Robot
+) -> None:
+    """A PROJECT_GRANT_OWNER does not learn who is in the two organizations, and still adds whom it knows."""
+    holder = world.an_organization()
+    colleague = world.a_robot(holder)
+    project = world.a_project(organization)
+    grant = world.a_grant(project, holder)
+    browser = sign_in("PROJECT_GRANT_OWNER", resource=project_grant_resource(grant, project), home=holder)
+    path = f"/console/project-grants/{grant.id}/managers/new"
+
+    def found(query: str) -> list[str]:
+        return [one["href"] for one in browser.open(f"{path}?q={query}").html.select("a.choice")]
+
+    for one in (robot, colleague):
+        assert found(one.user.user_name[:-1]) == []
+        login_name = f"{one.user.user_name}@{one.organization.primary_domain}"
+        assert found(login_name) == [f"{path}?user_id={one.id}"]
+    assert found("") == []
+    assert found(world.a_robot().id) == []
+
+
+def test_managers_of_a_grant_are_searched_among_the_users_of_its_holder(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    holder = world.an_organization()
+    colleague = world.a_robot(holder)
+    grant = world.a_grant(world.a_project(organization), holder)
+    browser = sign_in(resource=organization_resource(holder.id), home=holder)
+    browser.open(f"/console/project-grants/{grant.id}/managers/new?q={colleague.user.user_name[:-1]}")
+    assert browser.click(colleague.user.display_name).status_int == 200

@@ -1,0 +1,223 @@
+"""Organizations in the console: who sees which, and what falls with one (pages.md §5.2)."""
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, project_resource
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.console.conftest import SignIn
+
+
+def _stored(world: World, organization: Organization) -> Organization | None:
+    with world.reading() as services:
+        return services.storage.organizations.find(organization.id)
+
+
+def _page(organization: Organization, below: str = "") -> str:
+    return f"/console/organizations/{organization.id}{below}"
+
+
+@pytest.fixture
+def instance_owner(sign_in: SignIn) -> Browser:
+    """A browser of an IAM_OWNER."""
+    return sign_in("IAM_OWNER", resource=INSTANCE)
+
+
+def test_a_new_organization_gets_a_domain_made_of_its_name(world: World, instance_owner: Browser) -> None:
+    instance_owner.open("/console/organizations")
+    instance_owner.click("New organization")
+    page = instance_owner.submit({"name": "Blue Whale Ltd"}, form="page-form")
+    assert "Organization created. Add a manager who looks after it." in page
+    assert page.html.h1.text == "Blue Whale Ltd"
+    assert "blue-whale-ltd.id.example.com" in page
+
+
+def test_a_new_organization_with_a_bad_domain_keeps_what_was_typed(instance_owner: Browser) -> None:
+    instance_owner.open("/console/organizations/new")
+    page = instance_owner.submit({"name": "Grey Whale", "primary_domain": "Grey Whale"}, form="page-form")
+    assert page.status_int == 422
+    assert "Enter a domain such as acme.example" in page.html.find(id="error-primary_domain").text
+    form = instance_owner.form("page-form")
+    assert (form["name"].value, form["primary_domain"].value) == ("Grey Whale", "Grey Whale")
+
+
+def test_a_taken_domain_is_said_at_its_field(organization: Organization, instance_owner: Browser) -> None:
+    instance_owner.open("/console/organizations/new")
+    fields = {"name": "Copy", "primary_domain": organization.primary_domain}
+    page = instance_owner.submit(fields, form="page-form")
+    assert "Another organization has this primary domain." in page.html.find(id="error-primary_domain").text
+
+
+def test_an_empty_name_is_said_at_its_field(instance_owner: Browser) -> None:
+    instance_owner.open("/console/organizations/new")
+    page = instance_owner.submit({"primary_domain": "kept.example"}, form="page-form")
+    assert "Enter a name." in page.html.find(id="error-name").text
+    assert instance_owner.form("page-form")["primary_domain"].value == "kept.example"
+
+
+def test_a_form_sent_twice_makes_one_organization(world: World, instance_owner: Browser) -> None:
+    instance_owner.open("/console/organizations/new")
+    again = instance_owner.tab()
+    again.answers = instance_owner.answers
+    instance_owner.submit({"name": "Narwhal", "primary_domain": "narwhal-1.example"}, form="page-form")
+    page = again.submit({"name": "Narwhal", "primary_domain": "narwhal-2.example"}, form="page-form")
+    assert page.status_int == 409
+    with world.reading() as services:
+        assert services.storage.organizations.find_by_domain("narwhal-1.example") is not None
+        assert services.storage.organizations.find_by_domain("narwhal-2.example") is None
+
+
+def test_an_owner_sees_the_own_organization_alone(world: World, owner: Browser, organization: Organization) -> None:
+    other = world.an_organization()
+    page = owner.open("/console/organizations")
+    assert organization.name in page
+    assert other.name not in page
+    assert "/console/organizations/new" not in page
+    assert owner.open(_page(other)).status_int == 404
+    assert owner.open("/console/organizations/new").status_int == 403
+
+
+def test_an_instance_manager_searches_all(world: World, instance_owner: Browser) -> None:
+    orca, beluga = world.an_organization(name="Orca"), world.an_organization(name="Beluga")
+    page = instance_owner.open("/console/organizations?q=orc")
+    found = {link["href"] for link in page.html.select("tbody a")}
+    assert _page(orca) in found
+    assert _page(beluga) not in found
+    page = instance_owner.open("/console/organizations?q=nothing-of-the-kind")
+    assert "Nothing starts with “nothing-of-the-kind”." in page
+
+
+def test_an_owner_searches_among_the_own(owner: Browser, organization: Organization) -> None:
+    assert _page(organization) in owner.open(f"/console/organizations?q={organization.name.upper()}")
+    assert "Nothing starts with “zzz”." in owner.open("/console/organizations?q=zzz")
+    assert "Nothing fits this search." in owner.open("/console/organizations?state=deactivated")
+
+
+def test_a_manager_of_a_project_sees_the_organization_without_a_link(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    browser = sign_in("PROJECT_OWNER", resource=project_resource(world.a_project(organization)))
+    page = browser.open("/console/organizations")
+    row = next(one for one in page.html.select("tbody tr") if organization.name in one.text)
+    assert row.find("a") is None
+    assert browser.open(_page(organization)).status_int == 403
+
+
+def test_whoever_manages_nothing_sees_nothing(sign_in: SignIn, organization: Organization) -> None:
+    browser = sign_in(None)
+    for path in ("/console/organizations", _page(organization), _page(organization, "/edit")):
+        assert browser.open(path).status_int == 403
+
+
+def test_the_page_shows_facts_and_managers(owner: Browser, organization: Organization) -> None:
+    page = owner.open(_page(organization))
+    assert page.html.h1.text == organization.name
+    facts = page.html.find("dl", class_="facts").text
+    assert organization.id in facts
+    assert organization.primary_domain in facts
+    assert "ORG_OWNER" in page.html.find(id="managers").text
+    assert "Deactivate or delete" in page
+
+
+def test_a_viewer_has_no_buttons(sign_in: SignIn, organization: Organization) -> None:
+    browser = sign_in("ORG_OWNER_VIEWER")
+    page = browser.open(_page(organization))
+    main = page.html.find("main")
+    assert [one.text for one in main.select("a.button")] == []
+    for below in ("/edit", "/deactivate", "/reactivate", "/delete"):
+        assert browser.open(_page(organization, below)).status_int == 403
+
+
+def test_change_name_domain_and_registration(world: World, owner: Browser, organization: Organization) -> None:
+    owner.open(_page(organization))
+    owner.click("Change " + organization.name)
+    fields = {"name": "Sperm Whale", "primary_domain": "sperm-whale.example", "registration": False}
+    page = owner.submit(fields, form="page-form")
+    assert "The changes are saved." in page
+    assert "Only managers create accounts" in page
+    stored = _stored(world, organization)
+    assert stored is not None
+    assert (stored.name, stored.primary_domain, stored.registration) == ("Sperm Whale", "sperm-whale.example", False)
+
+
+def test_a_change_that_came_too_late_keeps_what_was_typed(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    owner.open(_page(organization, "/edit"))
+    other = owner.tab()
+    other.open(_page(organization, "/edit"))
+    other.submit({"name": "First"}, form="page-form")
+    page = owner.submit({"name": "Second"}, form="page-form")
+    assert page.status_int == 409
+    assert "Saved now: First" in page
+    assert owner.form("page-form")["name"].value == "Second"
+    assert "The changes are saved." in owner.submit(form="page-form")
+
+
+def test_a_change_to_nothing_is_refused(world: World, owner: Browser, organization: Organization) -> None:
+    owner.open(_page(organization, "/edit"))
+    page = owner.submit({"name": "", "primary_domain": ""}, form="page-form")
+    assert page.status_int == 422
+    assert page.html.find(id="error-name") is not None
+    assert page.html.find(id="error-primary_domain") is not None
+    assert _stored(world, organization) == organization
+
+
+def test_deactivate_and_reactivate(world: World, instance_owner: Browser) -> None:
+    other = world.an_organization()
+    instance_owner.open(_page(other))
+    page = instance_owner.click("Deactivate …")
+    assert "Nobody of it signs in, and its programs lose access at once." in page
+    assert "You belong to this organization" not in page
+    page = instance_owner.submit(form="page-form")
+    assert "Organization deactivated. Nobody of it signs in." in page
+    assert "Deactivated" in page.html.find(class_="console__title").text
+    instance_owner.click("Reactivate …")
+    assert "Organization reactivated." in instance_owner.submit(form="page-form")
+    stored = _stored(world, other)
+    assert stored is not None
+    assert stored.active
+
+
+def test_whoever_deactivates_the_own_organization_is_told(owner: Browser, organization: Organization) -> None:
+    page = owner.open(_page(organization, "/deactivate"))
+    assert "You belong to this organization: you are signed out too." in page
+    assert "A manager of the instance can reactivate it later." in page
+    owner.submit(form="page-form")
+    assert owner.step is not None, "the session has ended"
+
+
+def test_delete_counts_and_asks_for_the_name(world: World, instance_owner: Browser) -> None:
+    other = world.an_organization(name="Narwhal & Sons")
+    project = world.a_project(other)
+    world.a_web_application(project.id)
+    world.a_person(other)
+    instance_owner.open(_page(other))
+    page = instance_owner.click("Delete …")
+    assert [one.text for one in page.html.select(".panel li")] == [
+        "This cannot be undone. Everything in it is deleted with it.",
+        "1 user",
+        "1 project",
+        "1 application",
+        "1 client secret",
+    ]
+    page = instance_owner.submit({"confirm_name": "Narwhal"}, form="page-form")
+    assert page.status_int == 422
+    assert instance_owner.form("page-form")["confirm_name"].value == "Narwhal"
+    assert _stored(world, other) is not None
+    page = instance_owner.submit({"confirm_name": " Narwhal & Sons "}, form="page-form")
+    assert "Organization deleted." in page
+    assert instance_owner.path == "/console/organizations"
+    assert _stored(world, other) is None
+
+
+def test_the_instances_own_organization_stays(world: World, instance_owner: Browser) -> None:
+    own = f"/console/organizations/{world.instance.organization_id}"
+    page = instance_owner.open(own)
+    assert "This organization holds the service itself: it cannot be deactivated or deleted." in page
+    assert "Delete …" not in page
+    instance_owner.open(f"{own}/deactivate")
+    page = instance_owner.submit(form="page-form")
+    assert page.status_int == 409
+    assert "The instance's own organization holds the service itself" in page.html.text

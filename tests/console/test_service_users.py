@@ -1,0 +1,324 @@
+"""Service users in the console (service description §2.1, §2.2, §5.1 step 1)."""
+
+import base64
+import json
+from datetime import timedelta
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+from identity.domain.organizations import Organization
+from identity.domain.service_user_keys import KeyFile
+from identity.testing.assertions import signed
+from identity.testing.browser import Browser
+from identity.testing.responses import check_granted
+from identity.testing.world import Robot, World
+from tests.console.conftest import SignIn
+
+_RIGHT = {"user_name": "ci-runner", "display_name": "CI runner", "description": "Deploys.", "access_token_type": "jwt"}
+
+
+@pytest.fixture
+def robot(world: World, organization: Organization) -> Robot:
+    """A service user of the organization, with a key."""
+    return world.a_robot(organization)
+
+
+def _list(organization: Organization) -> str:
+    return f"/console/organizations/{organization.id}/service-users"
+
+
+def _new(owner: Browser, organization: Organization, **fields: str) -> Browser:
+    owner.open(f"{_list(organization)}/new")
+    owner.submit({**_RIGHT, **fields}, form="page-form")
+    return owner
+
+
+def test_from_nothing_to_a_token(world: World, owner: Browser, organization: Organization) -> None:
+    """New → user name, display name → KEYS → New → expiration date → Add; the file signs what the endpoint takes."""
+    assert "No service users yet" in owner.open(_list(organization))
+    owner.click("service user")
+    page = owner.submit({"user_name": "ci-runner", "display_name": "CI runner"}, form="page-form")
+    assert "Service user created. Add a key so that a program can sign in." in page
+    assert page.html.h1.text == "CI runner"
+    owner.click("New key")
+    page = owner.submit(form="page-form")
+    assert page.status_int == 200
+    assert "no-store" in page.headers["Cache-Control"]
+    link = page.html.find(id="key-file")
+    assert link["href"].startswith("data:application/json;base64,")
+    content = base64.b64decode(link["href"].partition(",")[2]).decode()
+    assert content == page.html.find(id="key-file-text").text
+    file = json.loads(content)
+    assert set(file) == {"type", "keyId", "key", "userId"}
+    assert link["download"] == f"ci-runner-{file['keyId'][:8]}.json"
+    world.client.secrets.add(file["key"])
+    key = KeyFile.from_json(content)
+    now = world.clock.seconds
+    claims = {"iss": key.user_id, "sub": key.user_id, "aud": world.issuer, "iat": now, "exp": now + 60}
+    check_granted(world.client.assertion(signed(claims, _private_key(key), key_id=key.key_id), "openid"))
+    page = owner.click("I have saved the file")
+    assert file["keyId"] in page
+
+
+def test_a_form_sends_back_all_that_was_typed(owner: Browser, organization: Organization) -> None:
+    page = _new(owner, organization, user_name="", display_name="x" * 300).page
+    assert page.status_int == 422
+    assert page.html.title.text.startswith("Error:")
+    assert "Enter a user name." in page
+    assert "Use at most 200 characters." in page
+    assert {link["href"] for link in page.html.find(id="errors").find_all("a")} == {
+        "#field-user_name",
+        "#field-display_name",
+    }
+    form = owner.form("page-form")
+    assert form["display_name"].value == "x" * 300
+    assert form["description"].value == "Deploys."
+    assert form["access_token_type"].value == "jwt"
+
+
+def test_a_user_name_that_is_taken_is_told_at_its_field(
+    owner: Browser, organization: Organization, robot: Robot
+) -> None:
+    page = _new(owner, organization, user_name=robot.user.user_name.upper()).page
+    assert page.status_int == 422
+    assert "The organization has a user of this name. Choose another." in page
+
+
+def test_a_form_that_is_sent_twice_makes_one(owner: Browser, organization: Organization) -> None:
+    owner.open(f"{_list(organization)}/new")
+    other = owner.tab()
+    other.open(f"{_list(organization)}/new")
+    once = owner.form("page-form")["once"].value
+    owner.submit(_RIGHT, form="page-form")
+    page = other.submit({**_RIGHT, "user_name": "second-runner", "once": once}, form="page-form")
+    assert page.status_int == 409
+    assert "This was sent already." in page
+    assert other.form("page-form")["user_name"].value == "second-runner"
+    assert "second-runner" not in owner.open(_list(organization))
+
+
+def test_a_key_is_not_added_twice_by_one_form(owner: Browser, robot: Robot) -> None:
+    owner.open(f"/console/service-users/{robot.id}/keys/new")
+    other = owner.tab()
+    other.open(f"/console/service-users/{robot.id}/keys/new")
+    once = owner.form("page-form")["once"].value
+    owner.submit(form="page-form")
+    page = other.submit({"once": once}, form="page-form")
+    assert page.status_int == 409
+    assert "This was already added; its secret was shown then." in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"expiration_date": ""}, "Choose an expiration date, or tick “No expiration date”."),
+        ({"expiration_date": "tomorrow"}, "Enter a date such as 2027-12-31."),
+        ({"expiration_date": "2020-01-01"}, "Choose an expiration date in the future."),
+    ],
+)
+def test_an_expiration_date_that_cannot_be(owner: Browser, robot: Robot, fields: dict[str, str], said: str) -> None:
+    owner.open(f"/console/service-users/{robot.id}/keys/new")
+    page = owner.submit(fields, form="page-form")
+    assert page.status_int == 422
+    assert page.html.find(id="error-expiration_date").text.strip().endswith(said)
+    assert owner.form("page-form")["expiration_date"].value == fields["expiration_date"]
+
+
+def test_a_program_sends_the_expiration_date_alone(world: World, owner: Browser, robot: Robot) -> None:
+    """A key works until the end of its day, and none means for ever."""
+    owner.open(f"/console/service-users/{robot.id}/keys/new")
+    form = owner.form("page-form")
+    sent = {name: form[name].value for name in ("csrf_token", "once")} | {"expiration_date": "2030-05-17"}
+    owner.send(owner.url, sent, by=world.issuer)
+    owner.open(f"/console/service-users/{robot.id}/keys/new")
+    owner.submit({"expiration_date": "", "no_expiration": True}, form="page-form")
+    page = owner.open(f"/console/service-users/{robot.id}/keys")
+    assert 'datetime="2030-05-17T23:59:59Z"' in page
+    assert "No expiration date" in page
+
+
+def test_a_public_key_of_one_s_own(owner: Browser, robot: Robot) -> None:
+    path = f"/console/service-users/{robot.id}/keys/new"
+    owner.open(path)
+    page = owner.submit({"source": "upload", "public_key": "no key"}, form="page-form")
+    assert page.status_int == 422
+    assert page.html.find(id="error-public_key")
+    assert owner.form("page-form")["public_key"].value == "no key"
+    page = owner.submit({"source": "upload", "public_key": _public_pem(robot)}, form="page-form")
+    assert "Key added." in page
+
+
+def test_a_key_s_end_names_what_falls_with_it(world: World, owner: Browser, robot: Robot) -> None:
+    robot.access_token()
+    page = owner.open(f"/console/service-users/{robot.id}/keys/{robot.key_id}/delete")
+    assert f"Remove the key {robot.key_id} of" in page.html.h1.text
+    assert "its 1 live token stops working" in page
+    page = owner.submit(form="page-form")
+    assert "Key removed. Its tokens no longer work." in page
+    assert robot.token().status_int == 400
+
+
+def test_a_key_that_is_gone_is_not_there(owner: Browser, robot: Robot) -> None:
+    assert owner.open(f"/console/service-users/{robot.id}/keys/nothing/delete").status_int == 404
+
+
+def test_a_client_secret_is_shown_once(world: World, owner: Browser, robot: Robot) -> None:
+    owner.open(f"/console/service-users/{robot.id}/secrets/new")
+    page = owner.submit(form="page-form")
+    secret = page.html.find(id="secret-value").text
+    world.client.secrets.add(secret)
+    assert robot.id in page
+    page = owner.click("I have saved it")
+    assert secret not in page
+    owner.click("End")
+    page = owner.submit(form="page-form")
+    assert "Client secret ended." in page
+
+
+def test_a_third_client_secret_has_to_wait(owner: Browser, robot: Robot) -> None:
+    for _ in range(2):
+        owner.open(f"/console/service-users/{robot.id}/secrets/new")
+        owner.submit(form="page-form")
+    owner.open(f"/console/service-users/{robot.id}/secrets/new")
+    page = owner.submit(form="page-form")
+    assert page.status_int == 409
+    assert "The service user has two live secrets. End the older one first." in page
+
+
+def test_a_personal_access_token_works_until_it_is_removed(world: World, owner: Browser, robot: Robot) -> None:
+    owner.open(f"/console/service-users/{robot.id}/personal-access-tokens/new")
+    assert owner.submit({"name": ""}, form="page-form").status_int == 422
+    page = owner.submit({"name": "Nightly backup"}, form="page-form")
+    token = page.html.find(id="secret-value").text
+    world.client.secrets.add(token)
+    assert world.client.userinfo(token).status_int == 200
+    page = owner.click("I have saved it")
+    assert "Nightly backup" in page
+    owner.open(f"{owner.url.partition('#')[0]}/personal-access-tokens")
+    owner.click("Remove")
+    page = owner.submit(form="page-form")
+    assert "Personal access token removed." in page
+    assert world.client.userinfo(token).status_int == 401
+
+
+def test_concurrent_changes_end_in_a_conflict_that_keeps_what_was_typed(owner: Browser, robot: Robot) -> None:
+    path = f"/console/service-users/{robot.id}/edit"
+    owner.open(path)
+    other = owner.tab()
+    other.open(path)
+    assert "The changes are saved." in owner.submit({"display_name": "First"}, form="page-form")
+    page = other.submit({"display_name": "Second"}, form="page-form")
+    assert page.status_int == 409
+    assert other.form("page-form")["display_name"].value == "Second"
+    assert "Saved now: First" in page
+    assert "The changes are saved." in other.submit(form="page-form")
+
+
+def test_deactivate_and_reactivate(owner: Browser, robot: Robot) -> None:
+    owner.open(f"/console/service-users/{robot.id}/deactivate")
+    page = owner.submit(form="page-form")
+    assert "Deactivated" in page.html.find(class_="badge").text
+    assert robot.token().status_int == 400
+    owner.open(f"/console/service-users/{robot.id}/reactivate")
+    owner.submit(form="page-form")
+    check_granted(robot.token())
+
+
+def test_deleting_asks_for_the_name_and_tells_what_falls(
+    owner: Browser, organization: Organization, robot: Robot
+) -> None:
+    owner.open(f"/console/service-users/{robot.id}/delete")
+    assert "1 key" in owner.page
+    page = owner.submit({"confirm_name": "something else"}, form="page-form")
+    assert page.status_int == 422
+    page = owner.submit({"confirm_name": f" {robot.user.user_name} "}, form="page-form")
+    assert owner.path == _list(organization)
+    assert owner.open(f"/console/service-users/{robot.id}").status_int == 404
+
+
+def test_a_search_by_the_start_of_a_name_and_by_state(world: World, owner: Browser, organization: Organization) -> None:
+    first, second = world.a_robot(organization), world.a_robot(organization)
+    page = owner.open(f"{_list(organization)}?q={first.user.user_name}")
+    assert first.user.user_name in page
+    assert second.user.user_name not in page
+    page = owner.open(f"{_list(organization)}?q=zzz")
+    assert "Nothing starts with “zzz”." in page
+    page = owner.open(f"{_list(organization)}?state=deactivated")
+    assert first.user.user_name not in page
+
+
+def test_a_list_goes_on_by_cursor_and_nobody_makes_one_up(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    names = {world.a_robot(organization).user.user_name for _ in range(3)}
+    page = owner.open(f"{_list(organization)}?limit=2")
+    seen = {name for name in names if name in page}
+    page = owner.click("Next page")
+    assert seen | {name for name in names if name in page} == names
+    assert "First page" in page
+    for forged in ("x", owner.url.partition("cursor=")[2].partition("&")[0] + "x"):
+        assert owner.open(f"{_list(organization)}?cursor={forged}").status_int == 422
+
+
+def test_whoever_may_only_look_sees_no_buttons(sign_in: SignIn, organization: Organization, robot: Robot) -> None:
+    viewer = sign_in("ORG_OWNER_VIEWER")
+    assert viewer.open(_list(organization)).html.find("a", class_="button--primary") is None
+    page = viewer.open(f"/console/service-users/{robot.id}")
+    assert page.html.main.find("a", class_="button") is None
+    for path in ("edit", "deactivate", "delete", "keys/new", "secrets/new", "personal-access-tokens/new"):
+        page = viewer.open(f"/console/service-users/{robot.id}/{path}")
+        assert page.status_int == 403
+        assert "You may not see this page" in page
+
+
+def test_foreign_service_users_are_not_there(world: World, owner: Browser) -> None:
+    foreign = world.a_robot()
+    for path in ("", "/edit", "/keys", "/keys/new", f"/keys/{foreign.key_id}/delete", "/delete"):
+        assert owner.open(f"/console/service-users/{foreign.id}{path}").status_int == 404
+    assert owner.open(f"/console/organizations/{foreign.organization.id}/service-users").status_int == 404
+
+
+def test_a_key_of_another_service_user_is_not_there(world: World, owner: Browser, robot: Robot) -> None:
+    other = world.a_robot()
+    assert owner.open(f"/console/service-users/{robot.id}/keys/{other.key_id}/delete").status_int == 404
+
+
+def test_nobody_issues_a_key_for_somebody_above_them(world: World, sign_in: SignIn, robot: Robot) -> None:
+    """Security 14.4: it would be a way to more power."""
+    world.make_manager(robot, "ORG_OWNER")
+    clerk = sign_in("ORG_USER_MANAGER")
+    clerk.open(f"/console/service-users/{robot.id}/keys/new")
+    page = clerk.submit(form="page-form")
+    assert page.status_int == 403
+    assert "manager roles beyond your own" in page
+
+
+def test_nobody_signed_in_signs_in_first_and_arrives(world: World, organization: Organization) -> None:
+    browser = Browser(world)
+    browser.open(_list(organization))
+    assert browser.path.startswith("/login/")
+    assert "to continue to the console" in browser.page.text
+
+
+def test_who_manages_nothing_may_not_look(sign_in: SignIn, organization: Organization) -> None:
+    page = sign_in(None).open(_list(organization))
+    assert page.status_int == 403
+
+
+def test_badges_tell_when_keys_expire(world: World, owner: Browser, organization: Organization) -> None:
+    key_ends = world.clock() + timedelta(days=5, hours=1)
+    robot = world.a_robot(organization, expires_at=key_ends)
+    assert "Expires in 5 days" in owner.open(f"/console/service-users/{robot.id}")
+    assert "Expires in 5 days" in owner.open(_list(organization))
+
+
+def _public_pem(robot: Robot) -> str:
+    return robot.key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def _private_key(file: KeyFile) -> RSAPrivateKey:
+    key = load_pem_private_key(file.key.encode(), None)
+    assert isinstance(key, RSAPrivateKey)
+    return key

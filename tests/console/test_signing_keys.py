@@ -1,0 +1,100 @@
+"""Signing keys in the console: where each stands, and the next one."""
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.testing.browser import Browser
+from identity.testing.world import World
+
+KEYS = "/console/instance/signing-keys"
+
+
+def manager(world: World, role: str = "IAM_OWNER") -> Browser:
+    person = world.a_person()
+    world.make_manager(person, role, resource=INSTANCE)
+    browser = Browser(world)
+    browser.start_session(person)
+    return browser
+
+
+def rows(browser: Browser) -> list[list[str]]:
+    return [
+        [cell.get_text(" ", strip=True) for cell in row.find_all("td")] for row in browser.page.html.select("tbody tr")
+    ]
+
+
+def test_the_first_key_signs(own_world: World) -> None:
+    browser = manager(own_world)
+    page = browser.open(KEYS)
+    assert page.status_int == 200
+    [[state, since, retires, published]] = rows(browser)
+    assert state == "Active"
+    assert since.endswith("UTC")
+    assert (retires, published) == ("Not before its successor", "No end yet")
+
+
+def test_a_normal_rotation_is_announced_first(own_world: World) -> None:
+    browser = manager(own_world)
+    browser.open(KEYS)
+    browser.click("Rotate now")
+    assert "signs after 6 minutes" in browser.page
+    page = browser.submit(form="page-form")
+    assert "The next signing key is made." in page
+    assert [row[0] for row in rows(browser)] == ["Waiting", "Active"]
+    own_world.clock.advance(minutes=7)
+    browser.open(KEYS)
+    assert [row[0] for row in rows(browser)] == ["Active", "Retired"]
+
+
+def test_where_a_key_waits_already_no_other_is_made(own_world: World) -> None:
+    browser = manager(own_world)
+    for _ in range(2):
+        browser.open(f"{KEYS}/rotate")
+        page = browser.submit(form="page-form")
+    assert page.status_int == 409
+    assert "A key waits already" in page
+    browser.open(KEYS)
+    assert len(rows(browser)) == 2
+    # In an emergency it is too slow.
+    browser.open(f"{KEYS}/rotate")
+    assert "Only an emergency makes another one." in browser.page
+    page = browser.submit({"mode": "emergency"}, form="page-form")
+    assert "The next signing key is made." in page
+    assert len(rows(browser)) == 3
+
+
+def test_an_emergency_says_what_breaks_and_takes_hold_soon(own_world: World) -> None:
+    browser = manager(own_world)
+    page = browser.open(f"{KEYS}/rotate")
+    assert "The new key signs after 30 seconds." in page
+    assert "refuse new tokens until they fetch it again, for 5 minutes at most." in page
+    browser.submit({"mode": "emergency"}, form="page-form")
+    own_world.clock.advance(31)
+    browser.open(KEYS)
+    assert [row[0] for row in rows(browser)] == ["Active", "Retired"]
+
+
+def test_a_mode_that_there_is_not(own_world: World) -> None:
+    browser = manager(own_world)
+    browser.open(f"{KEYS}/rotate")
+    browser.form("page-form")["mode"].force_value("never")
+    page = browser.submit(form="page-form")
+    assert page.status_int == 422
+    assert "Choose one of the values offered." in page
+
+
+def test_who_only_reads_has_no_button(own_world: World) -> None:
+    browser = manager(own_world, "IAM_OWNER_VIEWER")
+    page = browser.open(KEYS)
+    assert page.status_int == 200
+    assert page.html.main.select("a.button") == []
+    assert browser.open(f"{KEYS}/rotate").status_int == 403
+
+
+@pytest.mark.parametrize("rest", ["", "/rotate"])
+def test_managers_of_an_organization_may_not_see_them(world: World, rest: str) -> None:
+    person = world.a_person()
+    world.make_manager(person, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(person)
+    assert browser.open(KEYS + rest).status_int == 403

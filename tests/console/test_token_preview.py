@@ -1,0 +1,330 @@
+"""The token preview tells what really comes out: the same claims, the same refusals; and it issues nothing."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+
+from identity.crypto.jwt import inspect
+from identity.domain.organizations import Organization
+from identity.domain.projects import Project
+from identity.domain.users import HumanUser, TokenFormat
+from identity.provider.preview import NEW_EACH_TIME, Carrier, Preview, preview
+from identity.provider.request import Context
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.users import ChangeHumanUser
+from identity.testing.browser import Browser
+from identity.testing.relying_party import Credentials
+from identity.testing.world import CALLBACK, AnyClient, World
+from tests.console.conftest import SignIn
+
+ROLES = "urn:service:iam:org:projects:roles"
+ONE_ROLE = "urn:service:iam:org:project:role:reader"
+OWNER = "urn:service:iam:user:resourceowner"
+SCOPES = (
+    "openid",
+    "openid profile email offline_access unknown",
+    f"openid {ROLES}",
+    f"openid email {ONE_ROLE} {OWNER}",
+)
+RESPONSE_TYPES = ("code", "id_token", "id_token token")
+FLAGS = ("id_token_userinfo_assertion", "assert_roles_in_access_token", "assert_roles_in_id_token")
+
+Told = dict[Carrier, dict[str, Any]]
+
+
+def previewed(world: World, user_id: str, client_id: str | None, scope: str, response_type: str = "code") -> Preview:
+    # On a connection that only reads.
+    with world.reading() as services:
+        identity = world.identity
+        context = Context(services.now, identity.settings, identity.protocol, identity.provider, services)
+        subject = services.storage.users.find_subject(user_id)
+        client = None if client_id is None else services.storage.applications.find_client(client_id)
+        assert subject is not None
+        return preview(subject, client, tuple(scope.split()), response_type, context)
+
+
+def told(found: Preview) -> Told:
+    """The claims by carrier; what is new each time has no value."""
+    return {one.carrier: {claim.name: claim.value for claim in one.claims} for one in found.carried}
+
+
+def really(members: Mapping[str, Any], world: World, client: AnyClient | None) -> Told:
+    """What an answer with tokens holds, in the same form."""
+    found: Told = {}
+    if "code" in members:
+        found[Carrier.CODE] = {}
+    access_token = members.get("access_token")
+    if access_token is not None:
+        found[Carrier.ACCESS_TOKEN] = inspect(access_token).claims if access_token.count(".") == 2 else {}
+        found[Carrier.USERINFO] = world.client.userinfo(access_token).json
+        asking = client if isinstance(client, Credentials) else world.introspector
+        found[Carrier.INTROSPECTION] = world.client.introspect(access_token, asking).json
+    if "id_token" in members:
+        found[Carrier.ID_TOKEN] = inspect(members["id_token"]).claims
+    if "refresh_token" in members:
+        found[Carrier.REFRESH_TOKEN] = {}
+    return {
+        carrier: {name: None if name in NEW_EACH_TIME else value for name, value in claims.items()}
+        for carrier, claims in found.items()
+    }
+
+
+def issued(world: World, person: HumanUser, client: AnyClient, scope: str, response_type: str) -> Told:
+    """What a person who is signed in really brings the application."""
+    session = world.a_session(person)
+    answer = session.authorize(client, response_type=response_type, scope=scope, nonce="nonce")
+    assert answer.status_int == 303, answer
+    parts = urlsplit(answer.headers["Location"])
+    members = dict(parse_qsl(parts.query or parts.fragment))
+    if "code" in members:
+        form = {"grant_type": "authorization_code", "code": members["code"], "redirect_uri": CALLBACK}
+        redeemed = world.as_client(client, {**form, "code_verifier": "a-verifier-that-is-long-enough-for-RFC-7636"})
+        assert redeemed.status_int == 200, redeemed
+        members = {"code": members["code"], **redeemed.json}
+    return really(members, world, client)
+
+
+def a_scene(world: World, **project: bool) -> tuple[HumanUser, Project]:
+    """A person with a role in a project."""
+    organization = world.an_organization()
+    person, found = world.a_person(organization), world.a_project(organization, roles=("reader", "writer"), **project)
+    world.a_user_grant(person, found, "reader", "writer")
+    with world.transaction() as services:
+        services.users.change(person.id, ChangeHumanUser(email="ada@example.com", nickname="Addie"), by=THE_OPERATOR)
+    return person, found
+
+
+def an_application(world: World, project: Project, **members: Any) -> Credentials:
+    return world.a_web_application(project.id, response_types=frozenset(RESPONSE_TYPES), **members)
+
+
+COMBINATIONS = list(itertools.product(RESPONSE_TYPES, TokenFormat, (False, True)))
+
+
+@pytest.mark.storages("memory")  # What is looked up comes from the same functions for all.
+@pytest.mark.parametrize(("response_type", "format", "asserts"), COMBINATIONS)
+def test_it_tells_what_is_issued(
+    world: World,
+    response_type: str,
+    format: TokenFormat,  # noqa: A002
+    asserts: bool,
+) -> None:
+    person, project = a_scene(world, assert_roles=asserts)
+    for flags in ((), FLAGS[:1], FLAGS[1:], FLAGS):
+        client = an_application(world, project, access_token_type=format, **dict.fromkeys(flags, True))
+        for scope in SCOPES:
+            found = previewed(world, person.id, client.client_id, scope, response_type)
+            assert found.refusal is None
+            assert told(found) == issued(world, person, client, scope, response_type), (flags, scope)
+            assert all(claim.why for one in found.carried for claim in one.claims)
+
+
+def test_it_tells_what_a_person_brings(world: World) -> None:
+    person, project = a_scene(world)
+    client = an_application(world, project, access_token_type=TokenFormat.JWT)
+    found = previewed(world, person.id, client.client_id, SCOPES[1])
+    assert told(found) == issued(world, person, client, SCOPES[1], "code")
+    assert Carrier.REFRESH_TOKEN in told(found)
+
+
+@pytest.mark.parametrize("format", TokenFormat)
+def test_it_tells_what_a_service_user_gets(world: World, format: TokenFormat) -> None:  # noqa: A002
+    robot = world.a_robot(token_format=format)
+    project = world.a_project(robot.organization, roles=["reader"])
+    world.a_user_grant(robot.user, project, "reader")
+    for rest in (
+        "",
+        ROLES,
+        f"profile offline_access {world.audience_scope()} {world.audience_scope(project.id)} {ROLES}",
+    ):
+        scope = f"openid {rest}".strip()
+        found = previewed(world, robot.id, None, scope)
+        asking = world.an_application(world.instance.project_id if "aud" in scope else None)
+        real = really(robot.token(scope).json, world, asking)
+        expected = told(found)
+        if "aud" not in scope:
+            # No application is in the audience.
+            assert real.pop(Carrier.INTROSPECTION) == {"active": False}
+            expected.pop(Carrier.INTROSPECTION)
+        assert expected == real
+
+
+def test_it_refuses_what_is_refused(world: World) -> None:
+    person, project = a_scene(world)
+    foreign = world.a_project()
+    client = an_application(world, project)
+    session = world.a_session(person)
+    elsewhere = f"openid urn:service:iam:org:id:{foreign.organization_id}"
+    for scope in (f"openid {world.audience_scope(foreign.id)}", "profile", f"openid {ROLES[:-1]}\t"):
+        answer = session.authorize(client, scope=scope)
+        error = dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
+        found = previewed_words(world, person.id, client.client_id, tuple(scope.split(" ")))
+        assert found.refusal is not None
+        assert (found.refusal.error, found.refusal.description) == (error["error"], error["error_description"])
+        assert found.carried == ()
+    refused = previewed(world, person.id, client.client_id, elsewhere).refusal
+    assert refused is not None
+    assert refused.error == "access_denied"
+
+
+def previewed_words(world: World, user_id: str, client_id: str, words: tuple[str, ...]) -> Preview:
+    with world.reading() as services:
+        identity = world.identity
+        context = Context(services.now, identity.settings, identity.protocol, identity.provider, services)
+        subject = services.storage.users.find_subject(user_id)
+        assert subject is not None
+        return preview(subject, services.storage.applications.find_client(client_id), words, "code", context)
+
+
+def test_it_refuses_who_has_no_role_where_one_is_needed(world: World) -> None:
+    _, project = a_scene(world, check_roles=True)
+    client = an_application(world, project)
+    stranger = world.a_person()
+    answer = world.a_session(stranger).authorize(client)
+    error = dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
+    found = previewed(world, stranger.id, client.client_id, "openid")
+    assert found.refusal is not None
+    assert (found.refusal.error, found.refusal.description) == (error["error"], error["error_description"])
+
+
+def test_it_refuses_a_response_type_and_a_grant_that_are_not_enabled(world: World) -> None:
+    person, project = a_scene(world)
+    client = world.a_web_application(project.id)
+    found = previewed(world, person.id, client.client_id, "openid", "id_token")
+    assert found.refusal is not None
+    assert found.refusal.error == "unauthorized_client"
+    with world.transaction() as services:
+        registered = services.applications.get(client.client_id)
+        services.storage.applications.update(
+            replace(registered, grant_types=frozenset(), version=registered.version + 1)
+        )
+    found = previewed(world, person.id, client.client_id, "openid")
+    assert found.refusal is not None
+    assert found.refusal.description == "this application may not use authorization_code"
+    assert [one.carrier for one in found.carried] == [Carrier.CODE]
+
+
+def test_deactivated_ones_get_nothing(world: World) -> None:
+    person, project = a_scene(world)
+    client = an_application(world, project)
+    with world.transaction() as services:
+        services.users.deactivate(person.id, by=THE_OPERATOR)
+    found = previewed(world, person.id, client.client_id, "openid")
+    assert found.refusal is not None
+    assert found.carried == ()
+
+
+def test_reasons(world: World) -> None:
+    person, project = a_scene(world)
+    client = an_application(world, project, assert_roles_in_id_token=True)
+    found = previewed(world, person.id, client.client_id, f"openid email unknown {ROLES}")
+    reasons = {(one.carrier, claim.name): claim.why for one in found.carried for claim in one.claims}
+    assert reasons[Carrier.USERINFO, "email"] == "scope email"
+    assert reasons[Carrier.USERINFO, f"urn:service:iam:org:project:{project.id}:roles"] == f"scope {ROLES}"
+    assert (
+        reasons[Carrier.ID_TOKEN, "urn:service:iam:org:project:roles"] == "the application asserts roles in ID tokens"
+    )
+    left_out = {one.what: one.why for one in found.left_out}
+    assert left_out["scope unknown"] == "There is no such scope."
+    assert "“User Info inside ID Token” is off." in left_out["email, email_verified in the ID token"]
+
+
+def test_what_is_signed_is_worth_nothing(world: World) -> None:
+    """No key that is published, and no token that is recorded."""
+    robot = world.a_robot(token_format=TokenFormat.JWT)
+    before = len(list(world.every_audit_event()))
+    with world.reading() as services:
+        published = {key.id for key, _ in services.signing_keys.published()}
+    assert previewed(world, robot.id, None, "openid").refusal is None
+    assert "preview" not in published
+    assert len(list(world.every_audit_event())) == before
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def show(browser: Browser, organization: Organization, **asked: str):  # type: ignore[no-untyped-def]
+    query = f"?{urlencode(asked)}" if asked else ""
+    return browser.open(f"/console/organizations/{organization.id}/token-preview{query}")
+
+
+def test_nothing_is_shown_before_somebody_asks(owner: Browser, organization: Organization) -> None:
+    page = show(owner, organization)
+    assert page.status_int == 200
+    assert "Nothing is issued or recorded here." in page
+    assert page.html.select("table, .notice") == []
+
+
+def test_a_person_and_an_application(world: World, owner: Browser, organization: Organization) -> None:
+    person = world.a_person(organization)
+    project = world.a_project(organization)
+    client = world.a_web_application(project.id)
+    page = show(owner, organization)
+    assert client.client_id in page
+    page = owner.submit(
+        {"user_id": person.id, "application_id": client.client_id, "scope": "openid profile unknown"},
+        form=next(name for name, form in page.forms.items() if "user_id" in form.fields),
+    )
+    assert page.status_int == 200
+    assert [one.get_text() for one in page.html.select("h2[id$=-title]")] == [
+        "What is granted",
+        "Code",
+        "Access token",
+        "ID token",
+        "Answer of userinfo",
+        "Answer of introspection",
+        "Left out",
+    ]
+    row = next(one for one in page.html.select("#userinfo tbody tr") if one.th.get_text() == "family_name")
+    assert [cell.get_text(strip=True) for cell in row.find_all("td")] == ['"Lovelace"', "scope profile"]
+    assert "There is no such scope." in page
+
+
+def test_a_service_user(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.a_robot(organization)
+    page = show(owner, organization, user_id=f"{robot.user.user_name}@{organization.primary_domain}")
+    assert page.status_int == 200
+    assert page.html.find(id="access_token") is not None
+    assert page.html.find(id="code") is None
+
+
+def test_what_would_be_refused_is_told(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.a_robot(organization)
+    page = show(owner, organization, user_id=robot.id, scope=f"openid {world.audience_scope(world.a_project().id)}")
+    assert page.status_int == 200
+    assert "This would be refused:" in page
+    assert "invalid_scope" in page
+
+
+@pytest.mark.storages("memory")  # The same look-ups for all.
+def test_what_cannot_be_asked(world: World, owner: Browser, organization: Organization) -> None:
+    person, robot = world.a_person(organization), world.a_robot(organization)
+    foreign = world.a_person()
+    client = world.a_web_application(world.a_project(organization).id)
+    other = world.a_web_application()
+    for asked, field, sentence in (
+        ({"user_id": ""}, "user_id", "Choose a user."),
+        ({"user_id": "nobody"}, "user_id", "There is no such user."),
+        ({"user_id": foreign.id}, "user_id", "There is no such user."),
+        ({"user_id": person.id}, "application_id", "Choose the application that the person signs in to."),
+        ({"user_id": person.id, "application_id": "none"}, "application_id", "There is no such application."),
+        ({"user_id": person.id, "application_id": other.client_id}, "application_id", "There is no such application."),
+        ({"user_id": robot.id, "application_id": client.client_id}, "application_id", "leave the application empty."),
+    ):
+        page = show(owner, organization, **asked, scope="openid kept")
+        assert page.status_int == 422, asked
+        assert sentence in page.html.find(id=f"error-{field}").get_text(), asked
+        assert 'value="openid kept"' in page
+        assert page.html.select("table") == []
+
+
+def test_who_may_not_read_users(sign_in: SignIn, organization: Organization) -> None:
+    assert show(sign_in("ORG_SETTINGS_MANAGER"), organization).status_int == 403
+
+
+def test_a_foreign_organization_is_not_there(world: World, owner: Browser) -> None:
+    assert show(owner, world.an_organization()).status_int == 404

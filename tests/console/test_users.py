@@ -1,0 +1,473 @@
+"""Users in the console: people's accounts, how they get in, where they are signed in."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from identity import hookimpl
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE
+from identity.domain.users import HumanUser
+from identity.pages.frame import Item
+from identity.plugins.console.user_section import SectionRow, UserSection
+from identity.services.access import THE_OPERATOR
+from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.testing.fixtures import MakeWorld
+from identity.testing.post import Post, text_of
+from identity.testing.world import World
+from tests.console.conftest import SignIn
+
+NEW = {"user_name": "anna", "given_name": "Anna", "family_name": "Berg"}
+
+
+def users(browser: Browser, organization: Organization, rest: str = ""):  # type: ignore[no-untyped-def]
+    return browser.open(f"/console/organizations/{organization.id}/users{rest}")
+
+
+def show(browser: Browser, person: HumanUser, rest: str = ""):  # type: ignore[no-untyped-def]
+    return browser.open(f"/console/users/{person.id}{rest}")
+
+
+def stored(world: World, person: HumanUser) -> HumanUser:
+    with world.reading() as services:
+        found: HumanUser = services.users.get(person.id)
+        return found
+
+
+def secret(browser: Browser) -> str:
+    return str(browser.page.html.find(id="secret-value").get_text())
+
+
+@pytest.fixture
+def anna(world: World, organization: Organization) -> HumanUser:
+    return world.a_person(organization)
+
+
+# --- list -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organization: Organization) -> None:
+    invited = world.a_person(organization)
+    active = world.a_person(organization)
+    give_password(world, active)
+    must_change, gone = world.a_person(organization), world.a_person(organization)
+    with world.transaction() as services:
+        services.users.one_time_password(must_change.id, by=THE_OPERATOR)
+        services.users.deactivate(gone.id, by=THE_OPERATOR)
+    Browser(world).start_session(active)
+    page = users(owner, organization)
+    rows = {
+        row.find("a")["href"].rpartition("/")[2]: [cell.get_text(strip=True) for cell in row.find_all("td")]
+        for row in page.html.select("tbody tr")
+    }
+    assert rows[invited.id][:2] == ["Invited", "Never"]
+    assert rows[active.id][:2] == ["Active", "just now"]
+    assert sorted(row[0] for row in rows.values()) == [
+        "Active",
+        "Deactivated",
+        "Invited",
+        "Invited",
+        "Must change password",
+    ]
+    page = users(owner, organization, "?state=deactivated")
+    assert len(page.html.select("tbody tr")) == 1
+    page = users(owner, organization, f"?q={active.user_name}")
+    assert [one.get_text() for one in page.html.select("tbody .table__sub")] == [
+        f"{active.user_name}@{organization.primary_domain}"
+    ]
+
+
+def test_an_empty_list_says_what_to_do(world: World, sign_in: SignIn) -> None:
+    empty = world.an_organization()
+    page = users(sign_in("IAM_OWNER", resource=INSTANCE), empty)
+    assert "No users yet" in page
+    assert "People who sign in. Create one and hand over the link." in page
+    assert len(page.html.select(".button--primary")) == 1
+
+
+# --- new --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_user_gets_a_link_that_works(world: World, owner: Browser, organization: Organization) -> None:
+    users(owner, organization)
+    owner.click("New user")
+    page = owner.submit(NEW, form="page-form")
+    assert page.status_int == 200
+    assert page.html.h1.get_text() == "User created"
+    assert "It works once, for 1 hour." in page
+    assert "no-store" in page.headers["Cache-Control"]
+    link = secret(owner)
+    person = Browser(world)
+    person.open(link)
+    person.submit({"new_password": PASSWORD, "new_password_again": PASSWORD}, form="page-form")
+    person.open("/console")
+    person.sign_in(f"anna@{organization.primary_domain}")
+    [created] = world.audit_events(event="user.created", organization_id=organization.id)[:1]
+    assert link not in str(created)
+    owner.click("I have handed it over")
+    assert owner.page.html.h1.get_text() == "Anna Berg"
+    # Nobody sees it a second time.
+    assert link.rpartition("/")[2] not in owner.page
+
+
+def test_a_new_user_gets_a_one_time_password_that_works(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    users(owner, organization, "/new")
+    owner.submit({**NEW, "initial": "one_time_password"}, form="page-form")
+    person = Browser(world)
+    person.open("/account")
+    person.sign_in(f"anna@{organization.primary_domain}", secret(owner))
+    assert person.step == "password/change"
+
+
+def test_everything_that_is_wrong_is_said_and_nothing_is_lost(owner: Browser, organization: Organization) -> None:
+    users(owner, organization, "/new")
+    typed = {"user_name": "two words", "given_name": "", "family_name": "Berg", "email": "nothing"}
+    page = owner.submit({**typed, "initial": "one_time_password"}, form="page-form")
+    assert page.status_int == 422
+    assert [one["href"] for one in page.html.select("#errors a")] == [
+        "#field-user_name",
+        "#field-given_name",
+        "#field-email",
+    ]
+    assert "Enter a given name." in page
+    form = page.forms["page-form"]
+    assert {name: form[name].value for name in typed} == typed
+    assert form["initial"].value == "one_time_password"
+
+
+def test_a_name_that_is_taken(world: World, owner: Browser, organization: Organization, anna: HumanUser) -> None:
+    users(owner, organization, "/new")
+    page = owner.submit({**NEW, "user_name": anna.user_name}, form="page-form")
+    assert page.status_int == 422
+    assert "The organization has a user of this name. Choose another." in page
+    # The form may still be sent once.
+    assert owner.submit({"user_name": "somebody-else"}, form="page-form").status_int == 200
+
+
+def test_a_form_that_is_sent_twice_makes_one(world: World, owner: Browser, organization: Organization) -> None:
+    users(owner, organization, "/new")
+    tab = owner.tab()
+    tab.answers = list(owner.answers)
+    assert owner.submit(NEW, form="page-form").status_int == 200
+    page = tab.submit({**NEW, "user_name": "anna2"}, form="page-form")
+    assert page.status_int == 409
+    assert "This was already done" in page
+    assert "anna2" not in users(owner, organization).html.main.get_text()
+
+
+# --- one --------------------------------------------------------------------------------------------------------------
+
+
+def test_everything_about_one(world: World, owner: Browser, organization: Organization, anna: HumanUser) -> None:
+    project = world.a_project(organization, roles=["reader"])
+    world.a_user_grant(anna, project, "reader")
+    world.make_manager(anna, "ORG_USER_MANAGER")
+    Browser(world, user_agent="Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0").start_session(anna)
+    page = show(owner, anna)
+    assert page.html.h1.get_text() == "Ada Lovelace"
+    text = page.html.main.get_text(" ", strip=True)
+    for told in (anna.id, "Invited", "Firefox on Linux", "reader", project.name, "ORG_USER_MANAGER", organization.name):
+        assert told in text
+    assert len(page.html.select(".button--primary, .button--danger")) == 0
+
+
+def test_buttons_are_absent_without_the_right(sign_in: SignIn, anna: HumanUser) -> None:
+    page = show(sign_in("ORG_OWNER_VIEWER"), anna)
+    assert page.status_int == 200
+    assert page.html.main.select("a.button, form") == []
+
+
+def test_who_may_not_read_users(sign_in: SignIn, organization: Organization, anna: HumanUser) -> None:
+    browser = sign_in("ORG_SETTINGS_MANAGER")
+    assert users(browser, organization).status_int == 403
+    assert show(browser, anna).status_int == 403
+
+
+PAGES = ("", "/edit", "/deactivate", "/reactivate", "/delete", "/sessions", "/sessions/delete")
+MORE_PAGES = (*PAGES, "/password-link", "/one-time-password")
+
+
+@pytest.mark.storages("memory")  # The same answer comes from one place for all.
+def test_foreign_people_are_not_there(world: World, owner: Browser) -> None:
+    foreign = world.a_person()
+    robot = world.a_robot()
+    for rest in MORE_PAGES:
+        assert show(owner, foreign, rest).status_int == 404, rest
+        assert owner.open(f"/console/users/{robot.id}{rest}").status_int == 404, rest
+    with world.reading() as services:
+        assert users(owner, services.organizations.get(foreign.organization_id)).status_int == 404
+
+
+@pytest.mark.storages("memory")  # The same answer comes from one place for all.
+def test_viewers_may_do_nothing(sign_in: SignIn, organization: Organization, anna: HumanUser) -> None:
+    browser = sign_in("ORG_OWNER_VIEWER")
+    for rest in set(MORE_PAGES) - {"", "/sessions"}:
+        assert show(browser, anna, rest).status_int == 403, rest
+    assert users(browser, organization, "/new").status_int == 403
+
+
+def test_nobody_changes_somebody_who_holds_more(world: World, sign_in: SignIn, organization: Organization) -> None:
+    admin = world.a_person(organization)
+    world.make_manager(admin, "IAM_OWNER", resource=INSTANCE)
+    browser = sign_in()
+    for rest in ("/password-link", "/one-time-password", "/deactivate"):
+        show(browser, admin, rest)
+        assert browser.submit(form="page-form").status_int == 403, rest
+    assert stored(world, admin).active
+
+
+# --- change -----------------------------------------------------------------------------------------------------------
+
+
+def test_change(world: World, owner: Browser, anna: HumanUser) -> None:
+    show(owner, anna)
+    owner.click("Change Ada Lovelace")
+    page = owner.submit({"given_name": "Änne <b>", "email": "anna@example.com", "locale": "de"}, form="page-form")
+    assert "The changes are saved." in page
+    assert page.html.h1.get_text() == "Änne <b> Lovelace"
+    profile = stored(world, anna).profile
+    assert (profile.given_name, profile.email, profile.email_verified, profile.locale) == (
+        "Änne <b>",
+        "anna@example.com",
+        False,
+        "de",
+    )
+
+
+def test_two_who_change_the_same(world: World, owner: Browser, anna: HumanUser) -> None:
+    other = owner.tab()
+    show(owner, anna, "/edit")
+    show(other, anna, "/edit")
+    owner.submit({"nickname": "Addie"}, form="page-form")
+    page = other.submit({"phone": "+49 30 1234567"}, form="page-form")
+    assert page.status_int == 409
+    assert "Saved now: Addie" in page
+    assert page.forms["page-form"]["phone"].value == "+49 30 1234567"
+    page = other.submit({"nickname": "Addie"}, form="page-form")
+    assert "The changes are saved." in page
+    profile = stored(world, anna).profile
+    assert (profile.nickname, profile.phone) == ("Addie", "+49 30 1234567")
+
+
+def test_what_is_wrong_with_a_change(owner: Browser, anna: HumanUser) -> None:
+    show(owner, anna, "/edit")
+    page = owner.submit({"family_name": "", "zoneinfo": "Mars/Base", "nickname": "Addie"}, form="page-form")
+    assert page.status_int == 422
+    assert "Enter a family name." in page
+    assert "Enter a time zone such as Europe/Berlin." in page
+    assert page.forms["page-form"]["nickname"].value == "Addie"
+
+
+# --- getting in again -------------------------------------------------------------------------------------------------
+
+
+def test_a_link_ends_nothing_until_it_is_used(world: World, owner: Browser, anna: HumanUser) -> None:
+    login_name = give_password(world, anna)
+    show(owner, anna)
+    owner.click("Make link")
+    assert "Nothing ends before the link is used" in owner.page
+    page = owner.submit(form="page-form")
+    assert page.status_int == 200
+    link = secret(owner)
+    assert link.startswith(f"{world.identity.settings.login_url}/password/reset/")
+    person = Browser(world)
+    person.open("/account")
+    person.sign_in(login_name)
+    assert person.path.startswith("/account")
+    owner.click("I have handed it over")
+    assert link not in owner.page
+
+
+def test_a_one_time_password_ends_the_present_one(world: World, owner: Browser, anna: HumanUser) -> None:
+    login_name = give_password(world, anna)
+    show(owner, anna)
+    owner.click("Set password")
+    owner.submit(form="page-form")
+    password = secret(owner)
+    person = Browser(world)
+    person.open("/account")
+    assert person.sign_in(login_name).status_int == 422
+    person.sign_in(login_name, password)
+    assert person.step == "password/change"
+    assert password not in str(list(world.every_audit_event()))
+
+
+def test_sent_twice_it_is_made_once(owner: Browser, anna: HumanUser) -> None:
+    show(owner, anna, "/password-link")
+    tab = owner.tab()
+    tab.answers = list(owner.answers)
+    owner.submit(form="page-form")
+    page = tab.submit(form="page-form")
+    assert page.status_int == 409
+    assert "the link or password was shown then" in page
+
+
+def test_there_is_nothing_to_get_into_for_the_deactivated(world: World, owner: Browser, anna: HumanUser) -> None:
+    with world.transaction() as services:
+        services.users.deactivate(anna.id, by=THE_OPERATOR)
+    assert show(owner, anna).html.find(id="password") is None
+    show(owner, anna, "/password-link")
+    page = owner.submit(form="page-form")
+    assert page.status_int == 409
+    assert "Reactivate it first." in page
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_session_is_ended(world: World, owner: Browser, anna: HumanUser) -> None:
+    browser = Browser(world)
+    browser.start_session(anna)
+    other = Browser(world, user_agent="Mozilla/5.0 (iPhone) Safari/604.1")
+    other.start_session(anna)
+    show(owner, anna, "/sessions")
+    owner.click("End … Firefox on Linux")
+    assert "Sign Ada Lovelace out of Firefox on Linux?" in owner.page.html.h1.get_text()
+    page = owner.submit(form="page-form")
+    assert "Signed out." in page
+    assert [one.get_text() for one in page.html.select("#sessions .table__name")] == ["Safari on iPhone"]
+    browser.open("/account")
+    assert browser.step == ""
+    other.open("/account")
+    assert other.step is None
+
+
+def test_all_sessions_are_ended(world: World, owner: Browser, anna: HumanUser) -> None:
+    for _ in range(7):
+        Browser(world).start_session(anna)
+    page = show(owner, anna)
+    assert len(page.html.select("#sessions tbody tr")) == 5
+    owner.click("All sessions")
+    assert len(owner.page.html.select("tbody tr")) == 7
+    owner.click("End all sessions")
+    assert "7 sessions end at once." in owner.page
+    page = owner.submit(form="page-form")
+    assert "Signed out." in page
+    assert "The person is not signed in anywhere." in page
+
+
+def test_a_session_of_somebody_else_is_not_there(world: World, owner: Browser, anna: HumanUser) -> None:
+    session = Browser(world).start_session(world.a_person())
+    assert show(owner, anna, f"/sessions/{session.id}/delete").status_int == 404
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+def test_deactivate_and_reactivate(world: World, owner: Browser, anna: HumanUser) -> None:
+    browser = Browser(world)
+    browser.start_session(anna)
+    show(owner, anna)
+    owner.click("Deactivate …")
+    assert "1 session ends at once." in owner.page
+    page = owner.submit(form="page-form")
+    assert "User deactivated." in page
+    assert not stored(world, anna).active
+    browser.open("/account")
+    assert browser.step == ""
+    owner.click("Reactivate …")
+    page = owner.submit(form="page-form")
+    assert "User reactivated." in page
+    assert stored(world, anna).active
+
+
+def test_delete_asks_for_the_name(world: World, owner: Browser, anna: HumanUser) -> None:
+    world.make_manager(anna, "ORG_USER_MANAGER")
+    show(owner, anna)
+    owner.click("Delete …")
+    assert "1 manager" in owner.page
+    page = owner.submit({"confirm_name": "somebody"}, form="page-form")
+    assert page.status_int == 422
+    assert page.forms["page-form"]["confirm_name"].value == "somebody"
+    page = owner.submit({"confirm_name": f" {anna.user_name} "}, form="page-form")
+    assert "User deleted." in page
+    assert show(owner, anna).status_int == 404
+
+
+def test_the_last_owner_stays(own_world: World) -> None:
+    alone = own_world.a_person()
+    own_world.make_manager(alone, "IAM_OWNER", resource=INSTANCE)
+    with own_world.transaction() as services:
+        for manager in services.storage.managers.page(INSTANCE.key):
+            if manager.user_id != alone.id:
+                services.storage.managers.remove(manager.id)
+    browser = Browser(own_world)
+    browser.start_session(alone)
+    for rest, typed in (("/deactivate", {}), ("/delete", {"confirm_name": alone.user_name})):
+        show(browser, alone, rest)
+        page = browser.submit(typed, form="page-form")
+        assert page.status_int == 409
+        assert "This is the last active IAM_OWNER." in page
+    assert stored(own_world, alone).active
+
+
+# --- mail -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def post() -> Iterator[Post]:
+    post = Post()
+    post.open()
+    yield post
+    post.close()
+
+
+@pytest.mark.storages("memory")  # What is told is about the pages, and not about where mail is kept.
+def test_it_is_mailed_too(make_world: MakeWorld, post: Post) -> None:
+    world = make_world(**post.settings)
+    organization = world.an_organization()
+    manager = world.a_person(organization)
+    world.make_manager(manager, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(manager)
+    users(browser, organization, "/new")
+    browser.submit({**NEW, "email": "anna@example.com"}, form="page-form")
+    assert "We have also sent it to anna@example.com." in browser.page
+    link = secret(browser)
+    world.identity.senders["mail"].send_due()
+    letter = post.only()
+    assert letter["To"] == "anna@example.com"
+    assert link in text_of(letter)
+    assert f"anna@{organization.primary_domain}" in text_of(letter)
+    browser.click("I have handed it over")
+    browser.click("Set password")
+    browser.submit(form="page-form")
+    world.identity.senders["mail"].send_due()
+    assert secret(browser) in text_of(post.only())
+    # Without an address there is nobody to write to.
+    users(browser, organization, "/new")
+    browser.submit({**NEW, "user_name": "berta"}, form="page-form")
+    assert "We have also sent it" not in browser.page
+    world.identity.senders["mail"].send_due()
+    assert post.letters == []
+
+
+# --- plugins ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.storages("memory")  # Nothing of it is stored.
+def test_plugins_add_sections(world: World, owner: Browser, anna: HumanUser) -> None:
+    class Factors:
+        @hookimpl
+        def console_user_sections(self, principal: object, user: HumanUser) -> list[UserSection]:
+            row = SectionRow(
+                name="Phone", note="Since yesterday", action=Item(label="Remove", href=f"/codes/{user.id}")
+            )
+            return [UserSection(id="factors", title="Second factors", rows=(row,))]
+
+    class Broken:
+        @hookimpl
+        def console_user_sections(self) -> list[UserSection]:
+            raise RuntimeError("this plugin is broken")
+
+    manager = world.identity.host._manager
+    for plugin in (Factors(), Broken()):
+        manager.register(plugin)
+    page = show(owner, anna)
+    assert page.status_int == 200
+    assert re.sub(r"\s+", " ", page.html.find(id="factors").get_text(" ", strip=True)) == (
+        "Second factors Phone Since yesterday Remove Phone"
+    )
