@@ -1,0 +1,233 @@
+"""Webhooks: audit events, signed as the Standard Webhooks specification has it, posted to the operator's receivers."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import requests
+
+from identity import __version__, clock, hookimpl
+from identity.domain.audit import EVENTS, AuditEvent
+from identity.services.audit import representation
+from identity.services.outbox import Delivery, NotTaken
+from identity.settings import BadSetting, setting
+from identity.settings import Settings as CoreSettings
+
+_SECRET_PREFIX = "whsec_"  # noqa: S105 - what secrets begin with
+_SECRET_LENGTHS = range(24, 65)
+_MOST_SECRETS = 2
+_GONE = 410
+
+
+def read_secrets(file: Path) -> tuple[bytes, ...]:
+    """The secrets in a file, one a line: ``whsec_`` and 24 to 64 bytes in base64.
+
+    Raises BadSetting, which quotes no secret.
+    """
+    try:
+        open_to_others = file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        lines = [line.strip() for line in file.read_text("ascii").splitlines() if line.strip()]
+    except OSError as problem:
+        raise BadSetting("secret_file", f"{file} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        lines = []
+    if open_to_others:
+        raise BadSetting("secret_file", f'{file} is open to others: run "chmod 600 {file}"')
+    secrets = tuple(secret for line in lines if (secret := _secret_in(line)) is not None)
+    if not 0 < len(secrets) == len(lines) <= _MOST_SECRETS:
+        raise BadSetting(
+            "secret_file",
+            f"{file} must hold one secret, or two on two lines while they are exchanged: {_SECRET_PREFIX} and 24 to 64"
+            " random bytes in base64",
+        )
+    return secrets
+
+
+def _secret_in(line: str) -> bytes | None:
+    try:
+        secret = base64.b64decode(line.removeprefix(_SECRET_PREFIX), validate=True)
+    except binascii.Error:
+        return None
+    return secret if line.startswith(_SECRET_PREFIX) and len(secret) in _SECRET_LENGTHS else None
+
+
+def signature(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
+    """The signature of a message, as it stands in the header (Standard Webhooks, symmetric signatures)."""
+    signed = hmac.digest(secret, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256)
+    return f"v1,{base64.b64encode(signed).decode()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Where audit events are sent, which ones, and what they are signed with."""
+
+    urls: tuple[str, ...] = setting(
+        "The receivers, each of which gets every event; none sends nothing. https:// alone, but for receivers on this"
+        " machine and in development.",
+        default=(),
+    )
+    secret_file: Path | None = setting(
+        "A file with the secret that messages are signed with, closed to others (mode 0600): ``whsec_`` and 24 to 64"
+        " random bytes in base64. Two lines sign with two secrets, while receivers change over. Read anew for each"
+        " message.",
+        default=None,
+    )
+    events: tuple[str, ...] = setting(
+        "Which events are sent, by name or pattern: ``user.created service_user.* *.removed``.", default=("*",)
+    )
+    timeout: timedelta = setting(
+        "How long a receiver may take to accept a connection, and again to answer; 20 s at most.",
+        default=timedelta(seconds=5),
+    )
+    give_up_after: timedelta = setting(
+        "How long a message is tried again, with growing delays.", default=timedelta(days=7)
+    )
+    ca_file: Path | None = setting(
+        "A file of certificate authorities (PEM) to trust in place of the usual ones, for receivers with a certificate"
+        " of your own.",
+        default=None,
+    )
+    proxy: str = setting(
+        "A proxy to send through, such as http://proxy.example.com:3128. What the environment says of proxies does not"
+        " count.",
+        default="",
+    )
+
+    def __post_init__(self) -> None:
+        for url in self.urls:
+            _check_url(url)
+        if len(set(self.urls)) != len(self.urls):
+            raise BadSetting("urls", "must not name an address twice")
+        for pattern in self.events:
+            if not any(fnmatchcase(name, pattern) for name in EVENTS):
+                raise BadSetting("events", f"{pattern} fits the name of no event; names are such as user.created")
+        if not self.events:
+            raise BadSetting("events", "must name an event or a pattern; * stands for all")
+        if not timedelta(seconds=1) <= self.timeout <= timedelta(seconds=20):
+            raise BadSetting("timeout", "must be between 1 second and 20 seconds")
+        if not timedelta(minutes=1) <= self.give_up_after <= timedelta(days=30):
+            raise BadSetting("give_up_after", "must be between 1 minute and 30 days")
+        if self.ca_file is not None and not self.ca_file.is_file():
+            raise BadSetting("ca_file", f"{self.ca_file} is no file")
+        if self.urls:
+            self.secrets()
+
+    def secrets(self) -> tuple[bytes, ...]:
+        """What messages are signed with at this moment. Raises BadSetting."""
+        if self.secret_file is None:
+            raise BadSetting("secret_file", "is missing: receivers tell by it who sends")
+        return read_secrets(self.secret_file)
+
+
+# Inside Plugin the name stands for the attribute that every plugin has.
+_Settings = Settings
+
+
+class Webhook(Delivery):
+    """The way to one receiver."""
+
+    def __init__(self, url: str, settings: Settings) -> None:
+        # The path may be a secret between the receiver and us: it is told to nobody.
+        self.kind = f"webhook {urlsplit(url).hostname} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
+        self.worth_sending = settings.give_up_after
+        self._url = url
+        self._settings = settings
+        self._gone = False
+
+    @property
+    def enabled(self) -> bool:
+        """False from the moment at which the receiver said that it is gone."""
+        return not self._gone
+
+    def content(self, event: AuditEvent) -> bytes | None:
+        """The event as JSON, None if it is not among those to be sent."""
+        if not any(fnmatchcase(event.event, pattern) for pattern in self._settings.events):
+            return None
+        return json.dumps(representation(event), separators=(",", ":")).encode()
+
+    def send(self, content: bytes) -> None:
+        """Post it. Raises NotTaken for every answer but 2xx, and what requests raises."""
+        with requests.Session() as session:
+            # Neither proxies nor passwords out of the environment.
+            session.trust_env = False
+            session.proxies = {"http": self._settings.proxy, "https": self._settings.proxy}
+            session.verify = True if self._settings.ca_file is None else str(self._settings.ca_file)
+            answer = session.post(
+                self._url,
+                data=content,
+                headers=self._headers(content),
+                timeout=self._settings.timeout.total_seconds(),
+                allow_redirects=False,
+                # Nobody reads what else it says.
+                stream=True,
+            )
+        if answer.status_code == _GONE:
+            self._gone = True
+            raise NotTaken("the receiver is gone (410); nothing more is sent to it before a restart")
+        if not 200 <= answer.status_code < 300:
+            raise NotTaken(f"the receiver answered {answer.status_code}")
+
+    def _headers(self, content: bytes) -> dict[str, str]:
+        message_id, timestamp = json.loads(content)["id"], int(clock.now().timestamp())
+        try:
+            secrets = self._settings.secrets()
+        except BadSetting as problem:
+            raise NotTaken(str(problem)) from None
+        return {
+            "Content-Type": "application/json",
+            "User-Agent": f"identity/{__version__}",
+            "webhook-id": message_id,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": " ".join(signature(one, message_id, timestamp, content) for one in secrets),
+        }
+
+
+def _check_url(url: str) -> None:
+    """Raise BadSetting for what is no address of a receiver. The address is not quoted: it may hold a secret."""
+    try:
+        parts = urlsplit(url)
+        hostname, _ = parts.hostname, parts.port
+    except ValueError:
+        hostname = None
+    if not hostname or parts.scheme not in ("https", "http") or parts.fragment or "@" in parts.netloc:
+        raise BadSetting("urls", "must be addresses such as https://example.com/events, without a password")
+
+
+def _is_plain(url: str) -> bool:
+    """True for an address to which messages would go through the network for everybody to read."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not _is_loopback(parts.hostname or "")
+
+
+def _is_loopback(hostname: str) -> bool:
+    try:
+        return ip_address(hostname).is_loopback
+    except ValueError:
+        return hostname == "localhost"
+
+
+class Plugin:
+    """Sends audit events to the operator's receivers, signed, until they are taken."""
+
+    hookspecs = 1
+    Settings = Settings
+
+    def __init__(self, settings: _Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_deliveries(self, settings: CoreSettings) -> Iterable[Delivery]:
+        """One delivery for each receiver. Raises BadSetting for plain http to another machine outside development."""
+        if not settings.development and any(map(_is_plain, self.settings.urls)):
+            raise BadSetting("identity.plugin.webhooks.urls", "must start with https:// (http:// on a loopback host)")
+        return [Webhook(url, self.settings) for url in self.settings.urls]
