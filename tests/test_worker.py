@@ -145,3 +145,56 @@ class TestCalled:
         worker.stop()
         worker.call("mail")
         assert worker._thread is None
+
+
+class TestAlone:
+    """Work that waits for other machines, such as a receiver that hangs."""
+
+    def test_holds_up_nobody(self) -> None:
+        hanging, ran, other = threading.Event(), threading.Event(), threading.Event()
+        go_on = threading.Event()
+
+        def hang() -> None:
+            hanging.set()
+            go_on.wait()
+
+        worker = Worker(
+            [
+                Job("hanging", HOUR, hang, alone=True),
+                Job("quick", HOUR, lambda: ran.set(), alone=True),
+                Job("housekeeping", HOUR, lambda: other.set()),
+            ]
+        )
+        worker.call("hanging")
+        assert hanging.wait(10)
+        worker.call("quick")
+        worker.call("housekeeping")
+        assert ran.wait(10)
+        assert other.wait(10)
+        go_on.set()
+        worker.stop()
+
+    def test_is_woken_by_requests_too(self, monotonic: Clock) -> None:
+        ran = threading.Event()
+        worker = Worker([Job("job", HOUR, lambda: ran.set(), alone=True)])
+        monotonic.now += 2
+        worker.wake()
+        assert ran.wait(10)
+        worker.stop()
+
+    def test_does_not_hold_up_the_end_for_ever(self) -> None:
+        hanging, go_on = threading.Event(), threading.Event()
+        stopped: list[bool] = []
+
+        def hang() -> None:
+            hanging.set()
+            go_on.wait()
+            stopped.append(worker.stopping)
+
+        worker = Worker([Job("hanging", HOUR, hang, alone=True)])
+        worker.call("hanging")
+        assert hanging.wait(10)
+        worker.stop(timeout=0.05)
+        go_on.set()
+        worker.stop()
+        assert stopped == [True]

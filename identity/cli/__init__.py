@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 from identity import __version__
 from identity.cli import (
     add_manager,
+    apply,
+    audit,
     bootstrap,
     check,
     demo,
@@ -40,6 +42,8 @@ _GROUPS: Mapping[str, tuple[Command, ...]] = {
         service_user_secret.COMMAND,
         registration.COMMAND,
         rotate_keys.COMMAND,
+        apply.COMMAND,
+        audit.COMMAND,
         purge.COMMAND,
         plugins.COMMAND,
     ),

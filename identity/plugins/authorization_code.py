@@ -12,7 +12,7 @@ A token request::
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from identity import hookimpl
 from identity.crypto import base64url
@@ -20,14 +20,14 @@ from identity.crypto.secrets import same
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import RefreshToken
+from identity.provider.authorizations import by_code
 from identity.provider.errors import InvalidGrant
-from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, TokenRequest
+from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
 from identity.provider.one_time import OneTime, told
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context
 from identity.provider.response_type import Artifact, ResponseType
 from identity.provider.roles import refuse_without_role
-from identity.provider.scope import OFFLINE_ACCESS
 
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z")
 
@@ -72,18 +72,7 @@ class AuthorizationCodeGrant(Grant):
                 context.services.tokens.redeem(code, client)
             raise InvalidGrant(problem, keep_changes=True)
         refuse_without_role(presented.subject, client, context, error=InvalidGrant)
-        return Authorization(
-            subject=presented.subject,
-            client=client,
-            client_id=client.id,
-            asked=code.scope,
-            authenticated_at=code.authenticated_at,
-            session_id=code.session_id,
-            nonce=code.nonce,
-            family_id=code.family_id,
-            refreshing=_refreshing(code, context),
-            one_time=CodeInHand(code, client),
-        )
+        return replace(by_code(code, presented.subject, client, context), one_time=CodeInHand(code, client))
 
 
 def _problem(
@@ -112,12 +101,6 @@ def _proves(verifier: str | None, challenge: str | None) -> bool:
         return False
     hashed = base64url.encode(hashlib.sha256(verifier.encode("ascii")).digest())
     return same(hashed.encode("ascii"), challenge.encode("ascii"))
-
-
-def _refreshing(code: AuthorizationCode, context: Context) -> Refreshing | None:
-    if OFFLINE_ACCESS not in code.scope:
-        return None
-    return Refreshing(ends_at=code.issued_at + context.settings.refresh_token_max_age, scope=code.scope)
 
 
 class Plugin:

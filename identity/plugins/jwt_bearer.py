@@ -21,6 +21,7 @@ from identity.crypto.jwt import BadSignature, Malformed, UnverifiedToken, inspec
 from identity.crypto.keys import PublicKey, generate_private_key
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import Subject
+from identity.provider.authorizations import by_assertion
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
 from identity.provider.request import Context
@@ -73,14 +74,7 @@ class JwtBearer(Grant):
         check_words(asked)
         self._consume(claims, subject, context)
         context.services.service_users.note_use(key)
-        return Authorization(
-            subject=subject,
-            client=None,
-            client_id=subject.user.id,
-            asked=asked,
-            authenticated_at=context.now,
-            key_id=key.id,
-        )
+        return by_assertion(subject, asked, context.now, key_id=key.id)
 
     def _verified(self, assertion: str, context: Context) -> tuple[ServiceUserKey, Subject, dict[str, Any]]:
         try:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, Resource
 from identity.domain.users import HumanUser
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import ChangeProfile, CreateHumanUser
@@ -159,6 +160,20 @@ class Acme:
                 services.storage.passwords.set(replace(stored, must_change=True))
         return Person(user, login_name)
 
+    def a_manager(
+        self,
+        role: str = "IAM_OWNER",
+        *,
+        resource: Resource = INSTANCE,
+        given_name: str = "Anna",
+        family_name: str = "Berg",
+        organization: Organization | None = None,
+    ) -> Person:
+        """Somebody new with a manager role, by default at the instance."""
+        person = self.a_person(given_name, family_name, organization=organization)
+        self.world.make_manager(person.user, role, resource=resource)
+        return person
+
     # --- short ways ---------------------------------------------------------------------------------------------------
 
     def ask(self, tab: Tab, party: RelyingParty | None = None, **parameters: Any) -> Asked:
@@ -196,7 +211,7 @@ class Acme:
     def link_in_mail(self) -> str:
         """The link in the one mail that went out by now."""
         assert self.post is not None
-        self.world.identity.send_mails()
+        self.world.identity.senders["mail"].send_due()
         (link,) = re.findall(rf"{self.url}/[^\s]+/[A-Za-z0-9]{{43}}", text_of(self.post.only()))
         return str(link)
 

@@ -50,11 +50,14 @@ _FLAGS = (
     "--force-color-profile=srgb",
 )
 
-#: The elements of a selector that are drawn and hold these words.
+#: The elements of a selector that are drawn and hold these words; if there are any, those that hold nothing else.
 _SHOWN = """
 const [selector, words] = arguments;
-return Array.from(document.querySelectorAll(selector)).filter(one =>
-  one.checkVisibility() && one.textContent.replace(/\\s+/g, ' ').includes(words));
+const text = (one) => one.textContent.trim().replace(/\\s+/g, ' ');
+const found = Array.from(document.querySelectorAll(selector)).filter(one =>
+  one.checkVisibility() && text(one).includes(words));
+const exact = found.filter(one => text(one) === words);
+return exact.length ? exact : found;
 """
 
 #: Whether another document than the one that began at that moment is there, all of it.
@@ -108,6 +111,8 @@ class Chromium:
             if one["type"] == "page" and one.get("browserContextId") == context and one["targetId"] != window:
                 self.ask("Target.closeTarget", targetId=one["targetId"])
         self.ask("Storage.clearCookies", browserContextId=context)
+        self.ask("Browser.setDownloadBehavior", behavior="default", browserContextId=context)
+        self.ask("Browser.resetPermissions", browserContextId=context)
         driver = self.at(window)
         driver.get("about:blank")
         driver.execute_cdp_cmd("Page.resetNavigationHistory", {})
@@ -176,6 +181,14 @@ class Profile:
         """Have a cookie, as the DevTools protocol describes it."""
         self.chromium.ask("Storage.setCookies", cookies=[cookie], browserContextId=self._context)
 
+    def download_to(self, folder: Path) -> None:
+        """Keep in this folder what pages give to download."""
+        self._ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
+    def let_copy(self) -> None:
+        """Let pages write to the clipboard, and tests read it."""
+        self._ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+
     @property
     def console(self) -> list[str]:
         """What the console said so far, of all tabs; not that a status is an error, which pages have on purpose."""
@@ -187,6 +200,9 @@ class Profile:
         said = self.console
         self.chromium.put_back(self._context, self._first_window)
         assert not said, "the console of the browser says:\n" + "\n".join(said)
+
+    def _ask(self, method: str, **parameters: Any) -> None:
+        self.chromium.ask(method, browserContextId=self._context, **parameters)
 
     def _read_console(self) -> None:
         entries = self.chromium.driver.get_log("browser")  # type: ignore[no-untyped-call]
@@ -232,6 +248,7 @@ class Tab:
 
     def size(self, width: int, height: int, *, zoom: float = 1) -> None:
         """Make the window so large, in CSS pixels; ``zoom`` is how many device pixels each of them has."""
+        self._size = (width, height, zoom)
         self.command(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=zoom, mobile=False
         )
@@ -254,9 +271,17 @@ class Tab:
     def picture(self) -> bytes:
         """The whole page as a PNG, at least as high as the window."""
         # A scroll bar would be cut out of the page.
-        self.command("Emulation.setScrollbarsHidden", hidden=True)
-        self.wait(lambda: self.run("return document.documentElement.clientWidth === innerWidth"))
-        return base64.b64decode(self.command("Page.captureScreenshot", captureBeyondViewport=True)["data"])
+        self._hide_scroll_bars(True)
+        picture = self.command("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+        self._hide_scroll_bars(False)
+        return base64.b64decode(picture)
+
+    def _hide_scroll_bars(self, whether: bool) -> None:
+        width, height, zoom = self._size
+        self.command("Emulation.setScrollbarsHidden", hidden=whether)
+        # The page is laid out again when the window changes, not before.
+        for one in (height + 1, height):
+            self.size(width, one, zoom=zoom)
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -350,9 +375,9 @@ class Tab:
         """Press the button that shows these words."""
         self._act("button, summary", words)
 
-    def follow(self, words: str) -> None:
+    def follow(self, words: str, *, inside: str = "body") -> None:
         """Follow the link that shows these words."""
-        self._act("a[href]", words)
+        self._act(f"{inside} a[href]", words)
 
     def type(self, *keys: str) -> None:
         """Press keys, wherever the focus is."""
@@ -374,7 +399,8 @@ class Tab:
     def _act(self, selector: str, words: str) -> None:
         found = self.run(_SHOWN, selector, words)
         assert len(found) == 1, f"{len(found)} of {selector} show {words!r} at {self.url}\n{self.text}"
-        if found[0].tag_name == "summary":
+        # Neither a menu nor a button for script leads anywhere.
+        if found[0].tag_name == "summary" or found[0].get_attribute("type") == "button":
             found[0].click()
             return
         with self.leaving():

@@ -1,4 +1,7 @@
-"""PAGES: every page that people see, each with the way to it. The checks and the pictures go through all of them."""
+"""PAGES: every page that people see but those of the console, each with the way to it.
+
+The checks and the pictures go through all of them.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,8 +17,8 @@ from tests.browser.acme import Acme, Person
 from tests.browser.chromium import MakeProfile, Profile, Tab
 
 #: The longest names that the service takes: many words, and one word.
-_LONG = ("Donaudampfschifffahrtsgesellschaftskapitän Maria-Theresia von und zu der langen Straße " * 4)[:199] + "n"
-_LONG_WORD = ("Rechtsschutzversicherungsgesellschaften" * 6)[:200]
+LONG = ("Donaudampfschifffahrtsgesellschaftskapitän Maria-Theresia von und zu der langen Straße " * 4)[:199] + "n"
+LONG_WORD = ("Rechtsschutzversicherungsgesellschaften" * 6)[:200]
 
 _NUMBERS = count(1)
 
@@ -40,12 +43,12 @@ class Scene:
             return self.site.organization
         made = self.site.world.an_organization()
         with self.site.world.transaction() as services:
-            return services.organizations.change(made.id, ChangeOrganization(name=_LONG))
+            return services.organizations.change(made.id, ChangeOrganization(name=LONG))
 
     @cached_property
     def party(self) -> RelyingParty:
         """The application that asks."""
-        return self.site.an_application(_LONG_WORD, self.organization) if self.long else self.site.party
+        return self.site.an_application(LONG_WORD, self.organization) if self.long else self.site.party
 
     @cached_property
     def person(self) -> Person:
@@ -56,8 +59,8 @@ class Scene:
         """Somebody of the organization."""
         if not self.long:
             return self.site.a_person(given_name, family_name, **options)  # type: ignore[arg-type]
-        options = {"organization": self.organization, "user_name": f"{_LONG_WORD[:190]}{next(_NUMBERS)}"} | options
-        return self.site.a_person(_LONG, _LONG_WORD, **options)  # type: ignore[arg-type]
+        options = {"organization": self.organization, "user_name": f"{LONG_WORD[:190]}{next(_NUMBERS)}"} | options
+        return self.site.a_person(LONG, LONG_WORD, **options)  # type: ignore[arg-type]
 
     def ask(self, **parameters: object) -> None:
         """Open an authorization request."""
@@ -97,18 +100,25 @@ class Page:
     script: bool = True
 
 
+Keep = Callable[..., Callable[[Walk], Walk]]
+
+
+def keeping(pages: dict[str, Page]) -> Keep:
+    """Makes a decorator that keeps the function in ``pages``, as the way to the page of its name."""
+
+    def page(**options: bool) -> Callable[[Walk], Walk]:
+        def keep(walk: Walk) -> Walk:
+            name = walk.__name__.replace("_", "-")
+            pages[name] = Page(name, walk, **options)
+            return walk
+
+        return keep
+
+    return page
+
+
 PAGES: dict[str, Page] = {}
-
-
-def page(**options: bool) -> Callable[[Walk], Walk]:
-    """Keeps the function as the way to the page of its name."""
-
-    def keep(walk: Walk) -> Walk:
-        name = walk.__name__.replace("_", "-")
-        PAGES[name] = Page(name, walk, **options)
-        return walk
-
-    return keep
+page = keeping(PAGES)
 
 
 # --- signing in -------------------------------------------------------------------------------------------------------
@@ -303,7 +313,7 @@ def reset_errors(scene: Scene) -> None:
 def reset_done(scene: Scene) -> None:
     reset_link(scene)
     scene.tab.send(new_password=NEW, new_password_again=NEW)
-    scene.site.world.identity.send_mails()
+    scene.site.world.identity.senders["mail"].send_due()
     scene.site.post.only()
 
 

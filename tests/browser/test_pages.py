@@ -12,9 +12,12 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from identity.domain.words import LANGUAGES
+from tests.browser import console_pages, pages
 from tests.browser.acme import Acme
 from tests.browser.chromium import MakeProfile, Tab
-from tests.browser.pages import PAGES, Page, Scene
+from tests.browser.pages import Page, Scene
+
+PAGES = {**pages.PAGES, **console_pages.PAGES}
 
 AXE = (files("axe_core_python") / "axe.min.js").read_text()
 CHECKS = Path(__file__).with_name("checks.js").read_text()

@@ -104,5 +104,5 @@ def test_a_forgotten_password(mailing_site: Acme, tab: Tab) -> None:
     tab.send(login_name=anna.login_name)
     tab.send(password="another password")
     assert tab.heading == "Profile"
-    site.world.identity.send_mails()
+    site.world.identity.senders["mail"].send_due()
     assert "password" in str(site.post.only()["Subject"])

@@ -198,7 +198,7 @@ EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
     "logout": (end_session,),
 }
 #: Functions whose refusals are not that page's business.
-ELSEWHERE = {"service-users": {"required_organization"}, "authorization-requests": {"refuse_secrets"}}
+ELSEWHERE = {"service-users": {"required_organization", "require_member"}, "authorization-requests": {"refuse_secrets"}}
 
 
 def refusals() -> Iterator[tuple[str, str]]:

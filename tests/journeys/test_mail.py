@@ -12,10 +12,10 @@ import pytest
 
 from identity.crypto.passwords import Cost, hash_password
 from identity.domain.users import HumanUser, PasswordHash
-from identity.mailer import Mailer
-from identity.services import mails
+from identity.mailer import MailDelivery, Mailer
 from identity.services.commands.users import ChangeProfile
-from identity.services.mails import Mail, Undeliverable
+from identity.services.mails import Mail
+from identity.services.outbox import Undeliverable
 from identity.settings import SmtpSecurity, SmtpSettings
 from identity.testing.browser import Browser
 from identity.testing.clock import RunningClock
@@ -53,7 +53,7 @@ def world(worlds: Worlds, storage_name: str, post: Post) -> Iterator[World]:
     world = worlds.shared(storage_name, post.settings | CHEAP)
     yield world
     world.clock.advance(hours=2)
-    while world.identity.empty_outbox() is not None:
+    while world.identity.senders["mail"].run() is not None:
         world.clock.advance(hours=2)
 
 
@@ -105,7 +105,7 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
     assert "If this account exists and has an email address, we have sent a link. It works once, for 1 hour." in (
         browser.page.text
     )
-    assert world.identity.send_mails() == 1
+    assert world.identity.senders["mail"].send_due() == 1
     letter = post.only()
     assert post.recipients == ["ada@acme.example"]
     assert (letter["To"], letter["Subject"]) == ("ada@acme.example", "Choose a new password")
@@ -134,7 +134,7 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
     assert reader.path == "/account/profile"
 
     # And the person is told of it.
-    assert world.identity.send_mails() == 1
+    assert world.identity.senders["mail"].send_due() == 1
     assert post.only()["Subject"] == "Your password was changed"
 
     # It worked once.
@@ -149,7 +149,7 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
 def test_the_link_holds_for_an_hour(world: World, post: Post) -> None:
     _, login_name = a_person(world)
     ask_for_reset(world, login_name)
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     link = link_in(post.only())
     world.clock.advance(3599)
     browser = Browser(world)
@@ -163,7 +163,7 @@ def test_the_link_holds_for_an_hour(world: World, post: Post) -> None:
 def test_of_two_readers_of_one_link_one_succeeds(world: World, post: Post) -> None:
     _, login_name = a_person(world)
     ask_for_reset(world, login_name)
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     link = link_in(post.only())
     first, second = Browser(world), Browser(world)
     for browser in (first, second):
@@ -194,8 +194,8 @@ def test_nobody_learns_whether_an_account_exists(world: World, post: Post) -> No
     assert all(one == shapes[0] for one in shapes)
     # Each left the same behind: a code and a letter, of which one goes out.
     with world.reading() as services:
-        assert len(services.mails.due()) == len(names)
-    assert world.identity.send_mails() == 1
+        assert len(services.outbox.due("mail")) == len(names)
+    assert world.identity.senders["mail"].send_due() == len(names)
     assert post.recipients == ["ada@acme.example"]
 
 
@@ -204,14 +204,14 @@ def test_one_person_is_written_to_five_times_an_hour(world: World, post: Post) -
     _, login_name = a_person(world)
     shapes = [shape(ask_for_reset(world, login_name)) for _ in range(7)]
     assert all(one == shapes[0] for one in shapes)
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     links = [link_in(one) for one in post.letters]
     assert len(links) == 5
     # Strangers may ask as well: what was sent before stays good.
     assert all(Browser(world).open(link).status_int == 200 for link in links)
     world.clock.advance(hours=1)
     ask_for_reset(world, login_name)
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     assert len(post.letters) == 6
 
 
@@ -228,7 +228,7 @@ def test_one_address_cannot_ask_for_ever(world: World, post: Post) -> None:
     assert int(browser.page.headers["Retry-After"]) > 0
     assert 'value="nobody"' in browser.page.text
     with world.transaction() as services:
-        for message in services.mails.due():
+        for message in services.outbox.due("mail"):
             services.storage.outbox.remove(message.id)
 
 
@@ -254,7 +254,7 @@ def test_registration_from_end_to_end(world: World, post: Post) -> None:
     party = RelyingParty.of(world)
     browser, asked = register(world, party, user_name="grace", email="grace@navy.example")
     assert "We have sent you a link to finish." in browser.page.text
-    assert world.identity.send_mails() == 1
+    assert world.identity.senders["mail"].send_due() == 1
     letter = post.only()
     assert (letter["To"], letter["Subject"]) == ("grace@navy.example", "Finish your account")
     # Nothing that a stranger typed: it could be anybody's address.
@@ -278,7 +278,7 @@ def test_registration_from_end_to_end(world: World, post: Post) -> None:
 def test_registration_is_finished_in_another_browser(world: World, post: Post) -> None:
     party = RelyingParty.of(world)
     register(world, party, user_name="grace", email="grace@navy.example")
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     other = Browser(world)
     other.open(link_in(post.only()))
     other.submit(form="page-form")
@@ -302,7 +302,7 @@ def test_registration_tells_nobody_who_is_known(world: World, post: Post) -> Non
     taken, _ = register(world, party, user_name=person.user_name, email="eve2@acme.example")
     assert shape(known) == shape(unknown) == shape(taken)
     assert len({len(one.cookies) for one in (known, unknown, taken)}) == 1
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     letters = {str(one["To"]): one for one in post.letters}
     assert letters.keys() == {"ada@ACME.example", "eve@acme.example", "eve2@acme.example"}
     told = text_of(letters["ada@ACME.example"])
@@ -328,7 +328,7 @@ def test_registration_tells_nobody_who_is_known(world: World, post: Post) -> Non
 def test_registration_that_was_closed_meanwhile(world: World, post: Post) -> None:
     party = RelyingParty.of(world)
     register(world, party, user_name="grace", email="grace@navy.example")
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     browser = Browser(world)
     browser.open(link_in(post.only()))
     with world.transaction() as services:
@@ -349,7 +349,7 @@ def test_an_address_is_written_to_five_times_an_hour(world: World, post: Post) -
     party = RelyingParty.of(world)
     for number in range(7):
         register(world, party, user_name=f"mallory{number}", email="victim@acme.example")
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     assert len(post.letters) == 5
 
 
@@ -359,7 +359,7 @@ def test_an_address_is_written_to_five_times_an_hour(world: World, post: Post) -
 def test_another_address_from_end_to_end(world: World, post: Post) -> None:
     person, login_name = a_person(world)
     ask_for_reset(world, login_name)
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     reset_link = link_in(post.only())
     browser = Browser(world)
     browser.start_session(person)
@@ -370,7 +370,7 @@ def test_another_address_from_end_to_end(world: World, post: Post) -> None:
         profile = services.users.get(person.id).profile
     # The rest is saved, the address is not theirs yet.
     assert (profile.nickname, profile.email) == ("Ada", "ada@acme.example")
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     letter = post.only()
     assert (letter["To"], letter["Subject"]) == ("ada@byron.example", "Confirm your email address")
     link = link_in(letter)
@@ -386,7 +386,7 @@ def test_another_address_from_end_to_end(world: World, post: Post) -> None:
     assert (profile.email, profile.email_verified) == ("ada@byron.example", True)
 
     # Whoever had the address until now is told, and what was sent there opens nothing any more.
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     told = post.only()
     assert (told["To"], told["Subject"]) == ("ada@acme.example", "Your email address was changed")
     assert Browser(world).open(reset_link).status_int == 410
@@ -402,7 +402,7 @@ def test_the_last_address_that_was_asked_for_counts(world: World, post: Post) ->
     for address in ("one@byron.example", "two@byron.example"):
         browser.open("/account/profile")
         browser.submit({"email": address, "current_password": OLD}, form="page-form")
-        world.identity.send_mails()
+        world.identity.senders["mail"].send_due()
         links.append(link_in(post.only()))
     assert [Browser(world).open(link).status_int for link in links] == [410, 200]
 
@@ -416,11 +416,11 @@ def test_an_address_that_was_never_proved_is_proved_by_a_link(world: World, post
     browser.click("Confirm ada@acme.example")
     browser.submit(form="page-form")
     assert browser.path == "/account/profile"
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     reader = Browser(world)
     reader.open(link_in(post.only()))
     reader.submit(form="page-form")
-    world.identity.send_mails()
+    world.identity.senders["mail"].send_due()
     assert post.letters == []
     assert "ada@acme.example is confirmed." in browser.open("/account/profile").text
     assert browser.open("/account/profile/email").request.path == "/account/profile"
@@ -453,7 +453,7 @@ def test_texts_arrive_in_any_script(
     world.app.registry.pages.catalogs.folders.insert(0, tmp_path)
     _, login_name = a_person(world, locale=locale)
     ask_for_reset(world, login_name, languages="fr")
-    assert world.identity.send_mails() == 1
+    assert world.identity.senders["mail"].send_due() == 1
     letter = post.only()
     assert letter["Subject"] == subject
     assert words in text_of(letter)
@@ -474,15 +474,15 @@ def test_a_server_that_is_down_gets_it_later_and_once(make_world: MakeWorld, cap
     caplog.set_level(logging.DEBUG)
     browser = ask_for_reset(world, login_name)
     assert browser.path == "/password/reset/sent"
-    assert world.identity.send_mails() == 0
+    assert world.identity.senders["mail"].send_due() == 0
     assert world.identity.mailer.check() is not None
     post.open()
     assert world.identity.mailer.check() is None
-    assert world.identity.send_mails() == 0, "it waits for its next try"
+    assert world.identity.senders["mail"].send_due() == 0, "it waits for its next try"
     world.clock.advance(10)
-    assert world.identity.send_mails() == 1
+    assert world.identity.senders["mail"].send_due() == 1
     world.clock.advance(hours=1)
-    assert world.identity.send_mails() == 0
+    assert world.identity.senders["mail"].send_due() == 0
     link = link_in(post.only())
     ours = "\n".join(one.getMessage() for one in caplog.records if one.name.startswith("identity"))
     assert "could not be sent: ConnectionRefusedError" in ours
@@ -496,7 +496,7 @@ def test_the_worker_sends_it_although_nobody_asks_anything_more(
     make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request, then silence: the mail goes out, also if the server first is down."""
-    monkeypatch.setattr(mails, "_FIRST_DELAY", timedelta(seconds=1))
+    monkeypatch.setattr(MailDelivery, "first_delay", timedelta(seconds=1))
     post = Post()
     world = make_world(**post.settings, **CHEAP)
     world.identity.clock = RunningClock()
@@ -504,13 +504,13 @@ def test_the_worker_sends_it_although_nobody_asks_anything_more(
     tried = []
 
     def empty() -> timedelta | None:
-        again = world.identity.empty_outbox()
+        again = world.identity.senders["mail"].run()
         tried.append(again)
         if len(tried) == 1:
             post.open()
         return again
 
-    world.identity.worker = Worker([Job("mail", timedelta(minutes=1), empty)])
+    world.identity.worker = Worker([Job("outbox: mail", timedelta(minutes=1), empty)])
     ask_for_reset(world, login_name)
     post.arrived.wait()
     world.identity.worker.stop()
@@ -530,7 +530,7 @@ def test_what_was_aborted_is_never_sent(world: World, post: Post, monkeypatch: p
     page.submit({"nickname": "Countess"}, form="page-form")
     browser.submit({"email": "ada@byron.example", "current_password": OLD}, form="page-form")
     assert browser.page.status_int == 409
-    assert world.identity.send_mails() == 0
+    assert world.identity.senders["mail"].send_due() == 0
     assert post.letters == []
 
 

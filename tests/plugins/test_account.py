@@ -15,8 +15,8 @@ from identity.crypto.passwords import Cost, hash_password
 from identity.domain.sessions import Session
 from identity.domain.users import Address, HumanUser, PasswordHash, Profile
 from identity.hashing import Busy, Hasher
+from identity.pages.devices import device
 from identity.pages.translation import Catalog, Words
-from identity.plugins.account.devices import device
 from identity.services.commands.users import ChangeAddress, ChangeProfile
 from identity.testing.browser import Browser
 from identity.testing.fixtures import Worlds
@@ -223,6 +223,7 @@ def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: B
         "user_id": "another",
         "created_at": "2000-01-01T00:00:00Z",
         "changed_at": "2000-01-01T00:00:00Z",
+        "last_sign_in_at": "2000-01-01T00:00:00Z",
         "must_change": "true",
         "password": NEW,
         "hash": "x",

@@ -27,6 +27,8 @@ def world(make_world: Callable[..., World]) -> World:
     protocol = world.identity.protocol
     offered = {**protocol.response_types, **{one.words: one for one in HYBRID}}
     world.identity.protocol = replace(protocol, response_types=offered)
+    choices = replace(world.identity.process.choices, response_types=tuple(one.value for one in offered.values()))
+    world.identity.process = replace(world.identity.process, choices=choices)
     return world
 
 

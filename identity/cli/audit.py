@@ -1,0 +1,172 @@
+"""identity audit: what was recorded and refused, as JSON lines."""
+
+import json
+import select
+import signal
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from identity.cli.program import Failed, add_ini_arguments, opened
+from identity.operations import Command
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+    from identity.domain.audit import AuditEvent, AuditFilter
+
+_BATCH = 500
+_INTERVAL_SECONDS = 1
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, which events, and --follow."""
+    add_ini_arguments(parser)
+    parser.add_argument("--follow", action="store_true", help="go on with new events until Ctrl-C or SIGTERM")
+    parser.add_argument("--organization", metavar="ID|DOMAIN", help="events of this organization alone")
+    parser.add_argument("--event", metavar="NAME", default="", help='such as "project.created", or "project" for all')
+    parser.add_argument("--since", metavar="MOMENT", help="events from then on, such as 2027-01-31T23:59:59Z")
+    parser.add_argument("--after", metavar="SEQUENCE", type=_number, help="events after the one with this sequence")
+    parser.add_argument("--limit", metavar="N", type=_number, help="the last N of these events; 0 for new ones alone")
+
+
+def run(arguments: Namespace) -> int:
+    """Print the events, oldest first, one JSON object a line."""
+    with opened(arguments) as identity:
+        wanted = _filter(identity, arguments)
+        if arguments.follow:
+            _follow_until_told(identity, wanted, _start(identity, wanted, arguments))
+        else:
+            _print_until_now(identity, wanted, arguments)
+    return 0
+
+
+def _filter(identity: "Identity", arguments: Namespace) -> "AuditFilter":
+    from identity.domain.audit import EVENTS, AuditFilter
+    from identity.services.commands import Command as Given
+    from identity.services.commands import decode
+    from identity.services.commands.fields import Moment
+
+    class Since(Given):
+        since: Moment | None
+
+    event = arguments.event
+    if event and event not in EVENTS | {name.partition(".")[0] for name in EVENTS}:
+        raise Failed(f"There is no audit event {event}. Give a name such as project.created, or project for all of it.")
+    organization_id = None
+    if arguments.organization is not None:
+        organization_id = _organization_id(identity, arguments.organization)
+    since = decode(Since, {"since": arguments.since}).since
+    return AuditFilter(organization_id=organization_id, event=event, since=since)
+
+
+def _organization_id(identity: "Identity", name: str) -> str:
+    """The id; one that nobody has is taken as it is, for events outlive their organization. Raises Failed."""
+    from identity.crypto.secrets import is_id
+
+    with identity.reading() as services:
+        found = services.storage.organizations.find_by_domain(name)
+    if found is None and not is_id(name):
+        raise Failed(f"There is no organization {name}. Give its id or its primary domain.")
+    return name if found is None else found.id
+
+
+def _start(identity: "Identity", wanted: "AuditFilter", arguments: Namespace) -> int:
+    """The sequence number after which to begin."""
+    from identity.storage.paging import every_row
+
+    after: int = arguments.after or 0
+    if arguments.limit is None:
+        return after
+    with identity.reading() as services:
+        if arguments.limit == 0:
+            return max(after, services.storage.audit.last_sequence())
+        newest = every_row(lambda request: services.storage.audit.page(request, wanted))
+        last = next(islice(newest, arguments.limit - 1, None), None)
+    return after if last is None or last.sequence is None else max(after, last.sequence - 1)
+
+
+def _print_until_now(identity: "Identity", wanted: "AuditFilter", arguments: Namespace) -> None:
+    from identity.storage.paging import PageRequest
+
+    with identity.reading() as services:
+        newest = services.storage.audit.page(PageRequest(limit=1), wanted).items
+    last = (newest[0].sequence or 0) if newest else 0
+    sequence = _start(identity, wanted, arguments)
+    while sequence < last:
+        before = sequence
+        sequence = _print_after(identity, wanted, sequence)
+        if sequence == before:
+            # Somebody with a lower number has not committed yet.
+            time.sleep(_INTERVAL_SECONDS)
+
+
+def _follow_until_told(identity: "Identity", wanted: "AuditFilter", sequence: int) -> None:
+    """Go on with new events until Ctrl-C or SIGTERM."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _follow(identity, wanted, sequence)
+    except KeyboardInterrupt:
+        return
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _follow(identity: "Identity", wanted: "AuditFilter", sequence: int) -> None:
+    from identity.storage.errors import Unavailable
+
+    away = False
+    while True:
+        try:
+            before, sequence = sequence, _print_after(identity, wanted, sequence)
+        except Unavailable as problem:
+            if not away:
+                print(f"identity: {problem} Trying again until it is back.", file=sys.stderr, flush=True)
+            away, before = True, sequence
+        else:
+            away = False
+        if sequence == before:
+            _wait()
+
+
+def _print_after(identity: "Identity", wanted: "AuditFilter", sequence: int) -> int:
+    """Print some of the events after this one; returns the number of the last, or the same if there are none."""
+    with identity.reading() as services:
+        events = services.storage.audit.after(sequence, _BATCH, wanted)
+    for event in events:
+        print(_line(event))
+    sys.stdout.flush()
+    return sequence if not events else events[-1].sequence or sequence
+
+
+def _line(event: "AuditEvent") -> str:
+    """What the management API shows of the event, and the number after which one goes on."""
+    from identity.services.audit import representation
+
+    return json.dumps({"sequence": event.sequence, **representation(event)}, ensure_ascii=False)
+
+
+def _wait() -> None:
+    """Some time without work, less if whoever reads our output goes away. Raises BrokenPipeError then."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:
+        time.sleep(_INTERVAL_SECONDS)
+        return
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    for _, event in poll.poll(_INTERVAL_SECONDS * 1000):
+        if event & select.POLLERR:
+            raise BrokenPipeError
+
+
+def _number(text: str) -> int:
+    """A whole number from 0; argparse says what is wrong with others."""
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+COMMAND = Command("audit", "print audit events as JSON lines, and new ones as they come", add_arguments, run)

@@ -1,0 +1,128 @@
+"""State files: YAML or JSON, read as plain values and nothing else.
+
+YAML is taken at its simplest: true, false, null and whole numbers are what JSON has for them, all else is a text, dates
+included; there are no aliases, no tags, and no second document.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from identity.cli.program import Failed
+
+#: More than 10 000 users; whoever has more describes them in parts.
+LARGEST = 4 * 2**20
+
+_TWICE = 'the member "{name}" is given twice'
+
+
+def read_state_file(path: Path) -> Mapping[str, Any]:
+    """The members of the object that the file holds. Raises Failed, saying what to mend and where."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise Failed(f"There is no file {path}.") from None
+    except OSError as problem:
+        raise Failed(f"{path} cannot be read: {problem.strerror}.") from None
+    if len(content) > LARGEST:
+        raise Failed(f"{path} is larger than {LARGEST // 2**20} MiB. Describe the rest in another file.")
+    try:
+        values = _read(content.decode("utf-8"), is_json=path.suffix.lower() == ".json")
+        _check_texts(values)
+    except UnicodeError:
+        raise Failed(f"{path} is not UTF-8.") from None
+    except RecursionError:
+        raise Failed(f"{path} is nested too deeply.") from None
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark
+        place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+        said = ", ".join(one for one in (problem.context, problem.problem) if one)
+        raise Failed(f"{path}: {place}{said}.") from None
+    except (ValueError, yaml.YAMLError) as problem:
+        raise Failed(f"{path}: {problem}.") from None
+    if not isinstance(values, dict):
+        raise Failed(f"{path} must hold an object with members such as version and organizations.")
+    return values
+
+
+def _read(text: str, *, is_json: bool) -> Any:
+    if is_json:
+        return json.loads(text, object_pairs_hook=_members, parse_constant=_no_number)
+    # A subclass of the safe loader that knows even less.
+    return yaml.load(text, Loader=_Loader)  # noqa: S506
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ValueError(_TWICE.format(name=name))
+        members[name] = value
+    return members
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _check_texts(value: Any) -> None:
+    """Raise UnicodeError or ValueError for texts that no storage takes: with lone surrogates or NUL."""
+    if isinstance(value, str):
+        value.encode("utf-8")
+        if "\0" in value:
+            raise ValueError("a text holds the character NUL")
+    for one in value if isinstance(value, list) else [*value, *value.values()] if isinstance(value, dict) else ():
+        _check_texts(one)
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values alone: no aliases, no tags, no member twice."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """The next node."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            raise yaml.composer.ComposerError(None, None, "aliases are not read here", event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_members(self, node: yaml.MappingNode) -> dict[str, Any]:
+        """The members of an object."""
+        members: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            name = self.construct_object(key_node, deep=True)
+            if not isinstance(name, str):
+                raise yaml.constructor.ConstructorError(None, None, "names are texts", key_node.start_mark)
+            if name in members:
+                problem = _TWICE.format(name=name)
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+            members[name] = self.construct_object(value_node, deep=True)
+        return members
+
+    def construct_items(self, node: yaml.SequenceNode) -> list[Any]:
+        """The items of a list."""
+        return [self.construct_object(item, deep=True) for item in node.value]
+
+    def refuse(self, node: yaml.Node) -> Any:
+        """Nothing: what has another tag is not read."""
+        raise yaml.constructor.ConstructorError(None, None, f"{node.tag} is not read here", node.start_mark)
+
+
+_SCALARS = (
+    ("tag:yaml.org,2002:null", r"(?:~|null|)\Z", "~n", lambda loader, node: None),
+    ("tag:yaml.org,2002:bool", r"(?:true|false)\Z", "tf", lambda loader, node: node.value == "true"),
+    ("tag:yaml.org,2002:int", r"-?(?:0|[1-9][0-9]{0,17})\Z", "-0123456789", lambda loader, node: int(node.value)),
+)
+# What is inherited is forgotten first.
+_Loader.yaml_implicit_resolvers = {}
+_Loader.yaml_constructors = {}
+for _tag, _pattern, _first, _construct in _SCALARS:
+    _Loader.add_implicit_resolver(_tag, re.compile(_pattern), list(_first) + ([""] if _tag.endswith("null") else []))
+    _Loader.add_constructor(_tag, _construct)
+_Loader.add_constructor("tag:yaml.org,2002:str", lambda loader, node: node.value)
+_Loader.add_constructor("tag:yaml.org,2002:seq", _Loader.construct_items)
+_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_members)
+_Loader.add_constructor(None, _Loader.refuse)

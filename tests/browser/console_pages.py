@@ -1,0 +1,257 @@
+"""PAGES of the console, each with the way to it: of every kind the normal one, the empty one, an error, a question."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+
+from identity.domain.applications import ApplicationType
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, organization_resource
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.organizations import ChangeOrganization
+from identity.services.commands.projects import ChangeProject
+from identity.services.commands.service_users import AddPersonalAccessToken, ChangeServiceUser
+from identity.testing.world import Robot
+from tests.browser.acme import Acme, Person
+from tests.browser.pages import LONG, LONG_WORD, Page, Scene, keeping
+
+PAGES: dict[str, Page] = {}
+page = keeping(PAGES)
+
+CALLBACK = "https://invoices.example/signed-in/by/the/identity/service/callback"
+
+
+@dataclass(frozen=True)
+class Estate:
+    """An organization in which there is something of everything, and a manager of the instance."""
+
+    organization: Organization
+    manager: Person
+    owner: Manager
+    person: HumanUser
+    robot: Robot
+    project: Project
+    application_id: str
+    project_grant: ProjectGrant
+    user_grant: UserGrant
+    #: An organization that has nothing yet.
+    empty: Organization
+
+
+@cache
+def estate(site: Acme, long: bool) -> Estate:
+    """Made once for all scenes, which only look at it or try what is not taken; ``long`` with the longest names."""
+    world = site.world
+    name, word, person_name = (LONG, LONG_WORD, (LONG, LONG_WORD)) if long else ("Northwind Traders", "Invoices", ())
+    organization, partner, empty = (world.an_organization() for _ in range(3))
+    user_names = (f"{LONG_WORD[:190]}{number}" if long else "" for number in range(10))
+    manager, owner, person = (
+        site.a_person(*(person_name or names), organization=organization, user_name=next(user_names))
+        for names in (("Anna", "Berg"), ("Otto", "Sommer"), ("Grace", "Hopper"))
+    )
+    project = world.a_project(organization, roles=("reader", "editor", "owner"), assert_roles=True)
+    granted = world.a_project(partner, roles=("driver",))
+    robot = world.a_robot(organization, display_name=name, expires_at=world.clock() + timedelta(days=5, hours=1))
+    world.another_key(robot)
+    world.a_secret(robot)
+    idle = world.a_robot(organization, display_name="Old importer")
+    with world.transaction() as services:
+        for one, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
+            services.organizations.change(one.id, ChangeOrganization(name=called))
+        for project_id, called in ((project.id, word), (granted.id, f"Fleet {name}"[:200])):
+            services.projects.change(project_id, ChangeProject(name=called))
+        web = RegisterApplication(name=word, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
+        application, _ = services.applications.register(project.id, web)
+        services.applications.register(project.id, RegisterApplication(name="Reports", type=ApplicationType.API))
+        described = ChangeServiceUser(description="Deploys the shop each night.")
+        services.service_users.change(robot.id, described, by=THE_OPERATOR)
+        token = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))
+        services.service_users.add_token(robot.id, token, by=THE_OPERATOR)
+        services.service_users.deactivate(idle.id, by=THE_OPERATOR)
+    world.make_manager(manager.user, "IAM_OWNER", resource=INSTANCE)
+    world.make_manager(robot, "ORG_OWNER")
+    owner_manager = world.make_manager(owner.user, "ORG_OWNER", resource=organization_resource(organization.id))
+    world.a_user_grant(robot.user, project, "reader")
+    world.a_grant(granted, organization, roles=("driver",))
+    world.a_session(person.user)
+    # Something that was refused.
+    robot.token(iat=world.clock.seconds - 7200)
+    return Estate(
+        organization=organization,
+        manager=manager,
+        owner=owner_manager,
+        person=person.user,
+        robot=robot,
+        project=project,
+        application_id=application.id,
+        project_grant=world.a_grant(project, partner, roles=("reader",)),
+        user_grant=world.a_user_grant(person.user, project, "reader", "editor"),
+        empty=empty,
+    )
+
+
+def enter(scene: Scene, path: str) -> None:
+    """Sign the manager in, and open the address below /console; ``{e}`` in it is the estate."""
+    held = estate(scene.site, scene.long)
+    scene.person = held.manager
+    scene.sign_in()
+    scene.open(f"/console{path.format(e=held)}")
+
+
+def shown(name: str, path: str, /, **options: bool) -> None:
+    """Keeps what the address shows as the page of this name."""
+
+    def walk(scene: Scene) -> None:
+        enter(scene, path)
+
+    PAGES[name] = Page(name, walk, **options)
+
+
+def sent(name: str, path: str, /, *, choose: str = "", names: bool = False, main: bool = False, **values: str) -> None:
+    """The same of what comes when the form there is filled in with ``values``, ``choose`` is ticked, and it is sent."""
+
+    def walk(scene: Scene) -> None:
+        enter(scene, path)
+        # Parts that are closed hold fields, too.
+        scene.tab.run("for (const one of document.querySelectorAll('main details')) one.open = true")
+        if choose:
+            scene.tab.field(choose).click()
+        scene.tab.send(**values)
+
+    PAGES[name] = Page(name, walk, names=names, main=main)
+
+
+ORGANIZATION = "/organizations/{e.organization.id}"
+EMPTY = "/organizations/{e.empty.id}"
+PROJECT = "/projects/{e.project.id}"
+SERVICE_USER = "/service-users/{e.robot.id}"
+USER = "/users/{e.person.id}"
+APPLICATION = "/applications/{e.application_id}"
+NOBODY = "q=zzz"
+
+# --- organization and instance ----------------------------------------------------------------------------------------
+
+shown("console-overview", f"{ORGANIZATION}/overview", main=True, names=True, chinese=True)
+shown("console-first-steps", f"{EMPTY}/overview", main=True)
+shown("console-organizations", "/organizations", main=True, names=True)
+shown("console-organization", ORGANIZATION, names=True)
+sent("console-organization-errors", "/organizations/new", name="", primary_domain="no domain")
+shown("console-organization-change", f"{ORGANIZATION}/edit", names=True)
+shown("console-organization-delete", f"{ORGANIZATION}/delete", main=True, names=True)
+sent("console-organization-delete-error", f"{ORGANIZATION}/delete", confirm_name="another")
+shown("console-instance", "/instance", names=True)
+shown("console-signing-keys", "/instance/signing-keys")
+shown("console-rotate", "/instance/signing-keys/rotate")
+shown("console-not-found", "/organizations/nothing")
+
+# --- managers ---------------------------------------------------------------------------------------------------------
+
+shown("console-managers", f"{ORGANIZATION}/managers", names=True)
+shown("console-manager-user", f"{ORGANIZATION}/managers/new", main=True, names=True)
+shown("console-manager-roles", f"{ORGANIZATION}/managers/new?user_id={{e.person.id}}", main=True, names=True)
+sent("console-manager-error", f"{ORGANIZATION}/managers/new?user_id={{e.person.id}}")
+shown("console-manager-remove", "/managers/{e.owner.id}/delete", names=True)
+
+# --- service users ----------------------------------------------------------------------------------------------------
+
+shown("console-service-users", f"{ORGANIZATION}/service-users", main=True, names=True)
+shown("console-service-users-empty", f"{EMPTY}/service-users", main=True)
+shown("console-service-users-none", f"{ORGANIZATION}/service-users?{NOBODY}")
+shown("console-service-user", SERVICE_USER, main=True, names=True)
+sent("console-service-user-errors", f"{ORGANIZATION}/service-users/new", user_name="", display_name="", main=True)
+shown("console-key-new", f"{SERVICE_USER}/keys/new", main=True)
+sent("console-key-error", f"{SERVICE_USER}/keys/new", choose="source-upload", public_key="no key")
+sent("console-key-added", f"{SERVICE_USER}/keys/new", main=True, names=True)
+shown("console-key-remove", f"{SERVICE_USER}/keys/{{e.robot.key_id}}/delete", names=True)
+sent("console-token-added", f"{SERVICE_USER}/personal-access-tokens/new", name="Nightly backup")
+
+# --- users ------------------------------------------------------------------------------------------------------------
+
+shown("console-users", f"{ORGANIZATION}/users", names=True)
+shown("console-user", USER, main=True, names=True)
+shown("console-user-change", f"{USER}/edit")
+sent("console-user-errors", f"{ORGANIZATION}/users/new", user_name="a b", given_name="", email="anna")
+sent("console-user-link", f"{USER}/password-link", names=True)
+shown("console-sessions", f"{USER}/sessions", names=True)
+
+# --- projects and applications ----------------------------------------------------------------------------------------
+
+shown("console-projects", f"{ORGANIZATION}/projects", names=True)
+shown("console-project", PROJECT, main=True, names=True)
+shown("console-project-delete", f"{PROJECT}/delete", names=True)
+shown("console-roles", f"{PROJECT}/roles", names=True)
+sent("console-role-errors", f"{PROJECT}/roles/new", key="", display_name="")
+shown("console-application-type", f"{PROJECT}/applications/new", names=True)
+sent(
+    "console-application-errors",
+    f"{PROJECT}/applications/new?type=web",
+    name="",
+    redirect_uris="http://invoices.example/",
+    access_token_lifetime="soon",
+    main=True,
+)
+shown("console-application", APPLICATION, main=True, names=True)
+shown("console-project-grant", "/project-grants/{e.project_grant.id}", names=True)
+shown("console-user-grants", f"{PROJECT}/user-grants", names=True)
+shown("console-user-grant-remove", "/user-grants/{e.user_grant.id}/delete", names=True)
+shown("console-granted-projects", f"{ORGANIZATION}/granted-projects", names=True)
+
+# --- audit events and token preview -----------------------------------------------------------------------------------
+
+shown("console-audit-events", f"{ORGANIZATION}/audit-events", main=True, names=True)
+shown("console-audit-events-none", f"{ORGANIZATION}/audit-events?actor=nobody")
+shown(
+    "console-token-preview",
+    f"{ORGANIZATION}/token-preview?user_id={{e.person.id}}&application_id={{e.application_id}}&scope=openid+email+phone",
+    main=True,
+    names=True,
+)
+sent("console-token-preview-error", f"{ORGANIZATION}/token-preview", user_id="nobody")
+
+
+# --- more than one step -----------------------------------------------------------------------------------------------
+
+
+@page(main=True, names=True)
+def console_application_registered(scene: Scene) -> None:
+    enter(scene, f"{PROJECT}/applications/new?type=web")
+    scene.tab.send(name=LONG_WORD if scene.long else "Web shop", redirect_uris=CALLBACK)
+
+
+@page(names=True)
+def console_project_conflict(scene: Scene) -> None:
+    enter(scene, f"{PROJECT}/edit")
+    other = scene.profile.tab()
+    other.open(scene.tab.url)
+    other.send()
+    scene.tab.send(name="Orders")
+
+
+@page(names=True)
+def console_project_changed(scene: Scene) -> None:
+    enter(scene, f"{PROJECT}/edit")
+    scene.tab.send()
+
+
+@page(names=True)
+def console_audit_event(scene: Scene) -> None:
+    enter(scene, f"{ORGANIZATION}/audit-events?result=refused")
+    with scene.tab.leaving():
+        scene.tab.all("tbody th a")[0].click()
+
+
+@page(main=True, names=True)
+def console_menu(scene: Scene) -> None:
+    enter(scene, f"{ORGANIZATION}/projects")
+    scene.tab.one(".console__top .menu:not(.menu--end) > summary").click()
+
+
+@page(names=True)
+def console_menu_on_a_phone(scene: Scene) -> None:
+    enter(scene, f"{ORGANIZATION}/projects")
+    scene.tab.size(390, 844)
+    scene.tab.one(".console__menu > summary").click()

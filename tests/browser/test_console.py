@@ -1,0 +1,348 @@
+"""The console in a browser: a newcomer's whole way, and what managers do with it."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from selenium.webdriver.common.keys import Keys
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource
+from identity.services.access import THE_OPERATOR
+from identity.storage.paging import PageRequest
+from tests.browser.acme import Acme, Person
+from tests.browser.chromium import MakeProfile, Profile, Tab
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+#: What the newcomer changes of the documented client: the scope, and what is done with the token.
+SCOPE = '"openid profile"'
+THEIR_END = """
+call = {"headers": {"Authorization": f"Bearer {token['access_token']}"}, "timeout": 10}
+me = requests.get(f"{issuer}/management/v1/me", **call).json()
+organization = requests.get(f"{issuer}/management/v1/organizations/{me['organization']['id']}", **call).json()
+print(json.dumps({"me": me, "organization": organization}))
+"""
+
+#: More than any page has links before what is looked for.
+MANY = 60
+
+
+@pytest.fixture
+def organization(site: Acme) -> Organization:
+    """An organization of its own for each test."""
+    return site.world.an_organization()
+
+
+@pytest.fixture
+def manager(site: Acme, profile: Profile) -> Person:
+    """The IAM_OWNER who is signed in at the browser."""
+    person = site.a_manager()
+    site.start_session(profile, person)
+    return person
+
+
+def of_organization(site: Acme, organization: Organization, path: str = "") -> str:
+    return f"{site.url}/console/organizations/{organization.id}{path}"
+
+
+# --- the newcomer -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with-script", "without-script"])
+def test_a_newcomer_gets_from_nothing_to_the_api(
+    site: Acme, a_profile: MakeProfile, script: bool, tmp_path: Path
+) -> None:
+    """Service description §5.1 and §5.2, with the console and the documented client alone."""
+    profile = a_profile(script=script)
+    profile.download_to(tmp_path)
+    tab = profile.tab()
+    name = f"Rose Garden {tmp_path.name}"
+
+    tab.open(f"{site.url}/console")
+    site.sign_in(tab, site.a_manager())
+    assert tab.heading == "Overview"
+
+    tab.follow("Organizations", inside=".navigation")
+    tab.follow("New organization")
+    tab.send(name=name)
+    assert tab.heading == name
+    home = tab.url.partition("?")[0]
+
+    tab.follow("Projects", inside=".navigation")
+    tab.follow("New project")
+    tab.send(name="Shop")
+    register_a_web_application(site, tab)
+    user_name = f"ci-runner-{profile.script}".lower()
+    user_id = make_a_service_user(tab, user_name)
+    key_file = add_a_key(tab, user_name, tmp_path)
+    assert key_file["userId"] == user_id
+
+    tab.follow("Organization", inside=".navigation")
+    assert tab.url == home
+    make_it_manager(tab, user_name, name)
+    tab.follow("CI runner")
+    (scope,) = set(re.findall(r"openid urn:\S+:aud", tab.text))
+
+    told = run_their_script(site, tmp_path, scope)
+    assert told["me"]["id"] == user_id
+    assert told["me"]["roles"][0]["roles"] == ["ORG_OWNER"]
+    assert (told["organization"]["name"], told["organization"]["id"]) == (name, home.rpartition("/")[2])
+
+
+def register_a_web_application(site: Acme, tab: Tab) -> None:
+    """From the project's page on: client id and secret are shown, once, and are good for the token endpoint."""
+    tab.follow("New application")
+    tab.follow("Web")
+    tab.send(name="Web shop", redirect_uris="https://shop.example/callback")
+    assert len(tab.all("[data-copy-from]")) == 1
+    client_id, secret = tab.words(".identifier code"), tab.words("#secret-value")
+    assert tab.one("[data-copy-from]").is_displayed() is tab.profile.script
+    tab.follow("I have saved it")
+    assert tab.heading == "Web shop"
+    assert client_id in tab.text
+    assert secret not in tab.driver.page_source
+    form = {"grant_type": "authorization_code", "code": "x", "redirect_uri": "https://shop.example/callback"}
+    answer = requests.post(f"{site.url}/oauth/v2/token", data=form, auth=(client_id, secret), timeout=10)
+    assert answer.json()["error"] == "invalid_grant"
+
+
+def make_a_service_user(tab: Tab, user_name: str) -> str:
+    """Its id."""
+    tab.follow("Service users", inside=".navigation")
+    tab.follow("New service user")
+    tab.send(user_name=user_name, display_name="CI runner", description="Deploys the shop.")
+    assert "Service user created. Add a key so that a program can sign in." in tab.text
+    return tab.all(".identifier code")[0].text
+
+
+def add_a_key(tab: Tab, user_name: str, folder: Path) -> dict[str, str]:
+    """KEYS → New → expiration date → Add; the content of the file that the browser then keeps."""
+    tab.follow("New key")
+    assert tab.focused == "field-expiration_date"
+    tab.send()
+    assert (tab.heading, tab.status, tab.focused) == ("Key added", 200, "key-file")
+    shown = str(tab.one("#key-file-text").get_property("textContent"))
+    tab.type(Keys.ENTER)
+    tab.wait(lambda: list(folder.glob("*.json")))
+    (path,) = folder.iterdir()
+    assert path.read_text() == shown
+    content: dict[str, str] = json.loads(shown)
+    assert path.name == f"{user_name}-{content['keyId'][:8]}.json"
+    # The answer to the form is all that there is: the same form makes no second key.
+    tab.reload()
+    assert tab.status == 409
+    assert "This was already added; its secret was shown then." in tab.text
+    tab.follow("CI runner")
+    assert content["keyId"] in tab.text
+    assert "PRIVATE KEY" not in tab.driver.page_source
+    return content
+
+
+def make_it_manager(tab: Tab, user_name: str, name: str) -> None:
+    """Managers: add → select user → choose role."""
+    tab.follow("Add manager")
+    tab.fill(q=user_name)
+    tab.press("Search")
+    tab.follow("CI runner")
+    boxes = tab.all("input[name=role]")
+    assert boxes[0].get_attribute("value") == "ORG_OWNER"
+    boxes[0].click()
+    tab.send()
+    assert f"CI runner is now ORG_OWNER of {name}." in tab.text
+
+
+def run_their_script(site: Acme, folder: Path, scope: str) -> dict[str, Any]:
+    """What the documented client says, with the scope that the console told, and calls of the management API."""
+    documented = (DOCS / "relying-parties" / "examples" / "first_token.py").read_text()
+    assert documented.count(SCOPE) == 1
+    script = folder / "read_organization.py"
+    script.write_text(documented.partition("# 3. Its use.")[0].replace(SCOPE, repr(scope)) + THEIR_END)
+    (key_file,) = folder.glob("*.json")
+    run = subprocess.run(
+        [sys.executable, script, site.world.issuer, key_file], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    told: dict[str, Any] = json.loads(run.stdout)
+    return told
+
+
+# --- comfort ----------------------------------------------------------------------------------------------------------
+
+
+def test_ids_and_secrets_are_copied(site: Acme, profile: Profile, tab: Tab, manager: Person) -> None:
+    robot = site.world.a_robot(site.organization)
+    profile.let_copy()
+    tab.open(f"{site.url}/console/service-users/{robot.id}")
+    tab.press(f"Copy {robot.id}")
+    assert copied(tab) == robot.id
+    tab.open(f"{site.url}/console/service-users/{robot.id}/secrets/new")
+    tab.send()
+    tab.press("Copy")
+    assert copied(tab) == tab.words("#secret-value")
+
+
+def copied(tab: Tab) -> str:
+    """What is in the clipboard once the page has said so."""
+    tab.wait(lambda: tab.run("return document.querySelector('body > [role=status]').textContent") == "Copied")
+    found: str = tab.run_slowly("navigator.clipboard.readText().then(arguments[0])")
+    return found
+
+
+def test_redirect_uris_are_checked_while_one_types(
+    site: Acme, tab: Tab, manager: Person, organization: Organization
+) -> None:
+    project = site.world.a_project(organization)
+    tab.open(f"{site.url}/console/projects/{project.id}/applications/new?type=web")
+    tab.fill(redirect_uris="https://shop.example/callback#part")
+    tab.type(Keys.TAB)
+    tab.wait(lambda: tab.all("#error-redirect_uris"))
+    assert tab.field("redirect_uris").get_attribute("aria-invalid") == "true"
+    tab.fill(redirect_uris="https://shop.example/callback")
+    tab.type(Keys.TAB)
+    tab.wait(lambda: not tab.all("#error-redirect_uris"))
+    with site.world.reading() as services:
+        assert services.storage.projects.counts([project.id])[project.id][0] == 0
+
+
+def test_on_a_phone_the_navigation_is_a_menu(site: Acme, tab: Tab, manager: Person, organization: Organization) -> None:
+    tab.size(390, 844)
+    tab.open(of_organization(site, organization, "/service-users"))
+    assert [one.is_displayed() for one in tab.all(".navigation")] == [False, False]
+    tab.press("Menu · Service users")
+    tab.type(Keys.TAB, Keys.ESCAPE)
+    assert [one.is_displayed() for one in tab.all(".navigation")] == [False, False]
+    tab.type(Keys.ENTER)
+    tab.follow("Projects", inside=".navigation")
+    assert tab.heading == "Projects"
+    # Another organization, and still its projects.
+    tab.press(f"Organization: {organization.name}")
+    tab.follow(site.organization.name)
+    assert (tab.heading, tab.url) == ("Projects", of_organization(site, site.organization, "/projects"))
+
+
+# --- several tabs, several managers -----------------------------------------------------------------------------------
+
+
+def test_two_tabs_in_two_organizations_do_not_disturb_each_other(
+    site: Acme, profile: Profile, manager: Person, organization: Organization
+) -> None:
+    one, other = profile.tab(), profile.tab()
+    one.open(of_organization(site, organization, "/projects/new"))
+    other.open(of_organization(site, site.organization, "/projects/new"))
+    one.send(name="Rockets")
+    # What was done is told to the tab that did it.
+    assert one.words(".notice--success").startswith("Project created.")
+    other.reload()
+    assert not other.all(".notice")
+    other.send(name=f"Planes of {organization.name}")
+    for tab, here in ((one, organization), (other, site.organization)):
+        tab.follow("Projects", inside=".navigation")
+        assert tab.url == of_organization(site, here, "/projects")
+    assert [row.text for row in one.all("tbody .table__name")] == ["Rockets"]
+
+
+def test_a_form_that_is_gone_back_to_makes_nothing_twice(
+    site: Acme, tab: Tab, manager: Person, organization: Organization
+) -> None:
+    tab.open(of_organization(site, organization, "/projects/new"))
+    tab.send(name="Rockets")
+    tab.back()
+    tab.send(name="Rockets again")
+    assert (tab.status, tab.value("name")) == (409, "Rockets again")
+    assert "This was sent already." in tab.text
+    tab.follow("Projects", inside=".navigation")
+    assert [row.text for row in tab.all("tbody .table__name")] == ["Rockets"]
+
+
+def test_two_managers_who_change_the_same_thing(
+    site: Acme, profile: Profile, a_profile: MakeProfile, organization: Organization
+) -> None:
+    project = site.world.a_project(organization)
+    tabs = []
+    for person, browser in ((site.a_manager(), profile), (site.a_manager(given_name="Bert"), a_profile())):
+        site.start_session(browser, person)
+        tabs.append(browser.tab())
+        tabs[-1].open(f"{site.url}/console/projects/{project.id}/edit")
+    first, second = tabs
+    first.send(name="Rockets")
+    second.field("check_roles").click()
+    second.send(name="Planes")
+    assert (second.status, second.focused) == (409, "errors")
+    assert "Saved now: Rockets" in second.text
+    assert (second.value("name"), second.field("check_roles").is_selected()) == ("Planes", True)
+    second.send()
+    assert second.heading == "Planes"
+    first.reload()
+    assert first.heading == "Planes"
+
+
+def test_who_loses_the_role_meanwhile_is_told_and_changes_nothing(
+    site: Acme, profile: Profile, tab: Tab, organization: Organization
+) -> None:
+    person = site.a_person()
+    held = site.world.make_manager(person.user, "ORG_OWNER", resource=organization_resource(organization.id))
+    site.start_session(profile, person)
+    tab.open(of_organization(site, organization, "/projects/new"))
+    with site.world.transaction() as services:
+        services.managers.remove(held.id, by=THE_OPERATOR)
+    tab.send(name="Rockets")
+    assert tab.status in (403, 404)
+    with site.world.reading() as services:
+        assert not services.storage.projects.page(organization.id, PageRequest()).items
+
+
+# --- the keyboard alone -----------------------------------------------------------------------------------------------
+
+
+def test_the_keyboard_alone_makes_a_manager(site: Acme, tab: Tab, manager: Person, organization: Organization) -> None:
+    robot = site.world.a_robot(organization)
+    tab.open(of_organization(site, organization))
+    reach(tab, "Add manager")
+    enter(tab)
+    assert tab.focused == "field-q"
+    tab.type(robot.user.user_name)
+    enter(tab)
+    reach(tab, robot.user.display_name)
+    enter(tab)
+    reach_field(tab, "role-ORG_OWNER")
+    tab.type(Keys.SPACE)
+    reach(tab, "Add")
+    enter(tab)
+    assert f"{robot.user.display_name} is now ORG_OWNER of {organization.name}." in tab.text
+    # What went wrong has the focus.
+    tab.open(of_organization(site, organization, f"/managers/new?user_id={robot.id}"))
+    reach(tab, "Add")
+    enter(tab)
+    assert (tab.status, tab.focused) == (422, "field-role-ORG_OWNER")
+    assert "Choose at least one role." in tab.text
+
+
+def enter(tab: Tab) -> None:
+    """Press Enter where it leads to another page."""
+    with tab.leaving():
+        tab.type(Keys.ENTER)
+
+
+def reach(tab: Tab, words: str) -> None:
+    """Press Tab until the focus is at what begins with these words."""
+    reach_where(tab, "return document.activeElement.textContent.trim().startsWith(arguments[0])", words)
+
+
+def reach_field(tab: Tab, name: str) -> None:
+    """Press Tab until the focus is in this field."""
+    reach_where(tab, "return document.activeElement.id === arguments[0]", f"field-{name}")
+
+
+def reach_where(tab: Tab, condition: str, wanted: str) -> None:
+    for _ in range(MANY):
+        tab.type(Keys.TAB)
+        # Between two rounds the whole page has the focus.
+        if tab.focused != "body" and tab.run(condition, wanted):
+            return
+    raise AssertionError(f"the Tab key does not reach {wanted}")

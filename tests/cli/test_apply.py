@@ -1,0 +1,304 @@
+"""identity apply: an instance becomes what a file describes, once, and nothing else."""
+
+import json
+import re
+import stat
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+from identity.cli import apply
+from identity.crypto.keys import PublicKey
+from identity.services.commands.descriptions import (
+    DescribedOrganization,
+    DescribedProject,
+    DescribedProjectGrant,
+    DescribedServiceUser,
+)
+from tests.cli.conftest import INI, ROOT
+
+EXAMPLE = ROOT / "docs" / "operators" / "examples" / "state.yaml"
+SAME = "Everything is as described; nothing to change."
+
+
+def small(**members: Any) -> dict[str, Any]:
+    return {"version": 1, "organizations": [{"name": "Acme", "primary_domain": "acme.example", **members}]}
+
+
+@pytest.fixture
+def applied(on_data, tmp_path):
+    """Applies a state, given as values, with further words."""
+
+    def run(state: dict[str, Any], *words: object):
+        path = tmp_path / "state.json"
+        path.write_text(json.dumps(state))
+        return on_data("apply", "-f", path, *words)
+
+    return run
+
+
+@pytest.fixture
+def events(on_data):
+    """How many audit events there are."""
+    return lambda: on_data("audit").out.count("\n")
+
+
+class TestTheExample:
+    def test_is_applied_once(self, on_data, events, tmp_path):
+        keys, secrets = tmp_path / "keys", tmp_path / "secrets.json"
+        words = ("-f", EXAMPLE, "--keys-out", keys, "--secrets-out", secrets)
+        before = events()
+        plan = on_data("apply", *words, "--plan")
+        assert plan.status == 2
+        assert not keys.exists()
+        assert events() == before
+
+        first = on_data("apply", *words)
+        assert (first.status, first.err) == (0, "")
+        assert [one for one in plan.out.splitlines() if one[:1] in "+~-"] == [
+            one for one in first.out.splitlines() if one[:1] in ("+", "~", "-")
+        ]
+        [key_file] = keys.iterdir()
+        assert key_file.name == "reports@acme.example.json"
+        assert set(json.loads(key_file.read_text())) == {"type", "keyId", "key", "userId"}
+        held = json.loads(secrets.read_text())
+        assert {one["name"].rpartition(" / ")[2] for one in held.values()} == {"Website", "Stock API"}
+        assert all(client_id in first.out for client_id in held)
+        for path in (key_file, secrets):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        shown = first.out + first.err
+        assert not any(one["client_secret"] in shown for one in held.values())
+
+        after, files = events(), (key_file.read_bytes(), secrets.read_bytes())
+        second = on_data("apply", *words)
+        assert (second.status, second.out.splitlines()[0]) == (0, SAME)
+        assert "last active IAM_OWNER" in on_data("apply", *words, "--plan", "--prune").err
+        assert (key_file.read_bytes(), secrets.read_bytes()) == files
+        assert events() == after
+
+    def test_a_program_with_the_key_file_reads_its_organization(self, service, run, tmp_path):
+        words = ("-c", INI, f"data={service.data}", "-f", EXAMPLE, "--keys-out", tmp_path)
+        assert run("apply", *words).status == 0
+        key_file = tmp_path / "reports@acme.example.json"
+        answer = run("token", "--key-file", key_file, "--issuer", service.issuer, "--project", "service")
+        headers = {"Authorization": f"Bearer {json.loads(answer.out)['access_token']}"}
+        [role] = requests.get(f"{service.issuer}/management/v1/me", headers=headers, timeout=60).json()["roles"]
+        assert role["roles"] == ["ORG_OWNER"]
+        address = f"{service.issuer}/management/v1/organizations/{role['resource_id']}"
+        organization = requests.get(address, headers=headers, timeout=60).json()
+        assert (organization["name"], organization["primary_domain"]) == ("Acme", "acme.example")
+
+
+class TestChanges:
+    def test_are_told_and_made(self, applied):
+        project = {"name": "Shop", "roles": [{"key": "a", "display_name": "A"}]}
+        assert applied(small(projects=[project])).status == 0
+        project = {"name": "Shop", "check_roles": True, "roles": [{"key": "a", "display_name": "B"}]}
+        ran = applied(small(registration=False, projects=[project]))
+        assert "~ organization acme.example   (registration: true → false)" in ran.out
+        assert "~ project acme.example / Shop   (check_roles: false → true)" in ran.out
+        assert '~ project role acme.example / Shop / a   (display_name: "A" → "B")' in ran.out
+        assert ran.out.splitlines()[-1] == "Done: 0 added, 3 changed, 0 removed."
+
+    def test_what_is_not_said_stays(self, applied):
+        user = {"user_name": "anna", "given_name": "A", "family_name": "B", "nickname": "Annie", "active": False}
+        assert "1 changed" not in applied(small(users=[user])).out
+        ran = applied(small(users=[{"user_name": "Anna", "given_name": "A", "family_name": "B"}]))
+        assert '~ user Anna@acme.example   (user_name: "anna" → "Anna")' in ran.out
+        assert "reactivated" in applied(small(users=[{**user, "user_name": "Anna", "active": True}])).out
+
+    def test_the_order_of_words_and_sets_is_no_change(self, applied):
+        application = {"name": "W", "type": "web", "redirect_uris": ["https://a.example/"]}
+        described = {**application, "response_types": ["token id_token", "code"], "access_token_lifetime": 60}
+        assert applied(small(projects=[{"name": "P", "applications": [described]}])).status == 0
+        assert applied(small(projects=[{"name": "P", "applications": [described]}])).out.startswith(SAME)
+        described["response_types"] = ["code", "id_token token"]
+        assert applied(small(projects=[{"name": "P", "applications": [described]}])).out.startswith(SAME)
+        described["access_token_lifetime"] = None
+        ran = applied(small(projects=[{"name": "P", "applications": [described]}]))
+        assert "(access_token_lifetime: 60 → null)" in ran.out
+
+    def test_by_id_a_thing_gets_another_name(self, applied):
+        ran = applied(small(projects=[{"name": "P", "applications": [{"name": "A", "type": "api"}]}]))
+        client_id = re.search(r"[0-9a-f]{32}", ran.out)[0]
+        application = {"id": client_id, "name": "B", "type": "api"}
+        ran = applied(small(projects=[{"name": "P", "applications": [application]}]))
+        assert '(name: "A" → "B")' in ran.out
+
+
+class TestPrune:
+    FULL = small(
+        users=[{"user_name": "anna", "given_name": "A", "family_name": "B"}],
+        projects=[{"name": "P", "roles": [{"key": "a", "display_name": "A"}]}, {"name": "Q"}],
+        managers=[{"user": "anna", "roles": ["ORG_OWNER"]}],
+    )
+
+    def test_removes_what_lists_do_not_name_and_leaves_other_lists_alone(self, applied):
+        applied(self.FULL)
+        state = small(projects=[{"name": "P", "roles": []}])
+        plan = applied(state, "--prune", "--plan")
+        assert plan.status == 2
+        assert set(re.findall(r"^- (.*?)(?:   .*)?$", plan.out, re.MULTILINE)) == {
+            "project role acme.example / P / a",
+            "project acme.example / Q",
+        }
+        assert applied(state).out.startswith(SAME)
+        assert applied(state, "--prune", "--yes").out.splitlines()[-1] == "Done: 0 added, 0 changed, 2 removed."
+        assert applied(state, "--prune").out.startswith(SAME)
+
+    def test_asks_first(self, applied, monkeypatch):
+        applied(self.FULL)
+        state = small(projects=[])
+        ran = applied(state, "--prune")
+        assert (ran.status, ran.err.count("Add --yes")) == (1, 1)
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+        monkeypatch.setattr("builtins.input", lambda question: "no")
+        assert applied(state, "--prune").status == 1
+        monkeypatch.setattr("builtins.input", lambda question: "yes")
+        assert "2 removed" in applied(state, "--prune").out
+
+    def test_organizations_fall_with_all_that_is_in_them_but_never_the_own_one(self, applied):
+        applied(self.FULL)
+        ran = applied({"version": 1, "organizations": []}, "--prune", "--yes")
+        assert re.search(r"^- organization acme.example \(Acme\)   \(users: 1, projects: 2, ", ran.out, re.MULTILINE)
+        assert ran.out.splitlines()[-1] == "Done: 0 added, 0 changed, 1 removed."
+
+    def test_the_last_owner_stays(self, applied):
+        ran = applied({"version": 1, "instance": {"managers": []}}, "--prune", "--yes")
+        assert ran.status == 1
+        assert ran.err.startswith("instance.managers: This is the last active IAM_OWNER.")
+
+    def test_another_owner_comes_before_one_goes(self, applied):
+        service_users = [{"user_name": "boss", "display_name": "Boss"}]
+        managers = [{"user": "boss@acme.example", "roles": ["IAM_OWNER"]}]
+        state = {**small(service_users=service_users), "instance": {"managers": managers}}
+        admin = {"user_name": "admin", "given_name": "First", "family_name": "Owner", "active": False}
+        state["organizations"].insert(0, {"name": "Identity", "users": [admin]})
+        ran = applied(state, "--prune", "--yes")
+        assert "~ user admin@identity.localhost   (deactivated)" in ran.out
+        assert "- manager admin@identity.localhost of the instance" in ran.out
+
+
+class TestSecrets:
+    def test_are_added_to_the_file_and_never_replace_something_else(self, applied, tmp_path):
+        applications = [{"name": name, "type": "api"} for name in "AB"]
+        path = tmp_path / "secrets.json"
+        assert applied(small(projects=[{"name": "P", "applications": applications[:1]}])).status == 0
+        words = ("--secrets-out", path)
+        assert "1 added" in applied(small(projects=[{"name": "P", "applications": applications[:1]}]), *words).out
+        first = json.loads(path.read_text())
+        assert applied(small(projects=[{"name": "P", "applications": applications}]), *words).status == 0
+        both = json.loads(path.read_text())
+        assert len(both) == 2
+        assert first.items() < both.items()
+
+        other = tmp_path / "other.json"
+        other.write_text('{"precious": 1}')
+        applications.append({"name": "C", "type": "api"})
+        ran = applied(small(projects=[{"name": "P", "applications": applications}]), "--secrets-out", other)
+        assert (ran.status, ran.err.count("holds something else")) == (1, 1)
+        assert other.read_text() == '{"precious": 1}'
+
+
+class TestKeys:
+    USER = {"user_name": "r", "display_name": "R", "generated_key": {}}  # noqa: RUF012
+
+    def test_a_generated_key_needs_a_folder_and_overwrites_nothing(self, applied, tmp_path, events):
+        before = events()
+        ran = applied(small(service_users=[self.USER]))
+        assert (ran.status, ran.err.count("--keys-out")) == (1, 1)
+        (tmp_path / "keys").mkdir()
+        (tmp_path / "keys" / "r@acme.example.json").write_text("precious")
+        ran = applied(small(service_users=[self.USER]), "--keys-out", tmp_path / "keys")
+        assert (ran.status, ran.err.count("exists already")) == (1, 1)
+        assert (tmp_path / "keys" / "r@acme.example.json").read_text() == "precious"
+        assert events() == before
+
+    def test_a_failed_run_leaves_no_file(self, applied, tmp_path, monkeypatch):
+        def fail(*_):
+            raise OSError(28, "No space left on device", "secrets.json")
+
+        monkeypatch.setattr(apply, "_write_secrets", fail)
+        assert applied(small(service_users=[self.USER]), "--keys-out", tmp_path / "keys").status == 1
+        assert list((tmp_path / "keys").iterdir()) == []
+
+    def test_public_keys_are_found_by_their_numbers(self, applied, key_pool):
+        key = PublicKey(key_pool.next().public_key())
+        for text in (key.to_pem(), json.dumps(key.to_jwk("x"))):
+            user = {"user_name": "r", "display_name": "R", "keys": [{"public_key": text}]}
+            ran = applied(small(service_users=[user]))
+        assert ran.out.startswith(SAME)
+        user["keys"] = [{"public_key": text, "expires_at": "2099-01-01T00:00:00Z"}]
+        assert "keys[0].expires_at: Keys do not change" in applied(small(service_users=[user])).err
+
+
+class TestProblems:
+    def test_are_told_all_at_once_with_their_places(self, applied, events):
+        before = events()
+        ran = applied(
+            small(
+                users=[{"user_name": "a b", "given_name": "A"}],
+                projects=[{"name": "P", "colour": "red", "applications": [{"name": "W", "type": "desktop"}]}],
+            )
+        )
+        assert ran.status == 1
+        assert {line.partition(": ")[0] for line in ran.err.splitlines()} == {
+            "organizations[0].users[0].user_name",
+            "organizations[0].users[0].family_name",
+            "organizations[0].projects[0].applications[0].type",
+            "organizations[0].projects[0].colour",
+            "identity",
+        }
+        ran = applied(
+            small(
+                projects=[
+                    {"name": "P", "applications": [{"name": "W", "type": "web"}], "grants": [{"organization": "x"}]},
+                    {"name": "P", "user_grants": [{"user": "nobody"}]},
+                ],
+                managers=[{"user": "admin@identity.localhost", "roles": ["PROJECT_OWNER"]}],
+            )
+        )
+        assert {line.partition(": ")[0] for line in ran.err.splitlines()} == {
+            "organizations[0].projects[0].applications[0].redirect_uris",
+            "organizations[0].projects[1].name",
+            "organizations[0].projects[0].grants[0].organization",
+            "organizations[0].managers[0].roles",
+            "identity",
+        }
+        assert "nothing is changed" in ran.err
+        assert events() == before
+
+    def test_two_things_of_one_name_need_an_id(self, applied):
+        organization = {"name": "Twin"}
+        both = [{**organization, "primary_domain": f"{one}.example"} for one in "ab"]
+        assert applied({"version": 1, "organizations": both}).status == 0
+        ran = applied({"version": 1, "organizations": [organization]})
+        assert "organizations[0].name: There are several of the name Twin." in ran.err
+
+    def test_what_is_described_twice(self, applied):
+        user = {"user_name": "r", "display_name": "R"}
+        managers = [{"user": "r", "roles": ["ORG_OWNER"]}, {"user": "r@acme.example", "roles": ["ORG_OWNER_VIEWER"]}]
+        ran = applied(small(service_users=[user, user], managers=managers))
+        assert [line.partition(": ")[0] for line in ran.err.splitlines()] == [
+            "organizations[0].service_users[1]",
+            "organizations[0].managers[1]",
+            "identity",
+        ]
+
+    def test_a_user_of_another_kind(self, applied):
+        applied(small(service_users=[{"user_name": "r", "display_name": "R"}]))
+        ran = applied(small(users=[{"user_name": "r", "given_name": "A", "family_name": "B"}]))
+        assert ran.err.startswith("organizations[0].users[0].user_name: ")
+
+
+def test_the_page_names_every_member_of_lists():
+    page = (ROOT / "docs" / "operators" / "apply.rst").read_text()
+    example = yaml.safe_load(EXAMPLE.read_text())
+    assert set(example) == {"version", "organizations", "instance"}
+    described = (DescribedOrganization, DescribedServiceUser, DescribedProject, DescribedProjectGrant)
+    lists = {
+        name for kind in described for name, field in kind.model_fields.items() if "tuple" in str(field.annotation)
+    }
+    assert {name for name in lists if f"``{name}``" not in page} == set()

@@ -1,0 +1,132 @@
+"""identity audit: events as JSON lines, those that there are and those that come."""
+
+import json
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from identity.cli import audit
+from identity.domain.audit import EVERYTHING
+from identity.plugins.management.resources.audit_events import AuditEvent
+from identity.storage.errors import Unavailable
+from identity.testing.fixtures import MakeWorld
+
+
+def lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+class TestWhatThereIs:
+    def test_comes_oldest_first_as_in_the_management_api(self, on_data):
+        ran = on_data("audit")
+        events = lines(ran.out)
+        assert (ran.status, ran.err) == (0, "")
+        assert [event["sequence"] for event in events] == sorted(event["sequence"] for event in events)
+        first = events[0]
+        assert first["event"] == "organization.created"
+        assert first["at"].endswith("Z")
+        assert first["actor"] == {"kind": "operator", "id": None, "client_address": None, "request_id": None}
+        assert set(first) == {"sequence", *AuditEvent.model_fields}
+
+    def test_limit_is_the_newest_ones(self, on_data):
+        events = lines(on_data("audit").out)
+        assert lines(on_data("audit", "--limit", 3).out) == events[-3:]
+        assert lines(on_data("audit", "--limit", len(events) + 5).out) == events
+        assert on_data("audit", "--limit", 0).out == ""
+
+    def test_after_goes_on(self, on_data):
+        events = lines(on_data("audit").out)
+        assert lines(on_data("audit", "--after", events[1]["sequence"]).out) == events[2:]
+
+    def test_filters(self, on_data):
+        events = lines(on_data("audit").out)
+        domain = "identity.localhost"
+        assert lines(on_data("audit", "--event", "manager").out) == [
+            event for event in events if event["event"].startswith("manager.")
+        ]
+        assert lines(on_data("audit", "--organization", domain).out) == [
+            event for event in events if event["organization_id"] is not None
+        ]
+        assert on_data("audit", "--since", "2999-01-01T00:00:00Z").out == ""
+        assert lines(on_data("audit", "--since", events[0]["at"]).out) == events
+
+    @pytest.mark.parametrize(
+        ("words", "status", "sentence"),
+        [
+            (("--event", "projects"), 1, "There is no audit event projects."),
+            (("--organization", "none.example"), 1, "There is no organization none.example."),
+            (("--since", "yesterday"), 1, "Enter a moment such as"),
+            (("--limit", "-1"), 2, "--limit"),
+        ],
+    )
+    def test_what_is_not_understood_is_told(self, on_data, words, status, sentence):
+        ran = on_data("audit", *words)
+        assert (ran.status, ran.out) == (status, "")
+        assert sentence in ran.err
+
+
+class Following:
+    """`identity audit --follow` in a process of its own."""
+
+    def __init__(self, ini, data, *words):
+        command = ["audit", "-c", ini, f"data={data}", "--follow", *words]
+        code = f"import sys; from identity.cli import main; sys.exit(main({command!r}))"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def next(self):
+        ready, _, _ = select.select([self.process.stdout], [], [], 90)
+        assert ready, "no event came"
+        return json.loads(self.process.stdout.readline())
+
+    def end(self, number):
+        self.process.send_signal(number)
+        rest, errors = self.process.communicate(timeout=90)
+        return self.process.returncode, rest, errors
+
+
+class TestFollow:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_tells_new_events_until_it_is_ended(self, on_data, ini, data, number):
+        last = lines(on_data("audit", "--limit", 1).out)
+        following = Following(ini, data, "--limit", "1")
+        assert [following.next()] == last
+        assert on_data("registration", "--organization", "identity.localhost", "--off").status == 0
+        assert following.next()["event"] == "organization.changed"
+        assert following.end(number) == (0, "", "")
+
+    def test_ends_when_nobody_reads_any_more(self, ini, data):
+        following = Following(ini, data, "--limit", "1")
+        following.next()
+        following.process.stdout.close()
+        assert following.process.wait(90) == 1
+        assert following.process.stderr.read() == ""
+        following.process.stderr.close()
+
+    @pytest.mark.storages("sqlite")
+    def test_a_database_that_is_away_is_told_once_and_waited_for(self, make_world: MakeWorld, monkeypatch, capsys):
+        identity = make_world().identity
+        calls = []
+        reading = identity.backend.reading
+
+        def sometimes():
+            calls.append(1)
+            if len(calls) in (2, 3):
+                raise Unavailable("The database does not answer.")
+            return reading()
+
+        def wait():
+            if len(calls) > 4:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(identity.backend, "reading", sometimes)
+        monkeypatch.setattr(audit, "_wait", wait)
+        audit._follow_until_told(identity, EVERYTHING, 0)
+        captured = capsys.readouterr()
+        assert captured.err.count("\n") == 1
+        assert "The database does not answer. Trying again" in captured.err
+        assert len({one["sequence"] for one in lines(captured.out)}) == len(lines(captured.out)) > 0
