@@ -24,7 +24,7 @@ from identity.http.locale import language_of
 from identity.pages.drawing import Pages, redirect
 from identity.pages.page import STALE
 from identity.pages.translation import Words
-from identity.provider.errors import OAuthError, UnknownApplication, Unredirectable, UntrustedRedirect
+from identity.provider.errors import OAuthError, RequestTooLarge, UnknownApplication, Unredirectable, UntrustedRedirect
 from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -107,6 +107,15 @@ def oauth_error(error: OAuthError, request: Request) -> Response:
             say("We cannot send you back to this application"),
             [_untrusted(error)],
             advice=_START_AGAIN,
+            error=code,
+            detail=detail,
+        )
+    if isinstance(error, RequestTooLarge):
+        return error_page(
+            request,
+            error.status,
+            say("This is too large"),
+            [say("Nothing was saved. Go back, and send less at once.")],
             error=code,
             detail=detail,
         )

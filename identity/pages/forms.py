@@ -9,7 +9,7 @@ from markupsafe import Markup
 from identity.crypto.secrets import new_id
 from identity.pages.translation import Words
 from identity.provider.errors import InvalidRequest
-from identity.provider.parameters import MAX_PARAMETERS, Parameters
+from identity.provider.parameters import MAX_LENGTH, MAX_PARAMETERS, Parameters
 
 #: Fields that the runner fills in by itself.
 VERSION, ONCE = "version", "once"
@@ -26,7 +26,7 @@ class Form(Mapping[str, Value]):
         self.sent = sent
 
     @classmethod
-    def parse(cls, encoded: bytes, repeated: frozenset[str] = frozenset()) -> "Form":
+    def parse(cls, encoded: bytes, repeated: frozenset[str] = frozenset(), *, longest: int = MAX_LENGTH) -> "Form":
         """The form in a body; ``repeated`` fields may be given many times. Raises InvalidRequest as Parameters do."""
         single: list[bytes] = []
         several: dict[str, list[str]] = {}
@@ -40,7 +40,8 @@ class Form(Mapping[str, Value]):
             elif (value := Parameters.parse(part).one(name)) is not None:
                 several.setdefault(name, []).append(value)
         values: dict[str, Value] = {
-            name: value.replace("\r\n", "\n") for name, value in Parameters.parse(b"&".join(single)).items()
+            name: value.replace("\r\n", "\n")
+            for name, value in Parameters.parse(b"&".join(single), longest=longest).items()
         }
         repeated_values = {name: tuple(dict.fromkeys(found)) for name, found in several.items()}
         return cls(values | repeated_values, frozenset(unquote_plus(_name(part)) for part in parts if part))

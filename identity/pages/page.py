@@ -40,6 +40,7 @@ from identity.pages.drawing import Pages, redirect
 from identity.pages.forms import ONCE, VERSION, Drawn, Form, Notice, Value
 from identity.pages.translation import Words
 from identity.provider.errors import OAuthError
+from identity.provider.parameters import MAX_LENGTH
 
 #: With this header the script asks what is wrong with a form; nothing is saved.
 CHECK_HEADER = "HTTP_X_CHECK"
@@ -164,6 +165,8 @@ class FormPage(Page):
     secret_fields: ClassVar[frozenset[str]] = frozenset()
     #: Fields that may be given many times, such as checkboxes.
     repeated_fields: ClassVar[frozenset[str]] = frozenset()
+    #: How many characters a field may have.
+    longest: ClassVar[int] = MAX_LENGTH
     #: The form's own names of what commands call otherwise.
     renamed: ClassVar[Mapping[str, str]] = {}
     #: True for forms that make something: they carry a single-use id in the field ``once``.
@@ -220,7 +223,7 @@ class FormPage(Page):
         sent = csrf.what_was_sent(self.request)
         if sent.content_type != _FORM_TYPE:
             raise WrongContentType(f"the body must be {_FORM_TYPE}")
-        return Form.parse(sent.body, self.repeated_fields)
+        return Form.parse(sent.body, self.repeated_fields, longest=self.longest)
 
     def _checked(self, form: Form, *, fresh: bool) -> Response:
         problems: Mapping[str, str] = {}

@@ -37,19 +37,19 @@ class Parameters(Mapping[str, str]):
         self._values = values
 
     @classmethod
-    def parse(cls, encoded: bytes) -> "Parameters":
+    def parse(cls, encoded: bytes, *, longest: int = MAX_LENGTH) -> "Parameters":
         """Decode application/x-www-form-urlencoded bytes.
 
-        Raises InvalidRequest for repeated parameters, more than MAX_PARAMETERS, values over MAX_LENGTH, broken percent
-        or UTF-8 encoding, and NUL.
+        Raises InvalidRequest for repeated parameters, more than MAX_PARAMETERS, values over ``longest`` characters,
+        broken percent or UTF-8 encoding, and NUL.
         """
-        parameters, repeated = cls.parse_leniently(encoded)
+        parameters, repeated = cls.parse_leniently(encoded, longest=longest)
         if repeated:
             raise given_twice(repeated[0])
         return parameters
 
     @classmethod
-    def parse_leniently(cls, encoded: bytes) -> tuple["Parameters", tuple[str, ...]]:
+    def parse_leniently(cls, encoded: bytes, *, longest: int = MAX_LENGTH) -> tuple["Parameters", tuple[str, ...]]:
         """As ``parse``, but repeated parameters are left out and named, each once.
 
         For requests whose errors have to find their way back to a client by the parameters that are clear.
@@ -64,7 +64,7 @@ class Parameters(Mapping[str, str]):
         if b"%" in encoded and _STRAY_PERCENT.search(encoded):
             raise InvalidRequest("the request is not form-encoded UTF-8")
         for name, value in pairs:
-            if len(value) > MAX_LENGTH:
+            if len(value) > longest:
                 raise InvalidRequest(f"parameter {_shown(name)} is too long")
             if "\0" in value:
                 raise InvalidRequest(f"parameter {_shown(name)} holds a NUL character")

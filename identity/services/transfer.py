@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 FORMAT = "identity-organization"
 VERSION = 1
 
+#: Of all that is in a document, managers are shown to the fewest: addresses ask for that, the service for the rest.
+MAY_EXPORT = "organization_manager.read"
+
 #: Who exports sees all of it.
 _READS = (
     "organization.read",
@@ -59,13 +62,13 @@ _READS = (
     "application.read",
     "project_grant.read",
     "user_grant.read",
-    "organization_manager.read",
+    MAY_EXPORT,
     "project_manager.read",
     "project_grant_manager.read",
 )
 
 #: Whose ids are kept says under which names tokens and audit events speak of users and applications.
-_KEEPS_IDS = "instance.write"
+KEEPS_IDS = "instance.write"
 
 
 class Transfer:
@@ -73,6 +76,11 @@ class Transfer:
 
     def __init__(self, services: "Services") -> None:
         self._services = services
+
+    def may_export(self, organization_id: str, *, by: Principal) -> bool:
+        """True for whoever may read all that is in the document."""
+        resource = organization_resource(organization_id)
+        return all(self._services.access.may(by, permission, resource) for permission in _READS)
 
     def export(self, organization_id: str, *, by: Principal) -> dict[str, Any]:
         """The document, ready for JSON, in an order that depends on the content alone.
@@ -112,8 +120,8 @@ class Transfer:
         wants to keep ids without instance.write.
         """
         keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
-        if keeps and not self._services.access.may(by, _KEEPS_IDS, INSTANCE):
-            raise Denied("Only who manages the instance can keep ids. Import with new ids.", permission=_KEEPS_IDS)
+        if keeps and not self._services.access.may(by, KEEPS_IDS, INSTANCE):
+            raise Denied("Only who manages the instance can keep ids. Import with new ids.", permission=KEEPS_IDS)
         build = Build(self._services, by=by, fresh=True, keep_ids=keeps)
         made = ensure_organizations(build, [("organization", document.organization)])
         build.finish()

@@ -1,4 +1,4 @@
-// What must hold of every page, looked at in the browser. Each function returns a list of sentences about what is wrong.
+// What must hold of every page, looked at in the browser. Most functions return sentences about what is wrong.
 (() => {
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
   // What is clipped away is there for screen readers alone.
@@ -16,6 +16,8 @@
     for (const one of all('body *').filter(shown)) {
       if (one.closest('svg, datalist, option')) continue;
       const style = getComputedStyle(one);
+      // The panel of a menu lies over the page.
+      if (one.matches('.menu')) continue;
       const clips = style.overflowX !== 'visible' || ['INPUT', 'SELECT', 'TEXTAREA'].includes(one.tagName);
       if (!clips && style.display !== 'inline' && one.clientWidth && one.scrollWidth > one.clientWidth + 1) {
         wrong.push(`${named(one)}: ${one.scrollWidth} wide in ${one.clientWidth}`);
@@ -75,17 +77,18 @@
     return wrong;
   };
 
-  const links = async () => {
+  // Each address is asked for once, however many pages lead there.
+  const links = async (known) => {
     const wrong = [];
     const addresses = new Set(all('a[href]').filter((one) => one.origin === location.origin)
-      .map((one) => one.href.split('#')[0]));
+      .map((one) => one.href.split('#')[0]).filter((one) => !known.includes(one)));
     for (const address of addresses) {
       const answer = await fetch(address, { redirect: 'manual' });
       if (answer.type !== 'opaqueredirect' && !answer.ok && new URL(address).pathname !== location.pathname) {
         wrong.push(`${address} answers ${answer.status}`);
       }
     }
-    return wrong;
+    return { wrong, asked: [...addresses] };
   };
 
   // What Tab should reach, by its place among all elements.
@@ -93,6 +96,7 @@
     const every = all('*');
     return all('a[href], button, input, select, textarea, summary, [tabindex]')
       .filter((one) => one.tabIndex >= 0 && !one.disabled && one.type !== 'hidden' && one.checkVisibility())
+      .filter((one) => one.type !== 'radio' || one.checked || !all('input:checked').some((other) => other.name === one.name))
       .map((one) => every.indexOf(one));
   };
 

@@ -10,6 +10,7 @@ from itertools import count
 from urllib.parse import urlencode
 
 from identity.domain.organizations import Organization
+from identity.domain.words import LANGUAGES
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.passwords import TooManyAttempts
 from identity.testing.relying_party import RelyingParty
@@ -88,7 +89,8 @@ class Page:
     """The way to a page.
 
     ``mailing``: of a service with mail. ``names``: it shows names, which may be long. ``main``: pictures are taken of
-    every variant of it. ``chinese``: of its frame the one that is looked at in Chinese.
+    every variant of it. ``chinese``: of its frame the one that is looked at in Chinese. ``languages``: those besides
+    English in which it is checked.
     """
 
     name: str
@@ -98,27 +100,21 @@ class Page:
     main: bool = False
     chinese: bool = False
     script: bool = True
-
-
-Keep = Callable[..., Callable[[Walk], Walk]]
-
-
-def keeping(pages: dict[str, Page]) -> Keep:
-    """Makes a decorator that keeps the function in ``pages``, as the way to the page of its name."""
-
-    def page(**options: bool) -> Callable[[Walk], Walk]:
-        def keep(walk: Walk) -> Walk:
-            name = walk.__name__.replace("_", "-")
-            pages[name] = Page(name, walk, **options)
-            return walk
-
-        return keep
-
-    return page
+    languages: tuple[str, ...] = LANGUAGES[1:]
 
 
 PAGES: dict[str, Page] = {}
-page = keeping(PAGES)
+
+
+def page(**options: bool) -> Callable[[Walk], Walk]:
+    """Keeps the function as the way to the page of its name."""
+
+    def keep(walk: Walk) -> Walk:
+        name = walk.__name__.replace("_", "-")
+        PAGES[name] = Page(name, walk, **options)  # type: ignore[arg-type]
+        return walk
+
+    return keep
 
 
 # --- signing in -------------------------------------------------------------------------------------------------------

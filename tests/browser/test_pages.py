@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from identity.domain.words import LANGUAGES
 from tests.browser import console_pages, pages
 from tests.browser.acme import Acme
 from tests.browser.chromium import MakeProfile, Tab
@@ -26,6 +25,9 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag2aaa", "best-practice"
 
 SIZES = ((1280, 860), (390, 844), (320, 640))
 PHONE = 640
+
+#: The addresses that links led to so far.
+ASKED: set[str] = set()
 
 MakeScene = Callable[..., Scene]
 
@@ -71,7 +73,10 @@ def violations(tab: Tab) -> list[str]:
     tab.run(AXE)
     options = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"]}
     found = tab.run_slowly(
-        "const done = arguments[1]; axe.run(document, arguments[0]).then((found) => done(found.violations));", options
+        "const [what, options, done] = arguments; axe.run(what, options).then((found) => done(found.violations));",
+        # What is in a closed part is drawn nowhere, but axe-core judges it as if it lay on what follows.
+        {"exclude": ["details:not([open]) > :not(summary)"]},
+        options,
     )
     return [
         f"{one['id']}: {one['help']}: {node['html']} {node['failureSummary']}" for one in found for node in one["nodes"]
@@ -93,9 +98,12 @@ def tab_problems(tab: Tab) -> list[str]:
     reached: list[int] = []
     problems = []
     # Once around: after the last element the focus leaves the page, and comes back to the first.
-    for _ in range(2 * len(wanted) + 2):
+    for _ in range(5 * len(wanted) + 2):
         tab.type(Keys.TAB)
         found = looked_at(tab, "focus")
+        # A date has several parts.
+        if found["place"] == (reached or [-1])[-1]:
+            continue
         if found["place"] in reached:
             break
         if found["place"] >= 0:
@@ -108,6 +116,14 @@ def tab_problems(tab: Tab) -> list[str]:
     return problems
 
 
+def link_problems(tab: Tab) -> list[str]:
+    """What leads to errors."""
+    found = looked_at(tab, "links", sorted(ASKED))
+    ASKED.update(found["asked"])
+    wrong: list[str] = found["wrong"]
+    return wrong
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_sound_in_every_language(name: str, a_scene: MakeScene) -> None:
     page = PAGES[name]
@@ -118,9 +134,9 @@ def test_the_page_is_sound_in_every_language(name: str, a_scene: MakeScene) -> N
     tab.look(dark=True)
     problems += [f"dark: {one}" for one in violations(tab)]
     tab.look()
-    problems += tab_problems(tab) + looked_at(tab, "links") + layout_problems(tab)
+    problems += tab_problems(tab) + link_problems(tab) + layout_problems(tab)
     problems += [f"{SIZES[-1][0]}: {one}" for one in violations(tab)]
-    for language in LANGUAGES[1:]:
+    for language in page.languages:
         tab.size(*SIZES[0])
         tab.let_scripts_run(page.script)
         tab = in_language(scene, page, language, a_scene)

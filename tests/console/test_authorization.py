@@ -63,12 +63,13 @@ PAGES = {
         "/project-grants/{project_grant}/managers/new",
         "/projects/{project}/managers/new",
     ),
-    "organization.create": ("/organizations/new",),
+    "organization.create": ("/organizations/import", "/organizations/new"),
     "organization.delete": (
         "/organizations/{organization}/deactivate",
         "/organizations/{organization}/delete",
         "/organizations/{organization}/reactivate",
     ),
+    "organization_manager.read": ("/organizations/{organization}/export",),
     "organization.read": (
         "/organizations/{organization}",
         "/organizations/{organization}/overview",
@@ -160,7 +161,7 @@ PAGES = {
 }
 
 _MANAGER = "manager."
-_AT_INSTANCE = ("", "/organizations/new")
+_AT_INSTANCE = ("", "/organizations/import", "/organizations/new")
 #: Whoever is let in sees the page, or is told that there is nothing to do.
 _LET_IN = frozenset({200, 303, 409})
 

@@ -499,9 +499,7 @@ def test_registration_is_closed(world: World, browser: Browser) -> None:
     party.refused(browser.page, asked, "access_denied")
 
 
-def test_with_mail_nobody_learns_who_is_known(
-    own_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_mail_nobody_learns_who_is_known(own_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> None:
     world = own_world(**{"identity.smtp.host": "localhost", "identity.smtp.sender": "no-reply@example.com"})
     party = RelyingParty.of(world, name="Invoices")
     organization_id = _organization_of(world, party)

@@ -28,12 +28,13 @@ ROUTES = {
     "signing_key.write": "POST /instance/signing-keys/rotate",
     "audit_event.read": "GET /audit-events; GET /audit-events/{audit_event};"
     " GET /organizations/{organization}/audit-events",
-    "organization.create": "POST /organizations",
+    "organization.create": "POST /organizations; POST /organizations/import",
     "organization.read": "GET /organizations/{organization}",
     "organization.write": "PATCH /organizations/{organization}",
     "organization.delete": "DELETE /organizations/{organization}; POST /organizations/{organization}/deactivate;"
     " POST /organizations/{organization}/reactivate",
-    "organization_manager.read": "GET /organizations/{organization}/managers",
+    "organization_manager.read": "GET /organizations/{organization}/managers;"
+    " POST /organizations/{organization}/export",
     "organization_manager.write": "POST /organizations/{organization}/managers",
     "user.read": "GET /organizations/{organization}/users; GET /users/{user}",
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
@@ -126,7 +127,7 @@ OF_PARTS = {"/organizations/{organization}/projects", "/organizations/{organizat
 #: What lies at a project, below an organization.
 AT_PROJECT = ("/projects/{project}", "/applications/{application}", "/user-grants/{user_grant}")
 AT_PROJECT_GRANT = ("/project-grants/{project_grant}",)
-AT_INSTANCE = ("/instance", "/audit-events", "/organizations", "/roles", "/me")
+AT_INSTANCE = ("/instance", "/audit-events", "/organizations", "/organizations/import", "/roles", "/me")
 
 LEVELS = ("instance", "organization", "project", "project_grant")
 

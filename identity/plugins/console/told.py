@@ -6,6 +6,10 @@ from identity.domain.words import say
 from identity.storage.backend import Storage
 
 TOLD = {
+    # It goes before the many events of what was in the document.
+    "organization.imported": say(
+        "Organization imported. Hand its people links for new passwords, and its applications new secrets."
+    ),
     "service_user.created": say("Service user created. Add a key so that a program can sign in."),
     "service_user.changed": say("The changes are saved."),
     "service_user.deactivated": say("Service user deactivated. Its tokens no longer work."),

@@ -16,10 +16,11 @@ from identity.domain.names import is_printable
 from identity.domain.words import say
 from identity.http.endpoints import protocol_request
 from identity.http.errors import Malformed, PreconditionFailed, TooLarge, Unsupported
+from identity.http.json_object import read_object
 from identity.http.lists import asked_page, next_cursor
 from identity.http.targets import Target
 from identity.plugins.management import conditions
-from identity.plugins.management.json_body import Nothing, decode_members, read_object
+from identity.plugins.management.json_body import Nothing, decode_members, decode_nested
 from identity.plugins.management.operation import Call, Operation
 from identity.plugins.management.representation import Representation
 from identity.provider.errors import RequestTooLarge
@@ -95,9 +96,8 @@ class View:
                 return Answer.of_kept(kept.status, kept.body).response()
         members = read_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
         call = self._expecting(call, request)
-        answer = self._answer(
-            replace(call, command=decode_members(self._operation.command or Nothing, members)), request
-        )
+        decoder = decode_nested if self._operation.nested else decode_members
+        answer = self._answer(replace(call, command=decoder(self._operation.command or Nothing, members)), request)
         if key is not None:
             idempotency.keep(answer.status, answer.kept())
         return answer.response()

@@ -17,6 +17,7 @@ from identity.plugins.management.resources import (
     service_users,
     sessions,
     signing_keys,
+    transfer,
     user_grants,
     users,
 )
@@ -27,6 +28,7 @@ RESOURCES = (
     instance,
     signing_keys,
     organizations,
+    transfer,
     users,
     sessions,
     service_users,

@@ -59,7 +59,13 @@ def decode_document(command: type[Decoded], values: Mapping[str, object]) -> Dec
     try:
         return command.model_validate(dict(values))
     except ValidationError as problem:
-        raise Invalid(_told(problem, _path)) from None
+        raise Invalid(_told(problem, path_of)) from None
+
+
+def path_of(place: Place) -> str:
+    """How a place is written: ``projects[0].name``."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return "".join(steps).removeprefix(".")
 
 
 def _told(problem: ValidationError, name_of: Callable[[Place], str]) -> dict[str, str]:
@@ -70,11 +76,6 @@ def _told(problem: ValidationError, name_of: Callable[[Place], str]) -> dict[str
         cause = error.get("ctx", {}).get("error")
         fields.setdefault(name, _sentence(cause) or _WORDS.get(error["type"], error["msg"] + "."))
     return fields
-
-
-def _path(place: Place) -> str:
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
-    return "".join(steps).removeprefix(".")
 
 
 def _sentence(cause: object) -> str:

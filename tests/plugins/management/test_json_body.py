@@ -7,7 +7,8 @@ import pytest
 
 from identity.domain.errors import Invalid
 from identity.http.errors import Malformed
-from identity.plugins.management.json_body import decode_members, read_object
+from identity.http.json_object import read_object
+from identity.plugins.management.json_body import decode_members, decode_nested
 from identity.services.commands import Command
 from identity.services.commands.fields import Name, TokenLifetime
 
@@ -16,6 +17,12 @@ class Part(Command):
     """A part of a command."""
 
     text: str = ""
+
+
+class Whole(Command):
+    """A command that holds others."""
+
+    parts: tuple[Part, ...] | None = None
 
 
 class Example(Command):
@@ -69,6 +76,13 @@ def test_every_member_that_is_wrong_is_named_at_once() -> None:
     with pytest.raises(Invalid) as refused:
         decode_members(Example, {"name": "", "flag": "yes", "other": 1, "size": 7})
     assert set(refused.value.fields) == {"name", "flag", "other", "size"}
+
+
+def test_places_in_documents_are_told_by_path() -> None:
+    with pytest.raises(Invalid) as refused:
+        decode_nested(Whole, {"parts": [{"text": "a"}, {"text": 1, "other": ""}, {"text": False}], "more": 1})
+    assert set(refused.value.fields) == {"parts[1].text", "parts[1].other", "parts[2].text", "more"}
+    assert decode_nested(Whole, {"parts": [{"text": "a"}]}) == Whole(parts=(Part(text="a"),))
 
 
 @pytest.mark.parametrize("body", [b"", b"{}x", b"{'a': 1}", b'{"a": Infinity}', b'{"a": {"b": 1, "b": 2}}', b"1"])

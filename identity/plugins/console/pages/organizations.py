@@ -24,7 +24,8 @@ from identity.storage.paging import Page, PageRequest
 
 SECTION = "organizations"
 
-_LIST = f"{CONSOLE}/{SECTION}"
+#: The address of the list.
+ORGANIZATIONS = f"{CONSOLE}/{SECTION}"
 
 #: The value of a ticked checkbox.
 _YES = "yes"
@@ -77,7 +78,7 @@ class OrganizationList(ListPage):
         return [
             Row(
                 organization=one,
-                href=f"{_LIST}/{one.id}"
+                href=f"{ORGANIZATIONS}/{one.id}"
                 if access.may(self.principal, "organization.read", organization_resource(one.id))
                 else "",
                 state=state_badge(one.active, self.words),
@@ -89,7 +90,7 @@ class OrganizationList(ListPage):
         """For whoever may make one."""
         if not self.may("organization.create"):
             return None
-        return self.link(say("New"), f"{_LIST}/new", say("organization"))
+        return self.link(say("New"), f"{ORGANIZATIONS}/new", say("organization"))
 
 
 class NewOrganization(ConsoleForm):
@@ -107,13 +108,13 @@ class NewOrganization(ConsoleForm):
 
     def trail(self) -> Sequence[tuple[str, str]]:
         """Below the list."""
-        return [(say("Organizations"), _LIST)]
+        return [(say("Organizations"), ORGANIZATIONS)]
 
     def show(self) -> Mapping[str, object]:
         """The button, and where names are made under."""
         return {
             "label": self.words.t(say("Create")),
-            "back": _LIST,
+            "back": ORGANIZATIONS,
             "changes": False,
             "default_domain": self.request.registry.identity.settings.default_domain,
         }
@@ -124,7 +125,7 @@ class NewOrganization(ConsoleForm):
         command = self.decoded(CreateOrganization, values)
         self.use_once(form)
         organization = self.services.organizations.create(command)
-        return self.redirect(self.done(f"{_LIST}/{organization.id}"))
+        return self.redirect(self.done(f"{ORGANIZATIONS}/{organization.id}"))
 
 
 class OfOrganization(ConsolePage):
@@ -141,11 +142,11 @@ class OfOrganization(ConsolePage):
     @property
     def href(self) -> str:
         """The address of its page."""
-        return f"{_LIST}/{self.one.id}"
+        return f"{ORGANIZATIONS}/{self.one.id}"
 
     def trail(self) -> Sequence[tuple[str, str]]:
         """List and, below it, the organization."""
-        return [(say("Organizations"), _LIST), (self.one.name, self.href)]
+        return [(say("Organizations"), ORGANIZATIONS), (self.one.name, self.href)]
 
 
 class OrganizationPage(OfOrganization):
@@ -168,6 +169,7 @@ class OrganizationPage(OfOrganization):
             "one": self.one,
             "href": self.href,
             "badge": state_badge(self.one.active, self.words),
+            "may_export": self.services.transfer.may_export(self.one.id, by=self.principal),
             "managers": managers_section(self),
             "stays": instance is not None and instance.organization_id == self.one.id,
         }
@@ -302,7 +304,7 @@ class Delete(_Confirm):
     def act(self) -> str:
         """Do it."""
         self.services.organizations.remove(self.one.id)
-        return _LIST
+        return ORGANIZATIONS
 
 
 _ONE = f"/{SECTION}/{{organization}}"

@@ -168,11 +168,13 @@ class RemoveKey(OfServiceUser, ConfirmPage):
         """Its live tokens, and when it was last used."""
         key, words = self.key, self.words
         live = self.services.effects.of_key(key.id).live_tokens
-        lost = words.tn(
-            "Programs that use it lose access at once: its {n} live token stops working.",
-            "Programs that use it lose access at once: its {n} live tokens stop working.",
-            live,
-        )
+        lost: str = say("Programs that use it lose access at once.")
+        if live:
+            lost = words.tn(
+                "Programs that use it lose access at once: its {n} live token stops working.",
+                "Programs that use it lose access at once: its {n} live tokens stop working.",
+                live,
+            )
         return [lost, last_used(key.last_used_at)]
 
     def label(self) -> str:

@@ -1,0 +1,64 @@
+"""JSON objects that programs and people send, read strictly (RFC 8259, I-JSON of RFC 7493)."""
+
+import json
+from typing import Any
+
+from identity.domain.words import say
+from identity.http.errors import Malformed
+
+
+def read_object(text: str | bytes) -> dict[str, Any]:
+    """The members of the JSON object that the text is; bytes are UTF-8.
+
+    Raises Malformed for anything else: other encodings, members given twice, numbers that are none, texts that cannot
+    be stored.
+    """
+    try:
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        value = json.loads(text, object_pairs_hook=_members, parse_constant=_no_number)
+        _check_texts(value)
+    except UnicodeError:
+        raise Malformed(say("This is not UTF-8.")) from None
+    except RecursionError:
+        raise Malformed(say("This is nested too deeply.")) from None
+    except json.JSONDecodeError as problem:
+        raise Malformed(_unreadable(problem)) from None
+    except ValueError:
+        # Python reads no number of thousands of digits.
+        raise Malformed(say("A number is too long.")) from None
+    if not isinstance(value, dict):
+        raise Malformed(say("This must be a JSON object."))
+    return value
+
+
+def _unreadable(problem: json.JSONDecodeError) -> str:
+    return say(
+        "This cannot be read as JSON from line {line}, column {column} on.", line=problem.lineno, column=problem.colno
+    )
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise Malformed(say("A member is given twice."))
+        members[name] = value
+    return members
+
+
+def _check_texts(value: Any) -> None:
+    """Refuse texts that no storage takes: an escape may stand for NUL or for a lone surrogate."""
+    if isinstance(value, str):
+        value.encode("utf-8")
+        if "\0" in value:
+            raise Malformed(say("A text holds the character NUL."))
+    elif isinstance(value, dict):
+        for part in (*value, *value.values()):
+            _check_texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            _check_texts(part)
+
+
+def _no_number(name: str) -> Any:
+    raise Malformed(say("{name} is no number.", name=name))

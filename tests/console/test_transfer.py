@@ -1,0 +1,221 @@
+"""Export and import of organizations in the console."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE
+from identity.storage.stores.users import UserKind
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.console.conftest import SignIn
+
+pytestmark = pytest.mark.storages("memory", "sqlite")
+
+IMPORT = "/console/organizations/import"
+
+
+@pytest.fixture
+def instance_owner(sign_in: SignIn) -> Browser:
+    """A browser of an IAM_OWNER."""
+    return sign_in("IAM_OWNER", resource=INSTANCE)
+
+
+def _page(organization: Organization, below: str = "") -> str:
+    return f"/console/organizations/{organization.id}{below}"
+
+
+def exported(browser: Browser, organization: Organization) -> Any:
+    browser.open(_page(organization, "/export"))
+    return browser.submit(form="page-form")
+
+
+def document(**members: Any) -> str:
+    head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
+    return json.dumps({**head, "organization": {"name": "Humpback", **members}}, indent=2)
+
+
+def found(world: World, domain: str) -> Organization | None:
+    with world.reading() as services:
+        return services.storage.organizations.find_by_domain(domain)
+
+
+def test_the_page_says_what_is_in_the_file_and_what_is_not(owner: Browser, organization: Organization) -> None:
+    owner.open(_page(organization))
+    page = owner.click(f"Export {organization.name}")
+    assert page.html.h1.text == f"Export {organization.name}"
+    assert "Users with their profiles" in page.html.find(id="inside").text
+    assert "Passwords, private keys, client secrets" in page.html.find(id="outside").text
+
+
+def test_the_file_is_named_after_the_domain_and_kept_nowhere(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    robot = world.a_robot(organization)
+    answer = exported(owner, organization)
+    assert (answer.status_int, answer.content_type) == (200, "application/json")
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{organization.primary_domain}.json"'
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert [one["id"] for one in answer.json["organization"]["service_users"]] == [robot.id]
+    assert world.audit_events(event="organization.exported", object_id=organization.id)
+
+
+def test_looking_at_the_page_exports_nothing(world: World, owner: Browser, organization: Organization) -> None:
+    owner.open(_page(organization, "/export"))
+    assert not world.audit_events(event="organization.exported", object_id=organization.id)
+
+
+def test_a_file_comes_in_as_a_new_organization(
+    world: World, instance_owner: Browser, organization: Organization
+) -> None:
+    world.a_robot(organization)
+    text = exported(instance_owner, organization).text
+    domain = f"copy-of-{organization.primary_domain}"
+    instance_owner.open("/console/organizations")
+    instance_owner.click("Import organization")
+    copied = text.replace(f'"primary_domain": "{organization.primary_domain}"', f'"primary_domain": "{domain}"')
+    page = instance_owner.submit({"document": copied}, form="page-form")
+    made = found(world, domain)
+    assert made is not None
+    assert instance_owner.path == _page(made)
+    assert "Organization imported. Hand its people links for new passwords" in page
+    assert made.id != organization.id
+    with world.reading() as services:
+        [robot] = services.storage.users.page(made.id, UserKind.SERVICE)
+        [key] = services.storage.service_user_keys.page(robot.id)
+    assert key.public_key
+
+
+def test_a_deleted_organization_comes_back_with_its_ids(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    browser = sign_in("IAM_OWNER", resource=INSTANCE, home=world.an_organization())
+    robot = world.a_robot(organization)
+    text = exported(browser, organization).text
+    with world.transaction() as services:
+        services.organizations.remove(organization.id)
+    browser.open(IMPORT)
+    browser.submit({"document": text, "keep_ids": True}, form="page-form")
+    assert browser.path == _page(organization)
+    assert robot.access_token()
+
+
+def test_a_form_takes_what_it_says(world: World, instance_owner: Browser) -> None:
+    domain = f"large.{world.an_organization().primary_domain}"
+    user = {"given_name": "Anna", "family_name": "Meier", "nickname": "", "email": "anna.meier@acme.example"}
+    users = [{"user_name": f"anna-{number}", **user} for number in range(215)]
+    typed = document(primary_domain=domain, users=users)
+    page = instance_owner.open(IMPORT)
+    [told] = re.findall(r"about (\d+) KB", page.html.find(id="hint-document").text)
+    assert 36 < len(typed) / 1024 < int(told)
+    instance_owner.submit({"document": typed.replace("\n", "\r\n")}, form="page-form")
+    assert found(world, domain) is not None
+
+
+def test_places_that_are_wrong_are_listed_and_what_was_typed_is_kept(world: World, instance_owner: Browser) -> None:
+    domain = f"wrong.{world.an_organization().primary_domain}"
+    application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
+    typed = document(primary_domain=domain, projects=[{"name": "<b>", "applications": [application]}])
+    instance_owner.open(IMPORT)
+    page = instance_owner.submit({"document": typed, "keep_ids": True}, form="page-form")
+    assert page.status_int == 422
+    listed = [one.text for one in page.html.select("#errors li")]
+    assert listed[0].startswith("Some places in the document need a change.")
+    assert listed[1].startswith("organization.projects[0].applications[0].redirect_uris: ")
+    form = instance_owner.form("page-form")
+    assert form["document"].value.splitlines() == typed.splitlines()
+    assert form["keep_ids"].checked
+    assert found(world, domain) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("", "Paste the content of the file."),
+        ('{\n  "format": }', "This cannot be read as JSON from line 2, column 13 on."),
+        ("[1]", "This must be a JSON object."),
+        ('{"a": "\\u0000"}', "A text holds the character NUL."),
+        ('{"a": 1, "a": 2}', "A member is given twice."),
+        ("[" * 20_000, "This is nested too deeply."),
+    ],
+)
+def test_a_text_that_is_no_document_is_said_at_its_field(instance_owner: Browser, typed: str, sentence: str) -> None:
+    instance_owner.open(IMPORT)
+    page = instance_owner.submit({"document": typed}, form="page-form")
+    assert page.status_int == 422
+    assert sentence in page.html.find(id="error-document").text
+    assert instance_owner.form("page-form")["document"].value.splitlines() == typed.splitlines()
+
+
+def test_a_form_sent_twice_makes_one_organization(world: World, instance_owner: Browser) -> None:
+    domain = f"twice.{world.an_organization().primary_domain}"
+    instance_owner.open(IMPORT)
+    again = instance_owner.tab()
+    again.answers = instance_owner.answers
+    instance_owner.submit({"document": document(primary_domain=domain)}, form="page-form")
+    page = again.submit({"document": document(primary_domain=f"again.{domain}")}, form="page-form")
+    assert page.status_int == 409
+    assert found(world, domain) is not None
+    assert found(world, f"again.{domain}") is None
+
+
+def test_a_document_that_is_too_large_is_refused_in_words(instance_owner: Browser) -> None:
+    instance_owner.open(IMPORT)
+    page = instance_owner.submit({"document": document(users=["x" * 70_000])}, form="page-form")
+    assert page.status_int == 413
+    assert "This is too large" in page.html.h1.text
+    assert "larger than 65536 bytes" in page
+
+
+@pytest.mark.parametrize("role", ["ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER", "ORG_PROJECT_CREATOR"])
+def test_who_sees_parts_alone_has_no_export(
+    world: World, sign_in: SignIn, organization: Organization, role: str
+) -> None:
+    browser = sign_in(role)
+    assert _page(organization, "/export") not in browser.open(_page(organization))
+    assert browser.open(_page(organization, "/export")).status_int == 403
+    assert not world.audit_events(event="organization.exported", object_id=organization.id)
+
+
+def test_a_role_that_is_taken_while_the_page_is_open_exports_nothing(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    browser = sign_in()
+    browser.open(_page(organization, "/export"))
+    with world.transaction() as services:
+        for one in services.storage.managers.of_user(_person(world, organization)):
+            services.storage.managers.remove(one.id)
+    assert browser.submit(form="page-form").status_int == 403
+
+
+def _person(world: World, organization: Organization) -> str:
+    [event] = world.audit_events(event="user.created", organization_id=organization.id)
+    assert event.object_id is not None
+    return event.object_id
+
+
+def test_foreign_organizations_look_like_none(world: World, owner: Browser) -> None:
+    assert owner.open(_page(world.an_organization(), "/export")).status_int == 404
+
+
+def test_an_owner_of_an_organization_imports_none(owner: Browser) -> None:
+    assert IMPORT not in owner.open("/console/organizations")
+    assert owner.open(IMPORT).status_int == 403
+
+
+def test_ids_are_kept_by_managers_of_the_instance_alone(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    browser = sign_in("IAM_ORG_MANAGER", resource=INSTANCE, home=world.an_organization())
+    text = exported(browser, organization).text
+    with world.transaction() as services:
+        services.organizations.remove(organization.id)
+    browser.open(IMPORT)
+    assert "keep_ids" not in browser.form("page-form").fields
+    browser.submit({"document": text}, form="page-form")
+    made = found(world, organization.primary_domain)
+    assert made is not None
+    assert made.id != organization.id

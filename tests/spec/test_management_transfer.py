@@ -1,0 +1,178 @@
+"""Management API: an organization goes out as one document and comes in as a new one."""
+
+import json
+from typing import Any
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.testing.responses import check_api_error
+from identity.testing.world import World
+from tests.plugins.management.estate import Api, Estate, an_estate
+
+pytestmark = pytest.mark.storages("memory", "sqlite")
+
+IMPORT = "/organizations/import"
+NEW_IDS = f"{IMPORT}?keep_ids=false"
+
+
+@pytest.fixture
+def api(world: World) -> Api:
+    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+
+
+@pytest.fixture
+def estate(world: World) -> Estate:
+    return an_estate(world)
+
+
+def exported(api: Api, organization_id: str) -> Any:
+    return api.post(f"/organizations/{organization_id}/export", status=200)
+
+
+def elsewhere(document: Any, domain: str) -> Any:
+    """The document as it would come from another instance, with another primary domain."""
+    organization = {**document["organization"], "primary_domain": domain}
+    return {**document, "instance": "01980000-0000-7000-8000-000000000000", "organization": organization}
+
+
+def a_document(**members: Any) -> Any:
+    head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
+    return {**head, "organization": {"name": "New", **members}}
+
+
+def names(organization: Any) -> Any:
+    """What stays the same under new ids."""
+    projects = [
+        (one["name"], one["roles"], [application["name"] for application in one["applications"]])
+        for one in organization["projects"]
+    ]
+    users = [one["user_name"] for kind in ("users", "service_users") for one in organization[kind]]
+    keys = [key["public_key"] for one in organization["service_users"] for key in one["keys"]]
+    return organization["name"], projects, users, keys
+
+
+def test_what_goes_out_comes_in_as_a_new_organization(world: World, api: Api, estate: Estate) -> None:
+    document = exported(api, estate.organization.id)
+    domain = f"copy-of-{estate.organization.primary_domain}"
+    answer = api.ask("POST", IMPORT, elsewhere(document, domain))
+    made = answer.json
+    assert (answer.status_int, made["primary_domain"], made["state"]) == (201, domain, "active")
+    assert answer.headers["Location"] == f"{world.client.management_url}/organizations/{made['id']}"
+    assert made["id"] != estate.organization.id
+    again = exported(api, made["id"])
+    assert names(again["organization"]) == names(document["organization"])
+    users = api.list(f"/organizations/{made['id']}/users")
+    assert [one["user_name"] for one in users] == [one["user_name"] for one in document["organization"]["users"]]
+
+
+def test_after_a_removal_it_comes_back_with_its_ids(api: Api, estate: Estate) -> None:
+    document = exported(api, estate.organization.id)
+    api.delete(f"/organizations/{estate.organization.id}")
+    assert api.post(IMPORT, document)["id"] == estate.organization.id
+    assert exported(api, estate.organization.id)["organization"]["users"] == document["organization"]["users"]
+
+
+@pytest.mark.parametrize("keep_ids", ["true", "false"])
+def test_the_client_says_whether_ids_are_kept(api: Api, estate: Estate, keep_ids: str) -> None:
+    document = exported(api, estate.organization.id)
+    api.delete(f"/organizations/{estate.organization.id}")
+    made = api.post(f"{IMPORT}?keep_ids={keep_ids}", document)
+    assert (made["id"] == estate.organization.id) == (keep_ids == "true")
+
+
+def test_no_secret_goes_out(world: World, api: Api, estate: Estate) -> None:
+    text = json.dumps(exported(api, estate.organization.id))
+    assert "PUBLIC KEY" in text
+    assert not [secret for secret in world.client.secrets if secret in text]
+    for word in ("PRIVATE", "digest", "hash"):
+        assert word not in text
+
+
+def test_both_ways_are_in_the_audit_trail(world: World, api: Api, estate: Estate) -> None:
+    document = exported(api, estate.organization.id)
+    made = api.post(IMPORT, elsewhere(document, f"audited-{estate.organization.primary_domain}"))
+    assert world.audit_events(event="organization.exported", object_id=estate.organization.id)
+    assert world.audit_events(event="organization.imported", object_id=made["id"])
+
+
+def test_the_same_request_is_done_once(world: World, api: Api) -> None:
+    document = a_document(primary_domain=f"once.{world.an_organization().primary_domain}")
+    made = api.post(IMPORT, document, Idempotency_Key="once")
+    assert api.post(IMPORT, document, Idempotency_Key="once") == made
+    check_api_error(api.ask("POST", NEW_IDS, document, Idempotency_Key="once"), 409, "conflict")
+
+
+def test_every_place_that_is_wrong_is_told_and_nothing_is_made(world: World, api: Api) -> None:
+    domain = f"wrong.{world.an_organization().primary_domain}"
+    application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
+    project = {"name": "Shop", "applications": [application], "user_grants": [{"user": "nobody"}]}
+    answer = api.ask("POST", IMPORT, a_document(primary_domain=domain, projects=[project]))
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {
+        "organization.projects[0].applications[0].redirect_uris",
+        "organization.projects[0].user_grants[0].user",
+    }
+    with world.reading() as services:
+        assert services.storage.organizations.find_by_domain(domain) is None
+
+
+def test_places_are_told_by_types_and_rules_at_once(api: Api) -> None:
+    document = a_document(registration="yes", colour="red", users=[{"user_name": "x"}, 5], projects=[{"roles": {}}])
+    fields = check_api_error(api.ask("POST", IMPORT, document), 422, "invalid")["fields"]
+    assert set(fields) == {
+        "organization.registration",
+        "organization.colour",
+        "organization.users[0].given_name",
+        "organization.users[0].family_name",
+        "organization.users[1]",
+        "organization.projects[0].name",
+        "organization.projects[0].roles",
+    }
+    assert fields["organization.registration"] == "This must be true or false."
+
+
+@pytest.mark.parametrize("query", ["keep_ids=yes", "keep_ids=", "keep_ids=true&keep_ids=false", "other=1"])
+def test_only_what_is_offered_can_be_asked_for(api: Api, query: str) -> None:
+    answer = api.ask("POST", f"{IMPORT}?{query}", a_document())
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
+
+
+def test_a_document_that_is_too_large_is_refused(api: Api) -> None:
+    users = [{"user_name": f"u{number}", "given_name": "A" * 50, "family_name": "B"} for number in range(1000)]
+    answer = check_api_error(api.ask("POST", IMPORT, a_document(users=users)), 413, "too_large")
+    assert "65536 bytes" in answer["message"]
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER", "ORG_OWNER_VIEWER"])
+def test_who_reads_all_of_an_organization_exports_it(world: World, role: str) -> None:
+    robot = world.a_manager(role)
+    assert exported(Api.of(robot), robot.organization.id)["organization"]["id"] == robot.organization.id
+
+
+@pytest.mark.parametrize("role", ["ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER", "ORG_PROJECT_CREATOR"])
+def test_who_sees_parts_alone_exports_nothing(world: World, role: str) -> None:
+    robot = world.a_manager(role)
+    answer = Api.of(robot).ask("POST", f"/organizations/{robot.organization.id}/export")
+    check_api_error(answer, 403, "forbidden")
+    assert not world.audit_events(event="organization.exported", object_id=robot.organization.id)
+
+
+def test_foreign_organizations_look_like_none(world: World, estate: Estate) -> None:
+    api = Api.of(world.a_manager("ORG_OWNER"))
+    for identifier in (estate.organization.id, "01980000-0000-7000-8000-000000000000"):
+        check_api_error(api.ask("POST", f"/organizations/{identifier}/export"), 404, "not_found")
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER", "IAM_USER_MANAGER", "IAM_OWNER_VIEWER"])
+def test_who_creates_no_organizations_imports_none(world: World, role: str) -> None:
+    robot = world.a_manager(role, resource=INSTANCE if role.startswith("IAM") else None)
+    check_api_error(Api.of(robot).ask("POST", IMPORT, a_document()), 403, "forbidden")
+
+
+def test_who_does_not_manage_the_instance_keeps_no_ids(world: World, api: Api, estate: Estate) -> None:
+    document = exported(api, estate.organization.id)
+    api.delete(f"/organizations/{estate.organization.id}")
+    manager = Api.of(world.a_manager("IAM_ORG_MANAGER", resource=INSTANCE))
+    for path in (IMPORT, f"{IMPORT}?keep_ids=true"):
+        check_api_error(manager.ask("POST", path, document), 403, "forbidden")
+    assert manager.post(NEW_IDS, document)["id"] != estate.organization.id
