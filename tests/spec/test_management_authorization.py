@@ -27,7 +27,8 @@ ROUTES = {
     "signing_key.read": "GET /instance/signing-keys",
     "signing_key.write": "POST /instance/signing-keys/rotate",
     "audit_event.read": "GET /audit-events; GET /audit-events/{audit_event};"
-    " GET /organizations/{organization}/audit-events",
+    " GET /organizations/{organization}/audit-events; GET /organizations/{organization}/overview;"
+    " GET /instance/overview",
     "organization.create": "POST /organizations; POST /organizations/import",
     "organization.read": "GET /organizations/{organization}",
     "organization.write": "PATCH /organizations/{organization}",
@@ -36,7 +37,8 @@ ROUTES = {
     "organization_manager.read": "GET /organizations/{organization}/managers;"
     " POST /organizations/{organization}/export",
     "organization_manager.write": "POST /organizations/{organization}/managers",
-    "user.read": "GET /organizations/{organization}/users; GET /users/{user}",
+    "user.read": "GET /organizations/{organization}/users; GET /users/{user};"
+    " GET /organizations/{organization}/token-preview",
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
     " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password",
     "user.delete": "DELETE /users/{user}",
@@ -195,6 +197,11 @@ def expected(role: str, cell: Cell, *, own: bool) -> int:
     return 200 if allowed and above else 403
 
 
+_PROBED = {"probe": "This is not known here."}
+#: The preview wants to know of whom.
+_ASKED_NOTHING = {"user_id": "Choose a user."}
+
+
 def asked(api: Api | None, world: World, estate: Estate, cell: Cell) -> int:
     """What is answered; whoever is let in to change something fails over a parameter that is not known."""
     places = dict(estate.places)
@@ -207,7 +214,7 @@ def asked(api: Api | None, world: World, estate: Estate, cell: Cell) -> int:
     else:
         answer = api.ask(cell.method, path + probe)
     if answer.status_int == 422:
-        assert answer.json["fields"] == {"probe": "This is not known here."}, shown(answer)
+        assert answer.json["fields"] == (_PROBED if probe else _ASKED_NOTHING), shown(answer)
         return 200
     if answer.status_int != 200:
         words = {401: "unauthenticated", 403: "forbidden", 404: "not_found"}

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from pyramid.response import Response
 from identity.domain.errors import Denied, Invalid
 from identity.domain.names import is_printable
 from identity.domain.words import say
-from identity.http.endpoints import protocol_request
+from identity.http.endpoints import context_of, protocol_request
 from identity.http.errors import Malformed, PreconditionFailed, TooLarge, Unsupported
 from identity.http.json_object import read_object
 from identity.http.lists import asked_page, next_cursor
@@ -115,6 +116,7 @@ class View:
             value=context.value,
             resource=context.resource,
             names=request.matchdict,
+            context=partial(context_of, request),
             page=asked_page(request) if self._operation.paged else FIRST_PAGE,
             filters=None if filters is None else decode(filters, _given(request, _names(self._operation))),
         )

@@ -11,6 +11,7 @@ from identity.domain.permissions import Resource
 from identity.http.lists import CURSOR, LIMIT, LONGEST_QUERY, MOST, QUERY, STATE, USUAL
 from identity.http.targets import Target
 from identity.plugins.management.representation import Representation
+from identity.provider.request import Context
 from identity.services.access import Principal
 from identity.services.bundle import Services
 from identity.services.commands import Command
@@ -48,7 +49,8 @@ class Call:
     """One request to an operation, read and checked.
 
     ``value`` is what the address names and ``resource`` where permissions on it are judged, ``names`` the texts that
-    stand in the address. ``expected_version`` is set if the request says which version it is about (If-Match).
+    stand in the address. ``context`` makes what the protocol works with. ``expected_version`` is set if the request
+    says which version it is about (If-Match).
     """
 
     services: Services
@@ -59,6 +61,7 @@ class Call:
     resource: Resource
     names: Mapping[str, str]
     page: PageRequest
+    context: Callable[[], Context]
     filters: Any = None
     command: Any = None
     expected_version: int | None = None

@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from identity.domain.applications import Client
-from identity.domain.permissions import organization_resource, project_resource
-from identity.domain.users import HumanUser, ServiceUser, Subject, TokenFormat
+from identity.domain.errors import Invalid
+from identity.domain.users import TokenFormat
 from identity.domain.words import say
 from identity.http import targets
 from identity.http.endpoints import context_of
+from identity.http.token_previews import APPLICATION, USER, preview_of
 from identity.plugins.console.asking_page import AskingPage
 from identity.plugins.console.places import Place
-from identity.provider.preview import Carried, Carrier, Preview, preview
+from identity.provider.preview import Carried, Carrier, Preview
 from identity.provider.scope import OPENID
 from identity.storage.paging import PageRequest
 
-USER, APPLICATION, SCOPE, RESPONSE_TYPE = "user_id", "application_id", "scope", "response_type"
+SCOPE, RESPONSE_TYPE = "scope", "response_type"
 
 #: How many names are offered to choose from; everybody else is found by login name or id.
 _OFFERED = PageRequest(limit=20)
@@ -95,47 +95,18 @@ class TokenPreviewPage(AskingPage):
     def _answer(self) -> Preview | None:
         """None if something asked for cannot be."""
         asked = self.asked()
-        subject = self._subject(asked.get(USER, ""))
-        client = self._client(asked.get(APPLICATION, "")) if asked.get(APPLICATION) else None
-        if subject is not None and APPLICATION not in self.problems:
-            self._check_pair(subject, client)
-        if self.problems or subject is None:
+        try:
+            return preview_of(
+                context_of(self.request),
+                self.principal,
+                user=asked.get(USER, ""),
+                application=asked.get(APPLICATION, ""),
+                scope=asked.get(SCOPE, ""),
+                response_type=asked.get(RESPONSE_TYPE, "code"),
+            )
+        except Invalid as refused:
+            self.problems.update(refused.fields)
             return None
-        scope = tuple(dict.fromkeys(asked.get(SCOPE, "").split()))
-        return preview(subject, client, scope, asked.get(RESPONSE_TYPE, "code"), context_of(self.request))
-
-    def _check_pair(self, subject: Subject, client: Client | None) -> None:
-        if isinstance(subject.user, HumanUser) and client is None:
-            self.problems[APPLICATION] = say("Choose the application that the person signs in to.")
-        if isinstance(subject.user, ServiceUser) and client is not None:
-            self.problems[APPLICATION] = say("A service user signs in by itself: leave the application empty.")
-
-    def _subject(self, text: str) -> Subject | None:
-        """The user of this id or login name, if whoever looks may read it."""
-        if not text:
-            self.problems[USER] = say("Choose a user.")
-            return None
-        users = self.services.storage.users
-        found: Subject | None = users.find_subject(text) or users.find_by_login_name(text)
-        if found is not None and self._readable(found):
-            return found
-        self.problems[USER] = say("There is no such user.")
-        return None
-
-    def _readable(self, subject: Subject) -> bool:
-        permission = "service_user.read" if isinstance(subject.user, ServiceUser) else "user.read"
-        resource = organization_resource(subject.organization.id)
-        allowed: bool = self.services.access.may(self.principal, permission, resource)
-        return allowed
-
-    def _client(self, text: str) -> Client | None:
-        found: Client | None = self.services.storage.applications.find_client(text)
-        if found is not None and self.services.access.may(
-            self.principal, "application.read", project_resource(found.project)
-        ):
-            return found
-        self.problems[APPLICATION] = say("There is no such application.")
-        return None
 
     def _users(self) -> list[tuple[str, str]]:
         """Ids and names of the first users."""

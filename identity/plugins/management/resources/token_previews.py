@@ -1,0 +1,100 @@
+"""Token preview: which tokens and claims would come out for a user and an application, and why."""
+
+from typing import Any
+
+from identity.domain.users import TokenFormat
+from identity.http import targets
+from identity.http.token_previews import preview_of
+from identity.plugins.management.operation import Call, Operation
+from identity.plugins.management.representation import Moment, Representation
+from identity.provider.preview import Carrier
+from identity.provider.scope import OPENID
+from identity.services.commands import Command
+
+
+class AskForTokens(Command):
+    """Whose tokens: a user by id or login name, and for people the client id of an application."""
+
+    user_id: str = ""
+    application_id: str = ""
+    scope: str = OPENID
+    response_type: str = "code"
+
+
+class Claim(Representation):
+    """A claim with the reason for which it is there; `value` is null where it is a new one each time."""
+
+    name: str
+    value: Any
+    why: str
+
+
+class Carried(Representation):
+    """A token, or an answer about the access token, with its claims."""
+
+    carrier: Carrier
+    format: TokenFormat | None
+    expires_at: Moment | None
+    claims: list[Claim]
+
+
+class LeftOut(Representation):
+    """What was asked for or could be expected, and why it is not there."""
+
+    what: str
+    why: str
+
+
+class Refused(Representation):
+    """The error that the client would be told."""
+
+    error: str
+    error_description: str
+
+
+class TokenPreview(Representation):
+    """What would come out. Nothing is issued or recorded."""
+
+    moves = True
+
+    scope: list[str]
+    audience: list[str]
+    carried: list[Carried]
+    left_out: list[LeftOut]
+    refusal: Refused | None
+
+
+def _show(call: Call) -> TokenPreview:
+    asked: AskForTokens = call.filters
+    found = preview_of(
+        call.context(),
+        call.by,
+        user=asked.user_id,
+        application=asked.application_id,
+        scope=asked.scope,
+        response_type=asked.response_type,
+    )
+    refusal = found.refusal
+    return TokenPreview(
+        scope=list(found.granted),
+        audience=list(found.audience),
+        carried=[Carried.of(one, claims=[Claim.of(claim) for claim in one.claims]) for one in found.carried],
+        left_out=[LeftOut.of(one) for one in found.left_out],
+        refusal=None if refusal is None else Refused(error=refusal.error, error_description=refusal.description or ""),
+    )
+
+
+OPERATIONS = (
+    Operation(
+        name="preview_tokens",
+        method="GET",
+        path="/organizations/{organization}/token-preview",
+        summary="Tells which tokens and claims a user and an application would get, and why.",
+        description="For a service user leave `application_id` out: it signs an assertion. Nothing is issued.",
+        permission="user.read",
+        target=targets.organization,
+        handle=_show,
+        answers=TokenPreview,
+        filters=AskForTokens,
+    ),
+)

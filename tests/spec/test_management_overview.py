@@ -1,0 +1,82 @@
+"""Overview and token preview of the management API."""
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.testing.responses import check_api_error, check_granted
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api
+
+
+@pytest.fixture
+def owner(world: World) -> Robot:
+    """A service user that holds ORG_OWNER in its organization."""
+    return world.a_manager()
+
+
+@pytest.fixture
+def api(owner: Robot) -> Api:
+    """The API as it sees it."""
+    return Api.of(owner)
+
+
+def test_an_overview_tells_what_expires_what_was_refused_and_what_is_lacking(
+    world: World, owner: Robot, api: Api
+) -> None:
+    robot = world.a_robot(owner.organization)
+    key = api.post(
+        f"/service-users/{robot.id}/keys", {"expires_at": (world.clock().isoformat()[:4]) + "-12-31T23:59:59Z"}
+    )
+    world.clock.reset()
+    found = api.get(f"/organizations/{owner.organization.id}/overview")
+    assert set(found) == {"expiring", "refused", "first_steps"}
+    assert found["first_steps"] == {
+        "project": False,
+        "application": False,
+        "service_user": True,
+        "key": True,
+        "manager": True,
+    }
+    assert {one["kind"] for one in found["expiring"]} <= {"service_user_key"}
+    assert key["id"]
+
+
+def test_a_refusal_is_counted(world: World, owner: Robot, api: Api) -> None:
+    viewer = Api.of(world.a_robot(owner.organization))
+    check_api_error(viewer.ask("GET", f"/organizations/{owner.organization.id}"), 403, "forbidden")
+    [refused] = api.get(f"/organizations/{owner.organization.id}/overview")["refused"]
+    assert (refused["event"], refused["count"]) == ("access.refused", 1)
+
+
+def test_the_overview_of_the_instance(world: World) -> None:
+    found = Api.of(world.a_manager("IAM_OWNER_VIEWER", resource=INSTANCE)).get("/instance/overview")
+    assert set(found) == {"expiring", "refused"}
+
+
+def test_a_preview_tells_what_a_service_user_really_gets(world: World, owner: Robot, api: Api) -> None:
+    path = f"/organizations/{owner.organization.id}/token-preview?user_id={owner.id}&scope=openid+profile"
+    found = api.get(path)
+    assert found["refusal"] is None
+    assert found["scope"] == check_granted(owner.token("openid profile"))["scope"].split()
+    assert {one["carrier"] for one in found["carried"]} >= {"access_token", "id_token", "userinfo"}
+    [userinfo] = [one for one in found["carried"] if one["carrier"] == "userinfo"]
+    told = {claim["name"]: claim["value"] for claim in userinfo["claims"]}
+    assert told == world.client.userinfo(owner.access_token("openid profile")).json
+
+
+def test_a_preview_says_why_nothing_comes_out(owner: Robot, api: Api) -> None:
+    path = f"/organizations/{owner.organization.id}/token-preview?user_id={owner.id}&scope=profile"
+    refusal = api.get(path)["refusal"]
+    assert (refusal["error"], refusal["error_description"]) == ("invalid_scope", "scope must include openid")
+
+
+def test_a_preview_of_what_one_may_not_read(world: World, owner: Robot, api: Api) -> None:
+    root = f"/organizations/{owner.organization.id}/token-preview"
+    for query, fields in (
+        ("", {"user_id"}),
+        (f"?user_id={world.a_robot().id}", {"user_id"}),
+        (f"?user_id={owner.id}&application_id=nothing", {"application_id"}),
+        (f"?user_id={world.a_person(owner.organization).id}", {"application_id"}),
+    ):
+        answer = api.ask("GET", root + query)
+        assert set(check_api_error(answer, 422, "invalid")["fields"]) == fields
