@@ -4,7 +4,6 @@ YAML is taken at its simplest: true, false, null and whole numbers are what JSON
 included; there are no aliases, no tags, and no second document.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,11 +16,11 @@ from identity.cli.program import Failed
 #: More than 10 000 users; whoever has more describes them in parts.
 LARGEST = 4 * 2**20
 
-_TWICE = 'the member "{name}" is given twice'
-
 
 def read_state_file(path: Path) -> Mapping[str, Any]:
     """The members of the object that the file holds. Raises Failed, saying what to mend and where."""
+    from identity.http.errors import Malformed
+
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -32,7 +31,6 @@ def read_state_file(path: Path) -> Mapping[str, Any]:
         raise Failed(f"{path} is larger than {LARGEST // 2**20} MiB. Describe the rest in another file.")
     try:
         values = _read(content.decode("utf-8"), is_json=path.suffix.lower() == ".json")
-        _check_texts(values)
     except UnicodeError:
         raise Failed(f"{path} is not UTF-8.") from None
     except RecursionError:
@@ -42,6 +40,8 @@ def read_state_file(path: Path) -> Mapping[str, Any]:
         place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
         said = ", ".join(one for one in (problem.context, problem.problem) if one)
         raise Failed(f"{path}: {place}{said}.") from None
+    except Malformed as problem:
+        raise Failed(f"{path}: {problem}") from None
     except (ValueError, yaml.YAMLError) as problem:
         raise Failed(f"{path}: {problem}.") from None
     if not isinstance(values, dict):
@@ -50,33 +50,14 @@ def read_state_file(path: Path) -> Mapping[str, Any]:
 
 
 def _read(text: str, *, is_json: bool) -> Any:
+    from identity.http.json_object import check_texts, read_object
+
     if is_json:
-        return json.loads(text, object_pairs_hook=_members, parse_constant=_no_number)
+        return read_object(text)
     # A subclass of the safe loader that knows even less.
-    return yaml.load(text, Loader=_Loader)  # noqa: S506
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in members:
-            raise ValueError(_TWICE.format(name=name))
-        members[name] = value
-    return members
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
-
-
-def _check_texts(value: Any) -> None:
-    """Raise UnicodeError or ValueError for texts that no storage takes: with lone surrogates or NUL."""
-    if isinstance(value, str):
-        value.encode("utf-8")
-        if "\0" in value:
-            raise ValueError("a text holds the character NUL")
-    for one in value if isinstance(value, list) else [*value, *value.values()] if isinstance(value, dict) else ():
-        _check_texts(one)
+    values = yaml.load(text, Loader=_Loader)  # noqa: S506
+    check_texts(values)
+    return values
 
 
 class _Loader(yaml.SafeLoader):
@@ -97,7 +78,7 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(name, str):
                 raise yaml.constructor.ConstructorError(None, None, "names are texts", key_node.start_mark)
             if name in members:
-                problem = _TWICE.format(name=name)
+                problem = f"the member “{name}” is given twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             members[name] = self.construct_object(value_node, deep=True)
         return members

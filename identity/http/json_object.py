@@ -6,6 +6,9 @@ from typing import Any
 from identity.domain.words import say
 from identity.http.errors import Malformed
 
+#: How much of a name is told back.
+_SHOWN = 100
+
 
 def read_object(text: str | bytes) -> dict[str, Any]:
     """The members of the JSON object that the text is; bytes are UTF-8.
@@ -16,7 +19,7 @@ def read_object(text: str | bytes) -> dict[str, Any]:
     try:
         text = text.decode("utf-8") if isinstance(text, bytes) else text
         value = json.loads(text, object_pairs_hook=_members, parse_constant=_no_number)
-        _check_texts(value)
+        check_texts(value)
     except UnicodeError:
         raise Malformed(say("This is not UTF-8.")) from None
     except RecursionError:
@@ -41,23 +44,26 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise Malformed(say("A member is given twice."))
+            raise Malformed(say("The member “{name}” is given twice.", name=name[:_SHOWN]))
         members[name] = value
     return members
 
 
-def _check_texts(value: Any) -> None:
-    """Refuse texts that no storage takes: an escape may stand for NUL or for a lone surrogate."""
+def check_texts(value: Any) -> None:
+    """Look for texts that no storage takes: an escape may stand for NUL or for a lone surrogate.
+
+    Raises Malformed, UnicodeError.
+    """
     if isinstance(value, str):
         value.encode("utf-8")
         if "\0" in value:
             raise Malformed(say("A text holds the character NUL."))
     elif isinstance(value, dict):
         for part in (*value, *value.values()):
-            _check_texts(part)
+            check_texts(part)
     elif isinstance(value, list):
         for part in value:
-            _check_texts(part)
+            check_texts(part)
 
 
 def _no_number(name: str) -> Any:

@@ -28,8 +28,9 @@ def with_notice(path: str, request: Request, words: Mapping[str, str]) -> str:
     event = next((recorded[name] for name in words if name in recorded), None)
     if event is None:
         return path
-    path, hash_sign, fragment = path.partition("#")
-    return f"{path}{'&' if '?' in path else '?'}{NOTICE}={event.id}{hash_sign}{fragment}"
+    # What is said stands at the top: a fragment would scroll past it.
+    path = path.partition("#")[0]
+    return f"{path}{'&' if '?' in path else '?'}{NOTICE}={event.id}"
 
 
 def told_event(request: Request) -> AuditEvent | None:

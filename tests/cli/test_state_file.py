@@ -42,7 +42,7 @@ def test_json_is_read_as_json(tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a: 1\nb:\n  c: 1\n  c: 2\n", 'line 4, column 3: the member "c" is given twice'),
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", "line 4, column 3: the member “c” is given twice"),
         ("a: &x [1]\nb: *x\n", "line 1, column 4: aliases are not read here"),
         ("a: !!python/object/apply:os.system ['true']\n", "is not read here"),
         ("a: !!binary aGk=\n", "is not read here"),
@@ -70,8 +70,8 @@ def test_what_is_refused(tmp_path, text, sentence):
     [
         ('{"a": 1, "a": 2}', "given twice"),
         ('{"a": NaN}', "no number"),
-        ("a: 1", "Expecting value"),
-        ("[]", "an object"),
+        ("a: 1", "cannot be read as JSON from line 1, column 1 on"),
+        ("[]", "a JSON object"),
     ],
 )
 def test_what_is_refused_as_json(tmp_path, text, sentence):

@@ -6,6 +6,7 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, organization_resource
+from identity.domain.projects import Project, ProjectGrant
 from identity.testing.browser import Browser
 from identity.testing.world import World
 
@@ -39,3 +40,21 @@ def sign_in(world: World, organization: Organization) -> SignIn:
 def owner(sign_in: SignIn) -> Browser:
     """A browser of an ORG_OWNER."""
     return sign_in()
+
+
+@pytest.fixture
+def holder(world: World) -> Organization:
+    """The organization to which projects are granted."""
+    return world.an_organization()
+
+
+@pytest.fixture
+def grant(world: World, project: Project, holder: Organization) -> ProjectGrant:
+    """The project, with two of its roles, granted to ``holder``."""
+    return world.a_grant(project, holder, roles=["reader", "writer"])
+
+
+@pytest.fixture
+def holding(sign_in: SignIn, holder: Organization) -> Browser:
+    """A browser of an ORG_OWNER of ``holder``."""
+    return sign_in(resource=organization_resource(holder.id), home=holder)

@@ -1,5 +1,7 @@
 """Audit events in the console: the list of an organization and of all, filters, and all about one."""
 
+from typing import Any
+
 import pytest
 
 from identity.domain.audit import EVENTS
@@ -11,7 +13,7 @@ from identity.testing.world import World
 from tests.console.conftest import SignIn
 
 
-def events(browser: Browser, organization: Organization, query: str = ""):  # type: ignore[no-untyped-def]
+def events(browser: Browser, organization: Organization, query: str = "") -> Any:
     return browser.open(f"/console/organizations/{organization.id}/audit-events{query}")
 
 

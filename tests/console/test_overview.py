@@ -1,6 +1,7 @@
 """The overview of an organization: what needs attention, and what is still missing."""
 
 from datetime import timedelta
+from typing import Any
 
 from identity.domain.organizations import Organization
 from identity.testing.browser import Browser
@@ -8,7 +9,7 @@ from identity.testing.world import World
 from tests.console.conftest import SignIn
 
 
-def overview(browser: Browser, organization: Organization):  # type: ignore[no-untyped-def]
+def overview(browser: Browser, organization: Organization) -> Any:
     return browser.open(f"/console/organizations/{organization.id}/overview")
 
 

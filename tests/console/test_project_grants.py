@@ -16,24 +16,6 @@ def project(world: World, organization: Organization) -> Project:
     return world.a_project(organization, roles=["admin", "reader", "writer"])
 
 
-@pytest.fixture
-def holder(world: World) -> Organization:
-    """The organization to which projects are granted."""
-    return world.an_organization()
-
-
-@pytest.fixture
-def grant(world: World, project: Project, holder: Organization) -> ProjectGrant:
-    """The project, with two of its roles, granted to ``holder``."""
-    return world.a_grant(project, holder, roles=["reader", "writer"])
-
-
-@pytest.fixture
-def holding(sign_in: SignIn, holder: Organization) -> Browser:
-    """A browser of an ORG_OWNER of ``holder``."""
-    return sign_in(resource=organization_resource(holder.id), home=holder)
-
-
 def _list(project: Project, below: str = "") -> str:
     return f"/console/projects/{project.id}/grants{below}"
 

@@ -247,7 +247,7 @@ def test_what_is_signed_is_worth_nothing(world: World) -> None:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def show(browser: Browser, organization: Organization, **asked: str):  # type: ignore[no-untyped-def]
+def show(browser: Browser, organization: Organization, **asked: str) -> Any:
     query = f"?{urlencode(asked)}" if asked else ""
     return browser.open(f"/console/organizations/{organization.id}/token-preview{query}")
 

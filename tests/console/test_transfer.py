@@ -138,7 +138,7 @@ def test_places_that_are_wrong_are_listed_and_what_was_typed_is_kept(world: Worl
         ('{\n  "format": }', "This cannot be read as JSON from line 2, column 13 on."),
         ("[1]", "This must be a JSON object."),
         ('{"a": "\\u0000"}', "A text holds the character NUL."),
-        ('{"a": 1, "a": 2}', "A member is given twice."),
+        ('{"a": 1, "a": 2}', "The member “a” is given twice."),
         ("[" * 20_000, "This is nested too deeply."),
     ],
 )

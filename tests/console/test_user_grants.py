@@ -3,7 +3,7 @@
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource, project_grant_resource, project_resource
+from identity.domain.permissions import project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser
 from identity.testing.browser import Browser
@@ -27,24 +27,6 @@ def person(world: World, organization: Organization) -> HumanUser:
 def held(world: World, person: HumanUser, project: Project) -> UserGrant:
     """The person's role in the project."""
     return world.a_user_grant(person, project, "reader")
-
-
-@pytest.fixture
-def holder(world: World) -> Organization:
-    """Another organization."""
-    return world.an_organization()
-
-
-@pytest.fixture
-def grant(world: World, project: Project, holder: Organization) -> ProjectGrant:
-    """The project, with two of its roles, granted to the other organization."""
-    return world.a_grant(project, holder, roles=["reader", "writer"])
-
-
-@pytest.fixture
-def holding(sign_in: SignIn, holder: Organization) -> Browser:
-    """A browser of an ORG_OWNER of the other organization."""
-    return sign_in(resource=organization_resource(holder.id), home=holder)
 
 
 def _of_project(project: Project, below: str = "") -> str:

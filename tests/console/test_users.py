@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,11 @@ from tests.console.conftest import SignIn
 NEW = {"user_name": "anna", "given_name": "Anna", "family_name": "Berg"}
 
 
-def users(browser: Browser, organization: Organization, rest: str = ""):  # type: ignore[no-untyped-def]
+def users(browser: Browser, organization: Organization, rest: str = "") -> Any:
     return browser.open(f"/console/organizations/{organization.id}/users{rest}")
 
 
-def show(browser: Browser, person: HumanUser, rest: str = ""):  # type: ignore[no-untyped-def]
+def show(browser: Browser, person: HumanUser, rest: str = "") -> Any:
     return browser.open(f"/console/users/{person.id}{rest}")
 
 

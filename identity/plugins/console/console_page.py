@@ -1,14 +1,12 @@
 """ConsolePage: what every page of the console has: navigation, the way here, what one may do, what was just done."""
 
 import logging
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 from markupsafe import Markup
-from pyramid.response import Response
 
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Conflict, Invalid, NotFound
@@ -289,69 +287,6 @@ class ConsoleForm(ConsolePage, FormPage):
                 name: self.missing[name] for name in refused.fields if name in self.missing and not values.get(name)
             }
             raise Invalid({**refused.fields, **empty}) from None
-
-
-class ConfirmPage(ConsoleForm):
-    """Asks before something is done that is not undone by a click: what it hits, and what falls with it."""
-
-    template = "console/confirm.html"
-    #: False for what can be taken back; then the button is an ordinary one.
-    danger: ClassVar[bool] = True
-    fields: ClassVar[tuple[str, ...]] = ("confirm_name",)
-
-    def question(self) -> str:
-        """The heading: a question with kind and name."""
-        raise NotImplementedError
-
-    def effects(self) -> Sequence[str]:
-        """What falls with it, one sentence each, in numbers."""
-        return ()
-
-    def label(self) -> str:
-        """The button: verb and kind."""
-        raise NotImplementedError
-
-    def keep(self) -> str:
-        """The link that leads back."""
-        return say("Keep it")
-
-    def back(self) -> str:
-        """Where that link leads."""
-        raise NotImplementedError
-
-    def name_to_type(self) -> str:
-        """What has to be typed to confirm; empty if nothing has to be."""
-        return ""
-
-    def act(self) -> str:
-        """Do it; returns the address of the page to go to."""
-        raise NotImplementedError
-
-    def title(self) -> str:
-        """The question."""
-        return self.question()
-
-    def show(self) -> Mapping[str, object]:
-        """Question, effects and button."""
-        return {
-            "effects": [self.words.t(one) for one in self.effects()],
-            "label": self.words.t(self.label()),
-            "keep": self.words.t(self.keep()),
-            "back": self.back(),
-            "danger": self.danger,
-            "name_to_type": self.name_to_type(),
-        }
-
-    def submit(self, form: Form) -> Response:
-        """Do it, once the name is typed where it has to be."""
-        wanted = self.name_to_type()
-        if wanted and _comparable(form.one("confirm_name")) != _comparable(wanted):
-            raise Invalid({"confirm_name": say("Type {name} to confirm.", name=wanted)})
-        return self.redirect(self.done(self.act()))
-
-
-def _comparable(name: str) -> str:
-    return unicodedata.normalize("NFC", name).strip()
 
 
 def matched(page: ConsolePage, name: str) -> str:

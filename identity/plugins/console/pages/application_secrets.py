@@ -8,7 +8,8 @@ from identity.domain.applications import ClientSecret
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
-from identity.plugins.console.console_page import ConfirmPage, ConsoleForm, found_or_missing, matched
+from identity.plugins.console.confirm_page import ConfirmPage
+from identity.plugins.console.console_page import ConsoleForm, found_or_missing, matched
 from identity.plugins.console.pages.applications import OfApplication
 from identity.plugins.console.pages.service_user_keys import ALREADY, last_used
 from identity.plugins.console.places import Place

@@ -28,7 +28,8 @@ from identity.plugins.console.application_words import (
     literal_options,
 )
 from identity.plugins.console.badges import state_badge
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage, ConsoleForm, ConsolePage, Link
+from identity.plugins.console.confirm_page import ConfirmPage, DeactivatePage, ReactivatePage
+from identity.plugins.console.console_page import CONSOLE, ConsoleForm, ConsolePage, Link
 from identity.plugins.console.effect_words import effect_words
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.pages.projects import YES, ApplicationRow, OfProject, application_rows
@@ -356,10 +357,8 @@ class _Confirm(OfApplication, ConfirmPage):
         return self.href
 
 
-class Deactivate(_Confirm):
+class Deactivate(DeactivatePage, _Confirm):
     """Asks before it stops working."""
-
-    danger = False
 
     def question(self) -> str:
         """With its name."""
@@ -376,20 +375,14 @@ class Deactivate(_Confirm):
         """The button."""
         return say("Deactivate application")
 
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it active")
-
     def act(self) -> str:
         """Do it."""
         self.services.applications.deactivate(self.application.id)
         return self.href
 
 
-class Reactivate(_Confirm):
+class Reactivate(ReactivatePage, _Confirm):
     """Asks before it works again."""
-
-    danger = False
 
     def question(self) -> str:
         """With its name."""
@@ -402,10 +395,6 @@ class Reactivate(_Confirm):
     def label(self) -> str:
         """The button."""
         return say("Reactivate application")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it deactivated")
 
     def act(self) -> str:
         """Do it."""

@@ -15,7 +15,8 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import VERSION, Form
 from identity.pages.signed_in_page import version_of
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage, ConsolePage, Link
+from identity.plugins.console.confirm_page import ConfirmPage
+from identity.plugins.console.console_page import CONSOLE, ConsolePage, Link
 from identity.plugins.console.holdings import FEW, Named, resource_names
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.places import Place

@@ -14,7 +14,8 @@ from identity.http.security import ANY_MANAGER
 from identity.pages.forms import VERSION, Form
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.badges import Badge, state_badge
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage, ConsoleForm, ConsolePage, Link
+from identity.plugins.console.confirm_page import ConfirmPage, DeactivatePage, ReactivatePage
+from identity.plugins.console.console_page import CONSOLE, ConsoleForm, ConsolePage, Link
 from identity.plugins.console.effect_words import effect_words
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.pages.managers import managers_section
@@ -218,10 +219,8 @@ class _Confirm(OfOrganization, ConfirmPage):
         return [say("You belong to this organization: you are signed out too.")]
 
 
-class Deactivate(_Confirm):
+class Deactivate(DeactivatePage, _Confirm):
     """Asks before nobody of it signs in any more."""
-
-    danger = False
 
     def question(self) -> str:
         """With its name."""
@@ -241,20 +240,14 @@ class Deactivate(_Confirm):
         """The button."""
         return say("Deactivate organization")
 
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it active")
-
     def act(self) -> str:
         """Do it."""
         self.services.organizations.deactivate(self.one.id)
         return self.href
 
 
-class Reactivate(_Confirm):
+class Reactivate(ReactivatePage, _Confirm):
     """Asks before its users sign in again."""
-
-    danger = False
 
     def question(self) -> str:
         """With its name."""
@@ -267,10 +260,6 @@ class Reactivate(_Confirm):
     def label(self) -> str:
         """The button."""
         return say("Reactivate organization")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it deactivated")
 
     def act(self) -> str:
         """Do it."""

@@ -13,7 +13,8 @@ from identity.http import targets
 from identity.pages.forms import VERSION, Form
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.badges import Badge, state_badge
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage, ConsolePage, Link
+from identity.plugins.console.confirm_page import ConfirmPage, DeactivatePage, ReactivatePage
+from identity.plugins.console.console_page import CONSOLE, ConsolePage, Link
 from identity.plugins.console.holdings import FEW
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.pages.managers import managers_section
@@ -321,10 +322,8 @@ class _Confirm(OfProjectGrant, ConfirmPage):
         )
 
 
-class Deactivate(_Confirm):
+class Deactivate(DeactivatePage, _Confirm):
     """Asks before access is interrupted."""
-
-    danger = False
 
     def question(self) -> str:
         """What, to whom."""
@@ -342,20 +341,14 @@ class Deactivate(_Confirm):
         """The button."""
         return say("Deactivate project grant")
 
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it active")
-
     def act(self) -> str:
         """Do it."""
         self.services.project_grants.deactivate(self.grant.id)
         return self.href
 
 
-class Reactivate(_Confirm):
+class Reactivate(ReactivatePage, _Confirm):
     """Asks before it brings access again."""
-
-    danger = False
 
     def question(self) -> str:
         """What, to whom."""
@@ -372,10 +365,6 @@ class Reactivate(_Confirm):
     def label(self) -> str:
         """The button."""
         return say("Reactivate project grant")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it deactivated")
 
     def act(self) -> str:
         """Do it."""

@@ -10,7 +10,8 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import VERSION, Form
 from identity.pages.signed_in_page import version_of
-from identity.plugins.console.console_page import ConfirmPage, ConsoleForm, Link, found_or_missing, matched
+from identity.plugins.console.confirm_page import ConfirmPage
+from identity.plugins.console.console_page import ConsoleForm, Link, found_or_missing, matched
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.pages.project_grants import project_grant_rows
 from identity.plugins.console.pages.projects import OfProject, role_rows

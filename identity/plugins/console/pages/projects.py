@@ -15,7 +15,8 @@ from identity.pages.forms import VERSION, Form
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.application_words import TYPES
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage, ConsoleForm, ConsolePage, Link
+from identity.plugins.console.confirm_page import ConfirmPage, DeactivatePage, ReactivatePage
+from identity.plugins.console.console_page import CONSOLE, ConsoleForm, ConsolePage, Link
 from identity.plugins.console.effect_words import effect_words
 from identity.plugins.console.holdings import FEW
 from identity.plugins.console.list_page import ListPage
@@ -248,10 +249,8 @@ class _Confirm(OfProject, ConfirmPage):
         return self.project_href
 
 
-class Deactivate(_Confirm):
+class Deactivate(DeactivatePage, _Confirm):
     """Asks before its applications stop working."""
-
-    danger = False
 
     def question(self) -> str:
         """With its name."""
@@ -268,20 +267,14 @@ class Deactivate(_Confirm):
         """The button."""
         return say("Deactivate project")
 
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it active")
-
     def act(self) -> str:
         """Do it."""
         self.services.projects.deactivate(self.project.id)
         return self.project_href
 
 
-class Reactivate(_Confirm):
+class Reactivate(ReactivatePage, _Confirm):
     """Asks before it works again."""
-
-    danger = False
 
     def question(self) -> str:
         """With its name."""
@@ -294,10 +287,6 @@ class Reactivate(_Confirm):
     def label(self) -> str:
         """The button."""
         return say("Reactivate project")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it deactivated")
 
     def act(self) -> str:
         """Do it."""

@@ -12,7 +12,8 @@ from identity.domain.users import ServiceUser
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
-from identity.plugins.console.console_page import ConfirmPage, ConsoleForm, matched
+from identity.plugins.console.confirm_page import ConfirmPage
+from identity.plugins.console.console_page import ConsoleForm, matched
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.pages.service_users import OfServiceUser, key_rows
 from identity.plugins.console.places import Place

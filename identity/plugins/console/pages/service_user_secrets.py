@@ -12,7 +12,8 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
 from identity.plugins.console.badges import expiry_badge
-from identity.plugins.console.console_page import ConfirmPage, ConsoleForm, found_or_missing, matched
+from identity.plugins.console.confirm_page import ConfirmPage
+from identity.plugins.console.console_page import ConsoleForm, found_or_missing, matched
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.pages.service_user_keys import (
     ALREADY,

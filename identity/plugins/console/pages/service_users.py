@@ -15,7 +15,8 @@ from identity.http import targets
 from identity.pages.forms import VERSION, Form
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.badges import Badge, expiry_badge, keys_badge, state_badge
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage, ConsoleForm, ConsolePage, Link
+from identity.plugins.console.confirm_page import ConfirmPage, DeactivatePage, ReactivatePage
+from identity.plugins.console.console_page import CONSOLE, ConsoleForm, ConsolePage, Link
 from identity.plugins.console.effect_words import effect_words
 from identity.plugins.console.holdings import FEW, held_grants, held_roles
 from identity.plugins.console.list_page import ListPage
@@ -257,10 +258,8 @@ class _Confirm(OfServiceUser, ConfirmPage):
         return effects
 
 
-class Deactivate(_Confirm):
+class Deactivate(DeactivatePage, _Confirm):
     """Asks before its tokens stop working."""
-
-    danger = False
 
     def question(self) -> str:
         """With its name."""
@@ -275,20 +274,14 @@ class Deactivate(_Confirm):
         """The button."""
         return say("Deactivate service user")
 
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it active")
-
     def act(self) -> str:
         """Do it."""
         self.services.service_users.deactivate(self.user.id, by=self.principal)
         return self.href
 
 
-class Reactivate(_Confirm):
+class Reactivate(ReactivatePage, _Confirm):
     """Asks before it works again."""
-
-    danger = False
 
     def question(self) -> str:
         """With its name."""
@@ -301,10 +294,6 @@ class Reactivate(_Confirm):
     def label(self) -> str:
         """The button."""
         return say("Reactivate service user")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it deactivated")
 
     def act(self) -> str:
         """Do it."""

@@ -6,7 +6,8 @@ from identity.domain.sessions import Session
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.devices import device
-from identity.plugins.console.console_page import ConfirmPage, found_or_missing, matched
+from identity.plugins.console.confirm_page import ConfirmPage
+from identity.plugins.console.console_page import found_or_missing, matched
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.pages.users import ONE, OfUser, SessionRow, session_rows
 from identity.plugins.console.places import Place

@@ -13,7 +13,8 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
 from identity.plugins.console.badges import Badge
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage
+from identity.plugins.console.confirm_page import ConfirmPage
+from identity.plugins.console.console_page import CONSOLE
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.places import Place
 from identity.services.signing_keys import EMERGENCY_DELAY, SigningKeyState

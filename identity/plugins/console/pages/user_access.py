@@ -10,7 +10,8 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
 from identity.pages.mails import mail_initial, works_once
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage, ConsoleForm, ConsolePage
+from identity.plugins.console.confirm_page import ConfirmPage
+from identity.plugins.console.console_page import CONSOLE, ConsoleForm, ConsolePage
 from identity.plugins.console.pages.users import LIST, MISSING, ONE, SECTION, OfUser
 from identity.plugins.console.places import Place
 from identity.services.commands.users import InviteHumanUser

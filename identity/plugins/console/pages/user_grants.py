@@ -20,7 +20,8 @@ from identity.http.lists import MOST
 from identity.pages.forms import VERSION, Form
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.badges import Badge, state_badge
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage, ConsolePage, Link
+from identity.plugins.console.confirm_page import ConfirmPage
+from identity.plugins.console.console_page import CONSOLE, ConsolePage, Link
 from identity.plugins.console.holdings import FEW, HeldGrant, held_grants
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.pages.managers import readable_href, user_href

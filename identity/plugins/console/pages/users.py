@@ -19,7 +19,8 @@ from identity.pages.forms import VERSION, Form
 from identity.pages.signed_in_page import version_of
 from identity.pages.translation import LANGUAGE_NAMES
 from identity.plugins.console.badges import Badge
-from identity.plugins.console.console_page import CONSOLE, ConfirmPage, ConsoleForm, ConsolePage, Link
+from identity.plugins.console.confirm_page import ConfirmPage, DeactivatePage, ReactivatePage
+from identity.plugins.console.console_page import CONSOLE, ConsoleForm, ConsolePage, Link
 from identity.plugins.console.effect_words import effect_words
 from identity.plugins.console.holdings import FEW, held_grants, held_roles
 from identity.plugins.console.list_page import ListPage
@@ -240,10 +241,8 @@ class _Confirm(OfUser, ConfirmPage):
         return effects
 
 
-class Deactivate(_Confirm):
+class Deactivate(DeactivatePage, _Confirm):
     """Asks before nobody can sign in to the account."""
-
-    danger = False
 
     def question(self) -> str:
         """With the name."""
@@ -265,20 +264,14 @@ class Deactivate(_Confirm):
         """The button."""
         return say("Deactivate user")
 
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it active")
-
     def act(self) -> str:
         """Do it."""
         self.services.users.deactivate(self.user.id, by=self.principal)
         return self.href
 
 
-class Reactivate(_Confirm):
+class Reactivate(ReactivatePage, _Confirm):
     """Asks before the person can sign in again."""
-
-    danger = False
 
     def question(self) -> str:
         """With the name."""
@@ -291,10 +284,6 @@ class Reactivate(_Confirm):
     def label(self) -> str:
         """The button."""
         return say("Reactivate user")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it deactivated")
 
     def act(self) -> str:
         """Do it."""
