@@ -103,7 +103,7 @@ class Applications(UseCases):
         after: Application = self._next(before, "application", expected_version, **self._given(command))
         after = replace(after, **{name: getattr(command, name) for name in command.model_fields_set & {*_LIFETIMES}})
         _check(after)
-        self._store("application.changed", before, after)
+        after = self._store("application.changed", before, after)
         if after.public:
             for secret in self._storage.applications.secrets(application_id):
                 self.remove_secret(application_id, secret.id)
@@ -224,10 +224,9 @@ class Applications(UseCases):
         )
 
     def _store(self, event: str, before: Application, after: Application) -> Application:
-        with told("application", before.id):
-            self._storage.applications.update(after)
-        self._record_changed(event, "application", before, after, self._organization(before))
-        return after
+        update = self._storage.applications.update
+        stored: Application = self._replace(update, event, before, after, self._organization(before))
+        return stored
 
     def _organization(self, application: Application) -> str | None:
         project = self._storage.projects.find(application.project_id)

@@ -72,10 +72,9 @@ class Managers(UseCases):
         if OWNER in before.roles and OWNER not in command.roles:
             refuse_last_owner(self._storage, lambda owner: owner.id == manager_id)
         after: Manager = self._next(before, "manager", expected_version, roles=command.roles)
-        with told("manager", manager_id):
-            self._storage.managers.update(after)
-        self._record_changed("manager.changed", "manager", before, after, before.organization_id)
-        return after
+        update = self._storage.managers.update
+        stored: Manager = self._replace(update, "manager.changed", before, after, before.organization_id)
+        return stored
 
     def remove(self, manager_id: str, *, by: Principal) -> None:
         """Take all roles at the resource. Raises NotFound, Denied; Conflict for the last owner."""

@@ -82,10 +82,9 @@ class Organizations(UseCases):
         self._record_removed("organization.removed", "organization", organization, organization_id)
 
     def _store(self, event: str, before: Organization, after: Organization) -> Organization:
-        with told("organization", before.id, _TAKEN):
-            self._storage.organizations.update(after)
-        self._record_changed(event, "organization", before, after, before.id)
-        return after
+        update = self._storage.organizations.update
+        stored: Organization = self._replace(update, event, before, after, before.id, taken=_TAKEN)
+        return stored
 
     def _refuse_last_owner(self, organization_id: str) -> None:
         def belongs(owner: Manager) -> bool:

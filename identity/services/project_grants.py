@@ -65,10 +65,9 @@ class ProjectGrants(UseCases):
         self._record_removed("project_grant.removed", "project_grant", grant, self._owner(grant))
 
     def _store(self, event: str, before: ProjectGrant, after: ProjectGrant) -> ProjectGrant:
-        with told("project grant", before.id):
-            self._storage.project_grants.update(after)
-        self._record_changed(event, "project_grant", before, after, self._owner(before))
-        return after
+        update = self._storage.project_grants.update
+        stored: ProjectGrant = self._replace(update, event, before, after, self._owner(before))
+        return stored
 
     def _project(self, project_id: str) -> Project:
         return self._found(self._storage.projects.find(project_id), "project", project_id)

@@ -142,9 +142,12 @@ class Projects(UseCases):
         refuse_stale(before.version, expected_version)
         given = {name: value for name, value in command.model_dump().items() if value is not None}
         after = replace(before, **given, version=before.version + 1)
+        changes = differences(before, after)
+        if not changes:
+            return before
         with told("role", key):
             self._storage.projects.update_role(after)
-        self._record_role("project_role.changed", after, project, differences(before, after))
+        self._record_role("project_role.changed", after, project, changes)
         return after
 
     def remove_role(self, project_id: str, key: str) -> None:
@@ -156,10 +159,8 @@ class Projects(UseCases):
         self._record_role("project_role.removed", role, project, {})
 
     def _store(self, event: str, before: Project, after: Project) -> Project:
-        with told("project", before.id):
-            self._storage.projects.update(after)
-        self._record_changed(event, "project", before, after, before.organization_id)
-        return after
+        stored: Project = self._replace(self._storage.projects.update, event, before, after, before.organization_id)
+        return stored
 
     def _record_role(self, event: str, role: ProjectRole, project: Project, detail: Mapping[str, object]) -> None:
         self._audit.record(

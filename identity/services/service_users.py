@@ -382,10 +382,9 @@ class ServiceUsers(UseCases):
         return wanted
 
     def _store(self, event: str, before: ServiceUser, after: ServiceUser) -> ServiceUser:
-        with told("service user", before.id, _TAKEN):
-            self._storage.users.update(after)
-        self._record_changed(event, "service_user", before, after, before.organization_id)
-        return after
+        update, organization_id = self._storage.users.update, before.organization_id
+        stored: ServiceUser = self._replace(update, event, before, after, organization_id, taken=_TAKEN)
+        return stored
 
 
 def _too_late(latest: datetime) -> str:

@@ -141,7 +141,6 @@ class UserGrants(UseCases):
         return self._found(self._storage.projects.find(project_id), "project", project_id)
 
     def _store(self, event: str, before: UserGrant, after: UserGrant) -> UserGrant:
-        with told("user grant", before.id):
-            self._storage.user_grants.update(after)
-        self._record_changed(event, "user_grant", before, after, before.organization_id)
-        return after
+        update = self._storage.user_grants.update
+        stored: UserGrant = self._replace(update, event, before, after, before.organization_id)
+        return stored

@@ -201,8 +201,6 @@ class Users(UseCases):
         """
         before = self.get(user_id)
         profile = command.apply_to(before.profile)
-        if profile == before.profile:
-            return before
         return self._change(before, self._next(before, "user", expected_version, profile=profile))
 
     def issue_email_link(self, user_id: str, email: str) -> str:
@@ -226,11 +224,8 @@ class Users(UseCases):
         before = self.get(self._owner(used).user.id)
         profile = replace(before.profile, email=content["email"], email_verified=True)
         after: HumanUser = self._next(before, "user", None, profile=profile)
-        with told("user", before.id):
-            self._storage.users.update(after)
         self._drop_links(before.id)
-        self._record_changed("email.verified", "user", before, after, before.organization_id)
-        return after
+        return self._store("email.verified", before, after)
 
     def connections(self, user_id: str) -> tuple[Connection, ...]:
         """What applications hold of the person, last used first."""
@@ -271,10 +266,9 @@ class Users(UseCases):
         return self._store("user.changed", before, after)
 
     def _store(self, event: str, before: HumanUser, after: HumanUser) -> HumanUser:
-        with told("user", before.id, _TAKEN):
-            self._storage.users.update(after)
-        self._record_changed(event, "user", before, after, before.organization_id)
-        return after
+        update, organization_id = self._storage.users.update, before.organization_id
+        stored: HumanUser = self._replace(update, event, before, after, organization_id, kind="user", taken=_TAKEN)
+        return stored
 
     def _drop_links(self, user_id: str) -> None:
         """What was mailed to an address that is no longer the person's, or leads to one, stops working."""

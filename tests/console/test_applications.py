@@ -336,12 +336,9 @@ def test_a_change_without_a_change_changes_nothing(world: World, owner: Browser,
         before = services.applications.change(client.client_id, command)
     owner.open(f"/console/applications/{client.client_id}/edit")
     assert owner.form("page-form")["access_token_lifetime"].value == "1.67"
-    assert "The changes are saved." in owner.submit(form="page-form")
-    after = _application(world, client.client_id)
-    assert {name for name in Application.__slots__ if getattr(before, name) != getattr(after, name)} <= {
-        "version",
-        "changed_at",
-    }
+    assert owner.submit(form="page-form").status_int == 200
+    assert owner.path == f"/console/applications/{client.client_id}"
+    assert _application(world, client.client_id) == before
 
 
 def test_what_is_emptied_is_taken_back(world: World, owner: Browser, client: Credentials, href: str) -> None:

@@ -284,6 +284,7 @@ def test_change_from_the_project_leads_back_to_it(owner: Browser, project: Proje
     owner.open(_of_project(project))
     page = owner.click("Change")
     assert page.html.select(".breadcrumb a")[-1]["href"] == f"/console/projects/{project.id}"
+    owner.form("page-form").set("role", True, index=0)
     page = owner.submit(form="page-form")
     assert "The roles are changed." in page
     assert owner.path == f"/console/projects/{project.id}"

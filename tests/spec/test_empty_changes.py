@@ -1,0 +1,138 @@
+"""Changes that change nothing (security 9.2): no event, no new version, at every door at which something is changed.
+
+The doors are read from the tables of the API and of the console, so that a new one is asked as well.
+"""
+
+import re
+from typing import Any
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.plugins.console.pages import _MODULES
+from identity.plugins.management.operation import Operation
+from identity.plugins.management.table import OPERATIONS
+from identity.services.access import THE_OPERATOR
+from identity.services.apply import apply, read_state
+from identity.testing.browser import Browser
+from identity.testing.responses import shown
+from identity.testing.world import World
+from tests.plugins.management.estate import ROLE, Api, Estate, an_estate
+
+pytestmark = pytest.mark.storages("memory")
+
+PATCHES = [one for one in OPERATIONS if one.method == "PATCH"]
+STATES = [one for one in OPERATIONS if one.path.endswith(("/deactivate", "/reactivate"))]
+FORMS = [place for module in _MODULES for place in module.PLACES if place.path.endswith("/edit")]
+
+
+@pytest.fixture
+def estate(world: World) -> Estate:
+    return an_estate(world)
+
+
+@pytest.fixture
+def api(world: World) -> Api:
+    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+
+
+def named(operation: Operation) -> str:
+    return operation.name
+
+
+def address(estate: Estate, path: str) -> str:
+    """The path with every name in it replaced, whatever pattern the name is followed by."""
+    return re.sub(r"\{(\w+)[^}]*\}", lambda found: {**estate.places, "key": ROLE}[found[1]], path)
+
+
+def latest(world: World) -> int | None:
+    """The number of the newest event."""
+    return world.audit_events()[0].sequence
+
+
+def _members(command: Any, thing: dict[str, Any]) -> dict[str, Any]:
+    """All that the command could change, as it is."""
+    return {name: thing[name] for name in command.model_fields if name in thing}
+
+
+@pytest.mark.parametrize("operation", PATCHES, ids=named)
+def test_a_patch_of_what_is_so_already(world: World, api: Api, estate: Estate, operation: Operation) -> None:
+    path = address(estate, operation.path)
+    before = api.ask("GET", path)
+    members = _members(operation.command, before.json)
+    assert members, "the test sends nothing"
+    last = latest(world)
+    answer = api.ask("PATCH", path, members, If_Match=before.headers["ETag"])
+    assert answer.status_int == 200, shown(answer)
+    assert (answer.json, answer.headers["ETag"]) == (before.json, before.headers["ETag"])
+    assert api.get(path) == before.json
+    assert latest(world) == last
+
+
+@pytest.mark.parametrize("operation", STATES, ids=named)
+def test_a_state_that_is_so_already(world: World, api: Api, estate: Estate, operation: Operation) -> None:
+    path = address(estate, operation.path)
+    first = api.post(path, status=200)
+    last = latest(world)
+    assert api.post(path, status=200) == first
+    assert latest(world) == last
+
+
+@pytest.mark.parametrize("place", FORMS, ids=lambda place: place.path)
+def test_a_form_of_the_console_that_is_sent_as_it_came(world: World, estate: Estate, place: Any) -> None:
+    person = world.a_person()
+    world.make_manager(person, "IAM_OWNER", resource=INSTANCE)
+    browser = Browser(world)
+    browser.start_session(person)
+    page = browser.open(f"/console{address(estate, place.path)}")
+    assert page.status_int == 200, page
+    before = latest(world)
+    answer = browser.submit(form="page-form")
+    assert answer.status_int == 200, answer
+    assert browser.answers[0].status_int == 303, "the form was drawn again"
+    assert latest(world) == before
+
+
+def test_a_profile_that_is_sent_as_it_came(world: World) -> None:
+    person = world.a_person()
+    browser = Browser(world)
+    browser.start_session(person)
+    browser.open("/account/profile")
+    before = latest(world)
+    browser.submit(form="page-form")
+    assert browser.answers[0].status_int == 303
+    assert latest(world) == before
+    with world.reading() as services:
+        assert services.users.get(person.id).version == person.version
+
+
+def test_a_state_file_that_is_applied_twice(world: World) -> None:
+    state = read_state(
+        {
+            "version": 1,
+            "organizations": [
+                {
+                    "name": "Narwhal",
+                    "primary_domain": "narwhal.example",
+                    "users": [{"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace"}],
+                    "service_users": [{"user_name": "robot", "display_name": "Robot", "generated_key": {}}],
+                    "projects": [
+                        {
+                            "name": "Ocean",
+                            "roles": [{"key": "reader", "display_name": "Reader"}],
+                            "applications": [{"name": "API", "type": "api"}],
+                            "user_grants": [{"user": "ada", "roles": ["reader"]}],
+                            "managers": [{"user": "ada", "roles": ["PROJECT_OWNER"]}],
+                        }
+                    ],
+                    "managers": [{"user": "ada", "roles": ["ORG_OWNER"]}],
+                }
+            ],
+        }
+    )
+    with world.transaction() as services:
+        assert apply(services, state, by=THE_OPERATOR, with_secrets=True).changes
+    before = latest(world)
+    with world.transaction() as services:
+        assert apply(services, state, by=THE_OPERATOR, with_secrets=True).changes == ()
+    assert latest(world) == before
