@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from identity.storage.errors import Unavailable
+
 log = logging.getLogger(__name__)
 
 #: How soon a job that was to run by itself is tried again after it failed.
@@ -93,6 +95,9 @@ class Worker:
             rang, job.alarm = job.alarm is not None, None
             try:
                 again = job.run()
+            except Unavailable as problem:
+                log.warning("background work waits: %s: %s", job.name, problem)
+                again = _PATIENCE if rang else None
             except Exception:
                 log.exception("background work failed: %s", job.name)
                 again = _PATIENCE if rang else None

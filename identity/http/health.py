@@ -17,11 +17,18 @@ def healthz(request: Request) -> Response:
     return _answer(200, {"status": "alive"})
 
 
+#: Seconds after which asking again may help, as everywhere while the storage is away.
+RETRY_AFTER = 5
+
+
 def readyz(request: Request) -> Response:
     """200 if every check of readiness holds, else 503 with the names of those that do not; the log says what to fix."""
     identity: Identity = request.registry.identity
     failed = sorted(identity.failed_checks(of_readiness=True))
-    return _answer(503 if failed else 200, {"status": "not ready" if failed else "ready", "failed": failed})
+    answer = _answer(503 if failed else 200, {"status": "not ready" if failed else "ready", "failed": failed})
+    if failed:
+        answer.retry_after = RETRY_AFTER
+    return answer
 
 
 def _answer(status: int, members: dict[str, object]) -> Response:

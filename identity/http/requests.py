@@ -64,8 +64,11 @@ class IdentityRequest(Request):  # type: ignore[misc]
         For effects that must stand whatever comes, and before work that takes long.
         """
         before = self.services
-        self.tm.commit()
-        self.tm.begin()
+        try:
+            self.tm.commit()
+        finally:
+            # Also for the answer that tells of a failure: pyramid_tm ends what it began.
+            self.tm.begin()
         del self.__dict__["services"]
         # It may have kept to what stood there before.
         self.__dict__.pop("_looked_in", None)

@@ -1,5 +1,6 @@
 """SqlBackend and SqlStorage: SQLAlchemy Core, joined to transactions by zope.sqlalchemy."""
 
+import logging
 import os
 import sqlite3
 import threading
@@ -46,6 +47,8 @@ from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
+
+log = logging.getLogger(__name__)
 
 _STORES: dict[str, type[SqlStore]] = {
     "instance": SqlInstanceStore,
@@ -142,7 +145,7 @@ class SqlBackend(Backend):
         except SQLAlchemyError as error:
             raise translated(error) from error
         finally:
-            connection.close()
+            give_back(connection)
         if version is None:
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
         fits(version)
@@ -195,7 +198,19 @@ class _Reading(AbstractContextManager[Storage]):
         return SqlStorage(self._connection)
 
     def __exit__(self, *_exception: object) -> None:
-        self._connection.close()
+        give_back(self._connection)
+
+
+def give_back(connection: Connection) -> None:
+    """Give it back to the pool, whatever state it is in: what was not committed is rolled back.
+
+    Never raises: whoever is done has an answer already, or an error that says more.
+    """
+    try:
+        connection.close()
+    except SQLAlchemyError as error:
+        # SQLAlchemy has thrown the connection away.
+        log.info("a transaction could not be rolled back: %s", translated(error))
 
 
 class _CoreSession:
@@ -213,7 +228,7 @@ class _CoreSession:
         try:
             self._transaction = connection.begin()
         except BaseException:
-            connection.close()
+            give_back(connection)
             raise
 
     def get_transaction(self) -> RootTransaction:
@@ -225,7 +240,7 @@ class _CoreSession:
 
     def close(self) -> None:
         """Give the connection back; what was not committed is rolled back."""
-        self.connection.close()
+        give_back(self.connection)
 
 
 class _Joined(SessionDataManager):  # type: ignore[misc]

@@ -198,6 +198,10 @@ def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **optio
     arguments = {
         "connect_timeout": max(1, round(settings.connect_timeout.total_seconds())),
         "application_name": "identity",
+        # A network that swallows everything: without these the operating system waits a quarter of an hour.
+        "tcp_user_timeout": _milliseconds(settings.statement_timeout),
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
         "options": " ".join(words).strip(),
     }
     return create_engine(

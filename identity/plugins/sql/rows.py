@@ -87,9 +87,13 @@ def _with_driver(connection: Connection, step: Callable[[Any], Any]) -> Any:
     """What the step makes of the driver's connection. Raises SQLAlchemyError."""
     dialect = connection.dialect
     failures = dialect.loaded_dbapi.Error
+    driver: Any = connection.connection.dbapi_connection
     try:
-        return step(connection.connection.dbapi_connection)
+        return step(driver)
     except failures as error:
+        # As SQLAlchemy does with its own statements: a dead connection is never used or put into the pool again.
+        if dialect.is_disconnect(error, driver, None):
+            connection.invalidate(error)
         raise DBAPIError.instance(None, None, error, failures, dialect=dialect) from error
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -69,6 +70,10 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
             shown = {name: connection.execute(text(f"SHOW {name}")).scalar() for name in expected}
             assert shown == expected
             assert connection.execute(text("SHOW default_transaction_read_only")).scalar() == reading
+            driver: Any = connection.connection.dbapi_connection
+            parameters = driver.info.get_parameters()
+            # A network that swallows everything is noticed, and not after a quarter of an hour.
+            assert {parameters[name] for name in ("tcp_user_timeout", "keepalives_idle")} == {"5000", "5"}
 
 
 def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:

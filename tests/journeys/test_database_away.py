@@ -1,0 +1,384 @@
+"""Security 9.5: PostgreSQL drops connections, at any moment of any request, and is gone for a while.
+
+Between service and server stands a relay that cuts the connection when the service sends something for the n-th time,
+for each n: before a statement, while it runs, at the commit, at the rollback. The world's own clock stands still.
+"""
+
+import io
+import logging
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from identity.log_format import PlainLines
+from identity.plugins.sql import SqlBackend
+from identity.testing.browser import Browser, give_password
+from identity.testing.clock import MovableClock
+from identity.testing.fixtures import Databases
+from identity.testing.relying_party import WELL_KNOWN
+from identity.testing.world import KeyPool, World
+from identity.worker import Job, Worker
+
+pytestmark = pytest.mark.storages("postgresql")
+
+_PIECE = 1 << 16
+_PATIENCE = 30
+
+
+class Relay:
+    """Passes bytes between clients on a loopback port and a server's socket, and cuts when told to."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._lock = threading.Lock()
+        self._live: set[socket.socket] = set()
+        self._listener: socket.socket | None = None
+        self.port = 0
+        #: How often clients have to send before the cut; None for never.
+        self._left: int | None = None
+        self._delivered = self._for_good = False
+        self.heal()
+
+    def cut(self, after: int, *, delivered: bool, for_good: bool) -> None:
+        """Cut when clients send for the n-th time from now: what they sent is ``delivered`` to the server or not.
+
+        ``for_good``: afterwards nobody is let in until ``heal``.
+        """
+        self._left, self._delivered, self._for_good = after, delivered, for_good
+
+    @property
+    def was_cut(self) -> bool:
+        """True if the cut came."""
+        return self._left == 0
+
+    def heal(self) -> None:
+        """Pass on all again."""
+        with self._lock:
+            self._left = None
+            if self._listener is None:
+                self._listener = socket.socket()
+                self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                self._listener.bind(("127.0.0.1", self.port))
+                self._listener.listen(100)
+                self.port = self._listener.getsockname()[1]
+                threading.Thread(target=self._accept, args=[self._listener], daemon=True).start()
+
+    def gone(self) -> None:
+        """Let nobody in, and cut all connections."""
+        with self._lock:
+            if self._listener is not None:
+                # Closing alone does not wake who accepts.
+                self._listener.shutdown(socket.SHUT_RDWR)
+                self._listener.close()
+                self._listener = None
+            for one in self._live:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._pass_on, args=[client], daemon=True).start()
+
+    def _pass_on(self, client: socket.socket) -> None:
+        with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
+            server.connect(self._server)
+            with self._lock:
+                self._live.add(client)
+            while True:
+                ready, _, _ = select.select([client, server], [], [])
+                if server in ready:
+                    client.sendall(server.recv(_PIECE) or _ended())
+                else:
+                    sent = client.recv(_PIECE) or _ended()
+                    if self._left:
+                        self._left -= 1
+                        if not self._left:
+                            if self._delivered:
+                                server.sendall(sent)
+                                server.recv(_PIECE)
+                            if self._for_good:
+                                self.gone()
+                            break
+                    server.sendall(sent)
+        with self._lock:
+            self._live.discard(client)
+
+
+def _ended() -> bytes:
+    raise OSError
+
+
+@pytest.fixture(scope="module")
+def relayed(databases: Databases, key_pool: KeyPool) -> Iterator[tuple[World, Relay]]:
+    """A service that reaches PostgreSQL through a relay."""
+    settings = databases.settings("postgresql")
+    direct = urlsplit(settings["identity.plugin.sql.url"])
+    relay = Relay(f"{parse_qs(direct.query)['host'][0]}/.s.PGSQL.5432")
+    # One message at a time, and none before the first statement but the start itself.
+    plain = f"postgresql://postgres@127.0.0.1:{relay.port}{direct.path}?sslmode=disable&gssencmode=disable"
+    world = World(settings | {"identity.plugin.sql.url": plain}, clock=MovableClock(), key_pool=key_pool)
+    yield world, relay
+    relay.heal()
+    world.close()
+    relay.gone()
+    databases.drop(settings)
+
+
+#: What somebody asks: made ready while all is well, and then asked.
+Asking = Callable[[World], Callable[[], Any]]
+
+
+def _exchange(world: World) -> Callable[[], Any]:
+    client = world.a_web_application()
+    session = world.a_session()
+    code = world.a_code(client, session)
+    return lambda: world.redeem(code, client)
+
+
+def _refresh(world: World) -> Callable[[], Any]:
+    client = world.a_web_application()
+    refresh_token = world.tokens(client)["refresh_token"]
+    return lambda: world.refresh(refresh_token, client)
+
+
+def _replay(world: World) -> Callable[[], Any]:
+    client = world.a_web_application()
+    code = world.a_code(client)
+    world.redeem(code, client)
+    return lambda: world.redeem(code, client)
+
+
+def _authorize(world: World) -> Callable[[], Any]:
+    client, session = world.a_web_application(), world.a_session()
+    return lambda: session.authorize(client)
+
+
+def _begin_sign_in(world: World) -> Callable[[], Any]:
+    return lambda: Browser(world).open(f"{world.issuer}/login")
+
+
+def _wrong_or_right(password: str | None) -> Asking:
+    def prepare(world: World) -> Callable[[], Any]:
+        browser, name = Browser(world), give_password(world, world.a_person())
+        browser.open(f"{world.issuer}/login")
+        browser.submit({"login_name": name}, form="page-form")
+        given = password or "correct horse battery staple"
+        return lambda: browser.submit({"password": given}, form="page-form")
+
+    return prepare
+
+
+def _at_the_console(act: Callable[[Browser, str], Any]) -> Asking:
+    def prepare(world: World) -> Callable[[], Any]:
+        browser, organization = Browser(world), world.an_organization()
+        person = world.a_person(organization)
+        world.make_manager(person, "ORG_OWNER")
+        browser.start_session(person)
+        path = f"{world.issuer}/console/organizations/{organization.id}/projects"
+        browser.open(f"{path}/new")
+        return lambda: act(browser, path)
+
+    return prepare
+
+
+def _managing(method: str, path: str, members: object = None) -> Asking:
+    def prepare(world: World) -> Callable[[], Any]:
+        robot = world.a_manager()
+        token, where = robot.managing_token(), path.format(organization=robot.organization.id)
+        return lambda: world.client.management(where, token, method, members)
+
+    return prepare
+
+
+def _with_token(ask: Callable[[World, str], Any]) -> Asking:
+    def prepare(world: World) -> Callable[[], Any]:
+        token = world.a_robot().access_token(f"openid {world.audience_scope()}")
+        world.introspector  # noqa: B018 - registered while there is a storage
+        return lambda: ask(world, token)
+
+    return prepare
+
+
+def _bad_secret(world: World) -> Callable[[], Any]:
+    client = world.an_application(grant_types=("client_credentials",))
+    wrong = type(client)(client.client_id, "wrong" * 8)
+    return lambda: world.as_client(wrong, {"grant_type": "client_credentials"})
+
+
+def _assertion(world: World) -> Callable[[], Any]:
+    robot = world.a_robot()
+    assertion = robot.assertion(jti="once")
+    return lambda: world.client.assertion(assertion)
+
+
+def _signing_out(world: World) -> Callable[[], Any]:
+    session = world.a_session()
+    where = world.client.discovery["end_session_endpoint"]
+    return lambda: world.client.get(where, session.headers)
+
+
+def _account(world: World) -> Callable[[], Any]:
+    session = world.a_session()
+    return lambda: world.client.get(f"{world.issuer}/account", session.headers)
+
+
+ASKING: dict[str, Asking] = {
+    "assertion": _assertion,
+    "code": _exchange,
+    "replayed code": _replay,
+    "refresh": _refresh,
+    "refused client": _bad_secret,
+    "introspection": _with_token(lambda world, token: world.client.introspect(token, world.introspector)),
+    "revocation": _with_token(lambda world, token: world.client.revoke(token, world.introspector)),
+    "userinfo": _with_token(lambda world, token: world.client.userinfo(token)),
+    "authorize": _authorize,
+    "end session": _signing_out,
+    "page of signing in": _begin_sign_in,
+    "right password": _wrong_or_right(None),
+    "wrong password": _wrong_or_right("wrong and unique"),
+    "account": _account,
+    "console, reading": _at_the_console(lambda browser, path: browser.open(path)),
+    "console, writing": _at_the_console(lambda browser, path: browser.submit({"name": "New"}, form="page-form")),
+    "management, reading": _managing("GET", "/organizations/{organization}/users"),
+    "management, writing": _managing("POST", "/organizations/{organization}/projects", {"name": "New"}),
+    "management, refused": _managing("POST", "/organizations", {"name": "New"}),
+    "readiness": lambda world: lambda: world.client.get(f"{world.issuer}/readyz"),
+}
+#: Forms, which are gone once they are sent.
+ONCE = frozenset({"right password", "wrong password", "console, writing"})
+ALWAYS: dict[str, Asking] = {
+    "discovery": lambda world: lambda: world.client.get(world.issuer + WELL_KNOWN),
+    "keys": lambda world: lambda: world.client.keys(),
+    "liveness": lambda world: lambda: world.client.get(f"{world.issuer}/healthz"),
+}
+
+
+def check(answer: Any) -> None:
+    """Nothing but an answer, or 503 with Retry-After; nothing of the cause."""
+    location = answer.headers.get("Location", "")
+    assert "server_error" not in location, location
+    if answer.status_int >= 500:
+        assert (answer.status_int, answer.headers.get("Retry-After")) == (503, "5"), answer
+        for word in ("127.0.0.1", "postgres", "psycopg", "Traceback"):
+            assert word not in answer.text
+
+
+@contextmanager
+def heard() -> Iterator[io.StringIO]:
+    """What the log says meanwhile."""
+    told = io.StringIO()
+    handler = logging.StreamHandler(told)
+    handler.setFormatter(PlainLines())
+    logging.getLogger().addHandler(handler)
+    try:
+        yield told
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def _held(world: World) -> int:
+    backend = world.identity.backend
+    assert isinstance(backend, SqlBackend)
+    engines = backend._open()
+    return sum(engine.pool.checkedout() for engine in (engines.reading, engines.writing))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("and_stays_away", [False, True], ids=["lost", "delivered, and the server stays away"])
+@pytest.mark.parametrize("name", ASKING)
+def test_a_connection_that_is_cut_at_any_moment(relayed: tuple[World, Relay], name: str, and_stays_away: bool) -> None:
+    world, relay = relayed
+    with heard() as log:
+        for moment in range(1, 100):
+            ask = ASKING[name](world)
+            world.identity.process.ring.forget()
+            relay.cut(moment, delivered=and_stays_away, for_good=and_stays_away)
+            answer = ask()
+            was_cut = relay.was_cut
+            relay.heal()
+            check(answer)
+            assert _held(world) == 0
+            if not was_cut:
+                break
+        assert answer.status_int < 500
+        assert moment > 1
+    assert "Traceback" not in log.getvalue(), log.getvalue()
+    assert "password" not in log.getvalue()
+
+
+@pytest.mark.parametrize("name", ALWAYS)
+def test_what_needs_no_database_answers(relayed: tuple[World, Relay], name: str) -> None:
+    world, relay = relayed
+    ask = ALWAYS[name](world)
+    assert ask().status_int == 200
+    world.clock.advance(60)
+    relay.gone()
+    try:
+        assert ask().status_int == 200
+    finally:
+        relay.heal()
+        world.clock.reset()
+
+
+def test_gone_for_a_while(relayed: tuple[World, Relay]) -> None:
+    """Not one 5xx but 503; back at once when it is back."""
+    world, relay = relayed
+    asks = [prepare(world) for name, prepare in (ASKING | ALWAYS).items() if name not in ONCE]
+    answers: list[Any] = []
+    over = threading.Event()
+
+    def hammer(number: int) -> None:
+        turn = number
+        while not over.is_set():
+            answers.append(asks[turn % len(asks)]())
+            turn += 7
+
+    with ThreadPoolExecutor(4) as pool:
+        lanes = [pool.submit(hammer, number) for number in range(4)]
+        for _ in range(3):
+            time.sleep(0.2)
+            relay.gone()
+            time.sleep(0.5)
+            relay.heal()
+        over.set()
+        for lane in lanes:
+            lane.result(_PATIENCE)
+    for answer in answers:
+        check(answer)
+    assert any(answer.status_int == 503 for answer in answers)
+    assert ALWAYS["keys"](world)().status_int == 200
+    assert world.client.get(f"{world.issuer}/readyz").status_int == 200
+    assert world.a_robot().token().status_int == 200
+    assert _held(world) == 0
+
+
+def test_background_work_says_so_in_one_line(relayed: tuple[World, Relay], caplog: pytest.LogCaptureFixture) -> None:
+    world, relay = relayed
+    identity = world.identity
+    work = (identity.purge_if_free, identity.rotate_if_due, identity.note_expiring_keys, identity.write_last_uses)
+    worker = Worker([Job(one.__name__, timedelta(), one) for one in work])
+    identity.process.ring.forget()
+    identity.process.uses.of_client_secret("none", world.clock())
+    relay.gone()
+    try:
+        with caplog.at_level(logging.WARNING):
+            for job in worker._jobs:
+                job.due = 0.0
+            worker.run_due()
+    finally:
+        relay.heal()
+        identity.process.uses.take()
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * len(work)
+    assert not any(record.exc_info for record in caplog.records)
