@@ -10,14 +10,15 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.tweens import EXCVIEW
 
-from identity.provider.endpoints.authorize import PATH as AUTHORIZE
+from identity.provider.endpoints import ENDPOINTS
 
 if TYPE_CHECKING:
     from identity.app import Identity
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ATTEMPTS = 4
-_RESUMED = f"{AUTHORIZE}/"
+#: Where requests go on that waited: the paths of endpoints that write, up to what differs.
+_RESUMED = tuple(one.path.partition("{")[0] for one in ENDPOINTS if one.writes and "{" in one.path)
 
 
 def writes(request: Request) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from identity.crypto.jwt import unverified_payload
 from identity.domain.applications import Client
 from identity.provider.errors import (
     InvalidRequest,
@@ -82,8 +83,9 @@ def find_address(parameters: Parameters, repeated: tuple[str, ...], context: Con
     if client is None or not client.active:
         raise UnknownApplication("client_id names no active application", reason=f"client_id {client_id[:100]}")
     redirect_uri = context.provider.redirect_uri(parameters, client)
+    told = _with_hearsay(parameters)
     address = ReturnAddress(
-        redirect_uri, _mode(parameters, context), parameters.one("state"), context.issuer, client.application.name
+        redirect_uri, _mode(told, context), told.one("state"), context.issuer, client.application.name
     )
     return client, address
 
@@ -140,6 +142,18 @@ def enabled_response_type(value: str, client: Client, context: Context) -> Respo
     if not any(words == frozenset(enabled.split()) for enabled in client.application.response_types):
         raise UnauthorizedClient(f"the response type {known.value} is not enabled for this application")
     return known
+
+
+def _with_hearsay(parameters: Parameters) -> Parameters:
+    """The parameters, with what an unverified request object says of how its refusal is to be told.
+
+    A client that puts all into the object (OpenID Connect Core §6.1) could not read the refusal otherwise. The object
+    decides nothing else, and the redirect URI is a registered one.
+    """
+    text = parameters.one("request")
+    said = {} if text is None else unverified_payload(text)
+    texts = {name: said[name] for name in ("response_mode", "state") if isinstance(said.get(name), str)}
+    return Parameters({**texts, **parameters}) if texts and len(texts.get("state", "")) <= _LONGEST else parameters
 
 
 def _mode(parameters: Parameters, context: Context) -> ResponseMode:

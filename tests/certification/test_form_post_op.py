@@ -1,9 +1,11 @@
 """Profile Form Post OP: every response type, its answers posted by a page of ours to the redirect URI."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from identity.testing.assertions import encoded
 from identity.testing.relying_party import RelyingParty
 from identity.testing.responses import check_page, check_refused
 
@@ -142,3 +144,13 @@ def test_loading_the_page_again_brings_another_code(suite: Any) -> None:
     suite.authorize(asked)
     codes = {suite.first.code(suite.browser.open(asked.url), asked) for _ in range(2)}
     assert len(codes) == 2
+
+
+@every
+def test_an_unsigned_request_object(suite: Any, response_type: str) -> None:
+    """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported: what was asked stands inside."""
+    asked = suite.first.ask(response_type, response_mode="form_post")
+    inner = encoded(asked.parameters)
+    outer = {name: asked.parameters[name] for name in ("client_id", "redirect_uri", "response_type", "scope")}
+    sent = replace(asked, parameters={**outer, "request": f"{encoded({'alg': 'none'})}.{inner}."})
+    suite.first.refused(suite.browser.open(sent.url), asked, "request_not_supported", mode="form_post")

@@ -86,8 +86,11 @@ def test_with_a_state_alone(suite: Any, signed_in: Tokens) -> None:
 
 
 def test_without_a_hint(suite: Any, signed_in: Tokens) -> None:
-    """oidcc-rp-initiated-logout-no-id-token-hint: no redirect to an address that belongs to nobody."""
-    check_page(sign_out(suite, None, state="some-state"), 400, UNTRUSTED)
+    """oidcc-rp-initiated-logout-no-id-token-hint: asked, and no redirect to an address that belongs to nobody."""
+    check_page(sign_out(suite, None, state="some-state"), 200, ASKED)
+    check_page(suite.browser.submit(form="page-form"), 200, SIGNED_OUT)
+    assert suite.browser.left_for is None
+    assert not is_signed_in(suite)
 
 
 def test_without_a_hint_but_with_the_client_id(suite: Any, signed_in: Tokens) -> None:

@@ -1,10 +1,13 @@
 """Service description §4.2 and §7: every parameter of an authorization request, and every error in one."""
 
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from identity.domain.users import HumanUser
+from identity.testing.assertions import encoded
 from identity.testing.browser import Browser
 from identity.testing.relying_party import FORM, Asked, RelyingParty, s256
 from identity.testing.responses import check_page
@@ -133,6 +136,34 @@ def test_request_objects_are_refused_and_never_fetched(
     party.refused(browser.open(asked.url), asked, error)
     if name != "registration":
         assert party.client.discovery[f"{name}_parameter_supported"] is False
+
+
+@pytest.mark.parametrize("response_type", ["code", "id_token", "id_token token"])
+@pytest.mark.parametrize(
+    ("inside", "outside", "state", "mode"),
+    [
+        ({"state": "in", "response_mode": "form_post"}, {}, "in", "form_post"),
+        ({"state": "in", "response_mode": "form_post"}, {"state": "out"}, "out", "form_post"),
+        ({"state": "in", "response_mode": "form_post"}, {"response_mode": "fragment"}, "in", "fragment"),
+        ({"state": "s" * 2049, "response_mode": ["form_post"]}, {}, None, None),
+        ({"state": 5, "response_mode": "https://evil.example"}, {}, None, None),
+        ({"redirect_uri": "https://evil.example/cb", "prompt": "none", "client_id": "x"}, {}, None, None),
+    ],
+)
+def test_a_refused_request_object_says_where_its_refusal_goes_and_nothing_else(
+    browser: Browser,
+    party: RelyingParty,
+    response_type: str,
+    inside: dict[str, Any],
+    outside: dict[str, str],
+    state: str | None,
+    mode: str | None,
+) -> None:
+    """Decisions, authorization endpoint: the client has to be able to read it, at its registered address."""
+    request = f"{encoded({'alg': 'none'})}.{encoded(inside)}."
+    sent = party.ask(response_type, **{"state": None, **outside, "request": request})
+    told = replace(sent, parameters={**sent.parameters, **({} if state is None else {"state": state})})
+    party.refused(browser.open(sent.url), told, "request_not_supported", mode=mode)
 
 
 @pytest.mark.parametrize(

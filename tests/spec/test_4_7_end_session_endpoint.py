@@ -109,7 +109,7 @@ def test_the_client_id_beside_the_hint_has_to_be_the_hint_s(
     other = RelyingParty.of(world)
     for client_id in (other.client_id, "unknown", party.client_id.upper()):
         answer = browser.open(party.logout_url(tokens.id_token, client_id=client_id))
-        check_page(answer, 400, UNTRUSTED)
+        check_page(answer, 400, UNREADABLE)
     assert is_signed_in(browser, party)
     check_sent_back(browser.open(party.logout_url(tokens.id_token, client_id=party.client_id)))
 
@@ -418,10 +418,17 @@ def test_an_address_that_is_not_registered_never_redirects(
     assert is_signed_in(browser, party)
 
 
-def test_an_address_needs_to_belong_to_somebody(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
-    """Honoured only with hint or client_id."""
-    check_page(browser.open(party.logout_url(None)), 400, UNTRUSTED)
-    assert is_signed_in(browser, party)
+@pytest.mark.parametrize("uri", [BYE, "https://evil.example/bye"])
+def test_an_address_that_belongs_to_nobody_is_not_followed(
+    browser: Browser, party: RelyingParty, tokens: Tokens, uri: str
+) -> None:
+    """RP-Initiated Logout §2: without hint and client_id the person is asked, and stays here."""
+    page = check_page(browser.open(party.logout_url(None, post_logout_redirect_uri=uri, state="s3cret")), 200, ASKED)
+    assert "evil" not in page.get_text()
+    page = check_page(browser.submit(form="page-form"), 200, SIGNED_OUT)
+    assert uri not in [link["href"] for link in page.find_all("a")]
+    assert all("s3cret" not in one.headers.get("Location", "") for one in browser.answers)
+    assert not is_signed_in(browser, party)
 
 
 @pytest.mark.parametrize("client_id", ["unknown", "0" * 32, "' OR 1=1 --"])
@@ -440,11 +447,46 @@ def test_a_deactivated_application_s_addresses_are_not_good(
 ) -> None:
     with world.transaction() as services:
         services.applications.deactivate(party.client_id)
-    check_page(browser.open(party.logout_url(tokens.id_token)), 400, UNTRUSTED)
-    check_page(browser.open(party.logout_url(None, client_id=party.client_id)), 400)
+    check_page(browser.open(party.logout_url(None, client_id=party.client_id)), 400, UNKNOWN)
     # The session itself can be ended: the hint says whose it is.
-    check_page(browser.open(party.logout_url(tokens.id_token, post_logout_redirect_uri=None)), 200, SIGNED_OUT)
+    check_page(browser.open(party.logout_url(tokens.id_token)), 200, SIGNED_OUT)
     assert not browser.session_cookies
+
+
+@pytest.mark.parametrize("with_hint", [True, False])
+def test_a_long_post_stands_in_no_address(
+    browser: Browser, party: RelyingParty, tokens: Tokens, with_hint: bool
+) -> None:
+    """It waits as a row, whether for the browser's cookies or for the person: proxies refuse long headers."""
+    state = "s" * 2000
+    form = {"client_id": party.client_id, "post_logout_redirect_uri": BYE, "state": state, "unheard": "u" * 9000}
+    form |= {"id_token_hint": tokens.id_token} if with_hint else {"logout_hint": "h" * 2000}
+    answer = browser.send(party.client.discovery["end_session_endpoint"], form, by=party.origin)
+    way = browser.answers
+    if not with_hint:
+        check_page(answer, 200, ASKED)
+        answer = browser.submit(form="page-form")
+    check_sent_back(answer, f"{BYE}?state={state}")
+    ours = [one.headers["Location"] for one in way if "Location" in one.headers and one is not answer]
+    assert ours
+    assert all(len(location) < 200 for location in ours)
+    assert not is_signed_in(browser, party)
+
+
+def test_a_post_that_waits_belongs_to_its_browser(
+    world: World, browser: Browser, party: RelyingParty, tokens: Tokens
+) -> None:
+    """Elsewhere, and after half an hour, it is nobody's: the person is asked, and stays here."""
+    form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE}
+    sent = party.client.app.post(party.client.discovery["end_session_endpoint"], form, expect_errors=True)
+    assert sent.status_int == 303
+    check_page(browser.open(sent.headers["Location"]), 200, ASKED)
+    assert is_signed_in(browser, party)
+
+
+def test_a_state_that_is_too_long_is_told(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+    check_page(browser.open(party.logout_url(tokens.id_token, state="s" * 2049)), 400, UNREADABLE)
+    assert is_signed_in(browser, party)
 
 
 @pytest.mark.parametrize(

@@ -12,5 +12,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     userinfo.ENDPOINT,
     revoke.ENDPOINT,
     end_session.ENDPOINT,
+    end_session.RESUME,
     keys.ENDPOINT,
 )

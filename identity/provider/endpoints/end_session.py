@@ -1,17 +1,35 @@
-"""The end-session endpoint (service description §4.7, OpenID Connect RP-Initiated Logout)."""
+"""The end-session endpoint (service description §4.7, OpenID Connect RP-Initiated Logout).
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+What has to wait, for the cookies that a browser keeps back from another site's POST or for the person's answer, waits
+as a row, as authorization requests do: neither hint nor state stands in an address of ours.
+"""
+
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from identity.domain.applications import Client
 from identity.domain.sessions import SignedIn
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.endpoints.authorize import MAX_REQUEST
-from identity.provider.errors import InvalidRequest, LargeRequest, UnreadableRequest, UntrustedRedirect
+from identity.provider.errors import (
+    InvalidRequest,
+    LargeRequest,
+    UnknownApplication,
+    UnreadableRequest,
+    UntrustedRedirect,
+)
 from identity.provider.id_token_hint import IdTokenHint, read_hint
 from identity.provider.parameters import Parameters, given_twice
-from identity.provider.request import NO_STORE, Context, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
+from identity.provider.request import (
+    NO_STORE,
+    Browser,
+    Context,
+    Cookie,
+    CookieKind,
+    ProtocolRequest,
+    ProtocolResponse,
+)
+from identity.services.sign_ins import NoSignIn
 
 PATH = "/oauth/v2/endsession"
 
@@ -19,18 +37,30 @@ PATH = "/oauth/v2/endsession"
 ASK = "/sign-out"
 SIGNED_OUT = "/signed-out"
 
-#: What the page that asks needs to know; the hint stays behind.
-_ASKED = ("client_id", "post_logout_redirect_uri", "state", "ui_locales", "logout_hint")
+#: The parameter by which the pages find the request that waits.
+WAITING = "request"
+
+_KNOWN = ("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "ui_locales", "logout_hint")
+_LONGEST_STATE = 2048
+_LONGEST_LOCALES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class LogoutRequest:
-    """What was asked: by which client, and where the browser goes afterwards; None if it stays here."""
+    """What was asked: by which client, and where the browser goes afterwards; None if it stays here.
+
+    ``waiting`` is the id of the row that it waits as; None if it does not.
+    """
 
     client: Client | None
     return_to: str | None
     hint: IdTokenHint | None
     parameters: Parameters
+    waiting: str | None = None
+
+
+#: What is asked by nobody who could be sent back: the person is asked, and stays here.
+NOBODY_S = LogoutRequest(None, None, None, Parameters({}))
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -39,18 +69,24 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     Raises Unredirectable if the request cannot be read, or names an address that is not registered.
     """
     asked = read_logout_request(_parameters(request), context)
-    sessions = context.services.sessions
     if request.method == "POST" and not request.browser.sessions:
         # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
-        return _redirect(_here(PATH, asked.parameters, context))
-    accounts = sessions.of_browser(request.browser.sessions.values())
-    ended = _meant(asked, accounts)
-    if ended is None and any(sessions.live(one) for one in accounts):
-        query = {name: asked.parameters[name] for name in _ASKED if name in asked.parameters}
-        if asked.hint is not None:
-            query["client_id"] = asked.hint.client_id
-        return _redirect(_here(ASK, query, context))
-    return sign_out(asked, () if ended is None else (ended,), context)
+        return _wait(asked, f"{PATH}/{{}}", context)
+    return _decide(asked, request.browser, context)
+
+
+def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Go on with a request that came by POST. Raises NoSignIn if it cannot go on in this browser; Unredirectable."""
+    return _decide(waiting_request(request.resumed or "", request.browser, context), request.browser, context)
+
+
+def waiting_request(request_id: str, browser: Browser, context: Context) -> LogoutRequest:
+    """The request that waits under this id; nobody's if it cannot go on in this browser. Raises Unredirectable."""
+    try:
+        pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))
+    except NoSignIn:
+        return NOBODY_S
+    return replace(read_logout_request(Parameters(pending.parameters), context), waiting=pending.id)
 
 
 def read_logout_request(parameters: Parameters, context: Context) -> LogoutRequest:
@@ -61,20 +97,23 @@ def read_logout_request(parameters: Parameters, context: Context) -> LogoutReque
         try:
             hint = read_hint(text, context)
         except InvalidRequest:
-            # Whoever sent it knows no session: the person is asked, and stays here.
-            return LogoutRequest(None, None, None, Parameters({}))
+            # Whoever sent it knows no session.
+            return NOBODY_S
     client_id = parameters.one("client_id")
     if hint is not None and client_id not in (None, hint.client_id):
-        raise UntrustedRedirect("client_id is another than the one that id_token_hint was made for")
+        raise UnreadableRequest("client_id is another than the one that id_token_hint was made for")
     named = client_id or (None if hint is None else hint.client_id)
     client = None if named is None else context.services.applications.find_client(named)
-    if client_id is not None and (client is None or not client.active):
-        raise UntrustedRedirect("client_id names no active application")
+    if client is None or not client.active:
+        if client_id is not None:
+            raise UnknownApplication("client_id names no active application")
+        # There is nobody whose address it could be (RP-Initiated Logout §2).
+        return LogoutRequest(None, None, hint, parameters)
+    if len(parameters.get("state", "")) > _LONGEST_STATE:
+        raise UnreadableRequest(f"parameter state is longer than {_LONGEST_STATE} characters")
     uri = parameters.one("post_logout_redirect_uri")
     if uri is None:
         return LogoutRequest(client, None, hint, parameters)
-    if client is None or not client.active:
-        raise UntrustedRedirect("post_logout_redirect_uri needs id_token_hint or client_id beside it")
     if uri not in client.application.post_logout_redirect_uris:
         raise UntrustedRedirect(
             "post_logout_redirect_uri is not registered for this application",
@@ -89,7 +128,28 @@ def sign_out(asked: LogoutRequest, accounts: tuple[SignedIn, ...], context: Cont
     for account in accounts:
         context.services.sessions.end(account)
     cookies = tuple(Cookie(CookieKind.SESSION, account.session.id) for account in accounts)
-    return _redirect(asked.return_to or _here(SIGNED_OUT, {}, context), *cookies)
+    return _redirect(asked.return_to or context.settings.login_url + SIGNED_OUT, *cookies)
+
+
+def _decide(asked: LogoutRequest, browser: Browser, context: Context) -> ProtocolResponse:
+    sessions = context.services.sessions
+    accounts = sessions.of_browser(browser.sessions.values())
+    ended = _meant(asked, accounts)
+    if ended is None and any(sessions.live(one) for one in accounts):
+        locales = asked.parameters.get("ui_locales", "")[:_LONGEST_LOCALES]
+        spoken = f"&{urlencode({'ui_locales': locales})}" if locales else ""
+        return _wait(asked, f"{ASK}?{WAITING}={{}}", context, spoken)
+    return sign_out(asked, () if ended is None else (ended,), context)
+
+
+def _wait(asked: LogoutRequest, path: str, context: Context, more: str = "") -> ProtocolResponse:
+    """Send the browser to the path that has the id of the waiting request in it."""
+    if asked.waiting is not None:
+        return _redirect(context.settings.login_url + path.format(asked.waiting) + more)
+    known = {name: asked.parameters[name] for name in _KNOWN if name in asked.parameters}
+    pending, secret = context.services.sign_ins.begin(known, ui_locales=known.get("ui_locales", ""))
+    cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime)
+    return _redirect(context.settings.login_url + path.format(pending.id) + more, cookie)
 
 
 def _meant(asked: LogoutRequest, accounts: tuple[SignedIn, ...]) -> SignedIn | None:
@@ -120,12 +180,6 @@ def _with_state(uri: str, state: str | None) -> str:
     return f"{uri}{'&' if '?' in uri else '?'}{urlencode({'state': state})}"
 
 
-def _here(path: str, query: Mapping[str, str], context: Context) -> str:
-    """An address on the login host, by the settings: behind a proxy the request does not know it."""
-    address = context.settings.login_url + path
-    return f"{address}?{urlencode(query)}" if query else address
-
-
 def _redirect(location: str, *cookies: Cookie) -> ProtocolResponse:
     headers = {**NO_STORE, "Location": location}
     return ProtocolResponse(303, headers=headers, cookies=cookies)
@@ -139,4 +193,14 @@ ENDPOINT = Endpoint(
     advertised_as="end_session",
     writes=True,
     handle=handle,
+)
+
+RESUME = Endpoint(
+    name="end_session.resume",
+    path=f"{PATH}/{{request}}",
+    host=Host.LOGIN,
+    methods=("GET",),
+    advertised_as=None,
+    writes=True,
+    handle=resume,
 )

@@ -11,7 +11,15 @@ from identity.domain.sessions import SignedIn
 from identity.http.endpoints import context_of, respond
 from identity.pages.forms import Form
 from identity.pages.page import FormPage, Page
-from identity.provider.endpoints.end_session import ASK, SIGNED_OUT, LogoutRequest, read_logout_request, sign_out
+from identity.provider.endpoints.end_session import (
+    ASK,
+    NOBODY_S,
+    SIGNED_OUT,
+    WAITING,
+    LogoutRequest,
+    sign_out,
+    waiting_request,
+)
 from identity.provider.parameters import Parameters
 
 #: Addresses to which browsers follow a redirect without asking.
@@ -19,13 +27,14 @@ _FOLLOWED = ("https://", "http://")
 
 
 class LogoutPage(Page):
-    """A page whose address carries what an application asked for."""
+    """A page whose address names the request of an application that waits; without one, nobody asked."""
 
     @cached_property
     def asked(self) -> LogoutRequest:
         """By which application, and where the browser goes afterwards. Raises Unredirectable."""
-        query = self.request.environ.get("QUERY_STRING", "").encode("latin-1")
-        return read_logout_request(Parameters.parse(query), context_of(self.request))
+        query = Parameters.parse(self.request.environ.get("QUERY_STRING", "").encode("latin-1"))
+        waiting = query.one(WAITING)
+        return waiting_request(waiting, self.request.browser, context_of(self.request)) if waiting else NOBODY_S
 
     @property
     def application(self) -> str | None:
