@@ -16,7 +16,7 @@ from identity.services.access import Principal
 #: The permission of what every manager may: it asks for no more than a live credential and some manager role.
 ANY_MANAGER = "any manager"
 
-#: The permission of what people may for themselves: it asks for a session and no manager role.
+#: The permission of what everybody may for themselves: it asks for a live credential and no manager role.
 SIGNED_IN = "signed in"
 
 #: The default permission: nobody holds it, so a view that forgets to name one is closed.

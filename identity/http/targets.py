@@ -60,6 +60,11 @@ def instance(request: Request) -> Target:
     return Target(INSTANCE, request.services.instance()) if _may_ask(request) else _CLOSED
 
 
+def caller(request: Request) -> Target:
+    """Whoever asks, about themselves: for what needs no role."""
+    return Target(INSTANCE)
+
+
 def by_id(name: str, find: Find, *, parts: bool = False) -> Callable[[Request], Target]:
     """A factory for what the address names by ``{name}``."""
 

@@ -18,7 +18,7 @@ from identity.domain.errors import Conflict, Invalid
 from identity.domain.words import say
 from identity.services.audit import Recorder
 from identity.services.changes import Look, UseCases, told
-from identity.services.choices import Choices
+from identity.services.choices import IMPLICIT, Choices, brings_tokens
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.last_uses import LastUses
 from identity.storage.backend import Storage
@@ -85,7 +85,7 @@ class Applications(UseCases):
         application = Application(
             id=id or new_client_id(), project_id=project_id, created_at=self._now, changed_at=self._now, **values
         )
-        _check(application)
+        application = _consistent(application, command)
         with told("project", project_id):
             self._storage.applications.add(application)
         self._record_created("application.created", "application", application, self._organization(application))
@@ -102,7 +102,7 @@ class Applications(UseCases):
         before = self.get(application_id)
         after: Application = self._next(before, "application", expected_version, **self._given(command))
         after = replace(after, **{name: getattr(command, name) for name in command.model_fields_set & {*_LIFETIMES}})
-        _check(after)
+        after = _consistent(after, command)
         after = self._store("application.changed", before, after)
         if after.public:
             for secret in self._storage.applications.secrets(application_id):
@@ -233,11 +233,18 @@ class Applications(UseCases):
         return None if project is None else project.organization_id
 
 
-def _check(application: Application) -> None:
-    """Raise Invalid, for every field at once, unless the settings fit each other."""
+def _consistent(application: Application, command: RegisterApplication | ChangeApplication) -> Application:
+    """The application with the grant type implicit exactly if it has a response type with tokens (RFC 7591 §2.1).
+
+    Raises Invalid, for every field at once, unless the settings fit each other.
+    """
+    tokens = any(map(brings_tokens, application.response_types))
     problems = dict(_problems(application))
+    if IMPLICIT in (command.grant_types or ()) and not tokens:
+        problems.setdefault("grant_types", say("Choose a response type with id_token too: implicit is one of those."))
     if problems:
         raise Invalid(problems)
+    return replace(application, grant_types=application.grant_types - {IMPLICIT} | ({IMPLICIT} if tokens else set()))
 
 
 def _problems(application: Application) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+#: The registered name of what response types with tokens are: no grant of the token endpoint, and no choice of its own.
+IMPLICIT = "implicit"
+
+
+def brings_tokens(response_type: str) -> bool:
+    """True if tokens of this response type pass through the browser."""
+    return not {"id_token", "token"}.isdisjoint(response_type.split())
+
 
 @dataclass(frozen=True, slots=True)
 class Choices:
@@ -17,6 +25,6 @@ class Choices:
         """The names that each field of an application may hold."""
         return {
             "authentication_method": self.authentication_methods,
-            "grant_types": self.grant_types,
+            "grant_types": (*self.grant_types, *([IMPLICIT] if any(map(brings_tokens, self.response_types)) else [])),
             "response_types": self.response_types,
         }

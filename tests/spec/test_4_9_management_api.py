@@ -71,10 +71,15 @@ def test_a_token_without_the_audience_scope_is_refused(world: World, owner: Robo
         assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_token_without_any_manager_role_is_refused(world: World, robot: Robot, path: str) -> None:
+def test_a_token_without_any_manager_role_is_refused(world: World, robot: Robot) -> None:
     """Security 14.3: the audience alone is not enough."""
-    check_api_error(world.client.management(path, robot.managing_token()), 403, "forbidden")
+    check_api_error(world.client.management("/instance", robot.managing_token()), 403, "forbidden")
+
+
+def test_me_answers_whoever_shows_a_token_for_this_service(world: World, robot: Robot) -> None:
+    """Who am I, even without a role."""
+    me = world.client.management("/me", robot.managing_token()).json
+    assert (me["id"], me["organization"]["id"], me["roles"]) == (robot.id, robot.organization.id, [])
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -105,7 +110,7 @@ def test_a_token_in_address_or_body_does_not_count(world: World, owner: Robot) -
 def test_roles_are_read_at_request_time(world: World, robot: Robot) -> None:
     """Security 14.3: given and taken roles count at the next request, with the same token."""
     token = robot.managing_token()
-    check_api_error(world.client.management("/me", token), 403, "forbidden")
+    check_api_error(world.client.management("/instance", token), 403, "forbidden")
     manager = world.make_manager(robot, "ORG_OWNER")
     assert world.client.management("/me", token).json["roles"][0]["roles"] == ["ORG_OWNER"]
     with world.transaction() as services:
@@ -114,7 +119,7 @@ def test_roles_are_read_at_request_time(world: World, robot: Robot) -> None:
     assert world.client.management("/me", token).json["roles"][0]["roles"] == ["ORG_OWNER_VIEWER"]
     with world.transaction() as services:
         services.managers.remove(manager.id, by=THE_OPERATOR)
-    check_api_error(world.client.management("/me", token), 403, "forbidden")
+    check_api_error(world.client.management("/instance", token), 403, "forbidden")
 
 
 def test_roles_of_every_level_are_told(world: World, robot: Robot) -> None:
@@ -172,7 +177,7 @@ def test_a_request_id_is_ours_and_new_each_time(world: World) -> None:
 
 def test_a_refused_manager_is_an_audit_event(world: World, robot: Robot) -> None:
     """Security 9.2, with who it was and what was missing."""
-    world.client.management("/me", robot.managing_token())
+    world.client.management("/instance", robot.managing_token())
     [event] = world.audit_events(event="access.refused", actor_id=robot.id)
     assert event.organization_id == robot.organization.id
     assert event.result == "refused"

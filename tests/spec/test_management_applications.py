@@ -57,6 +57,18 @@ def test_an_application_from_its_beginning_to_its_end(world: World, api: Api, ap
     assert told >= {f"application.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
+@pytest.mark.parametrize("said", [None, ["authorization_code"], ["implicit"], ["implicit", "authorization_code"]])
+def test_implicit_stands_among_the_grant_types_of_whoever_gets_tokens_through_the_browser(
+    api: Api, applications: str, said: list[str] | None
+) -> None:
+    """RFC 7591 §2.1: it goes with the response types, whether a registration names it or not."""
+    members = {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK], "response_types": ["id_token"]}
+    made = api.post(applications, members if said is None else {**members, "grant_types": said})
+    assert made["grant_types"] == sorted({*(said or ["authorization_code"]), "implicit"})
+    changed = api.patch(f"/applications/{made['id']}", {"response_types": ["code"]})
+    assert changed["grant_types"] == sorted({*made["grant_types"]} - {"implicit"})
+
+
 @pytest.mark.parametrize(
     ("members", "fields"),
     [
@@ -72,6 +84,7 @@ def test_an_application_from_its_beginning_to_its_end(world: World, api: Api, ap
         ({"type": "api", "redirect_uris": [CALLBACK]}, {"redirect_uris"}),
         ({"type": "api", "response_types": ["code"]}, {"response_types"}),
         ({"type": "api", "grant_types": ["magic"]}, {"grant_types"}),
+        ({"type": "web", "redirect_uris": ["https://app.example/cb"], "grant_types": ["implicit"]}, {"grant_types"}),
         ({"type": "api", "grant_types": ["refresh_token"]}, {"grant_types"}),
         ({"type": "api", "authentication_method": "none", "grant_types": ["client_credentials"]}, {"grant_types"}),
         ({"type": "api", "authentication_method": "magic"}, {"authentication_method"}),

@@ -18,10 +18,13 @@ pytestmark = pytest.mark.storages("memory")
 
 #: Whoever holds any manager role may.
 ANY = "any manager"
+#: Whoever shows a token for this service may, with or without a role.
+EVERYBODY = "signed in"
 
 #: Permission → what it allows; where it is judged follows from the address.
 ROUTES = {
-    ANY: "GET /me; GET /instance; GET /organizations; GET /roles",
+    EVERYBODY: "GET /me",
+    ANY: "GET /instance; GET /organizations; GET /roles",
     "instance_manager.read": "GET /instance/managers",
     "instance_manager.write": "POST /instance/managers",
     "signing_key.read": "GET /instance/signing-keys",
@@ -183,7 +186,7 @@ def role_level(role: str) -> str:
 
 def expected(role: str, cell: Cell, *, own: bool) -> int:
     """200 stands for: let in. Levels are compared by how far above they stand."""
-    if cell.permission == ANY:
+    if cell.permission in (ANY, EVERYBODY):
         return 200
     held_at = role_level(role)
     if not own and held_at != "instance" and cell.level != "instance":
@@ -247,6 +250,11 @@ def differences(api: Api | None, world: World, estate: Estate, wanted: dict[Cell
     }
 
 
+def without_a_role() -> dict[Cell, int]:
+    """What is answered to a token for this service that no manager role stands behind."""
+    return {cell: 200 if cell.permission == EVERYBODY else 403 for cell in CELLS}
+
+
 def test_the_tables_are_complete(world: World) -> None:
     document = world.client.get(f"{world.client.management_url}/openapi.json").json
     served = {
@@ -305,9 +313,9 @@ def test_a_role_without_the_audience_scope_is_not_enough(world: World, own: Esta
 
 
 def test_the_audience_scope_without_a_role_is_not_enough(world: World, own: Estate) -> None:
-    """Security 14.3: a plain user learns nothing, not even what exists."""
+    """Security 14.3: a plain user learns nothing but who they are, not even what exists."""
     api = Api.of(world.a_robot(own.organization))
-    assert differences(api, world, own, dict.fromkeys(CELLS, 403)) == {}
+    assert differences(api, world, own, without_a_role()) == {}
     check_api_error(api.ask("GET", "/projects/nothing"), 403, "forbidden")
 
 
@@ -319,7 +327,7 @@ def test_a_revoked_manager_is_out_at_once(world: World, own: Estate, role: str) 
     assert api.get("/me")["roles"] != []
     with world.transaction() as services:
         services.managers.remove(manager.id, by=THE_OPERATOR)
-    assert differences(api, world, own, dict.fromkeys(CELLS, 403)) == {}
+    assert differences(api, world, own, without_a_role()) == {}
 
 
 @pytest.mark.parametrize("deactivated", ["user", "organization"])

@@ -5,7 +5,7 @@ from identity.domain.managers import Manager
 from identity.domain.permissions import Level
 from identity.domain.users import ServiceUser
 from identity.http import targets
-from identity.http.security import ANY_MANAGER
+from identity.http.security import SIGNED_IN
 from identity.plugins.management.operation import Call, Operation
 from identity.plugins.management.representation import Representation, Words
 
@@ -63,8 +63,8 @@ OPERATIONS = (
         method="GET",
         path="/me",
         summary="Tells who the caller is, which organization it belongs to and which manager roles it holds.",
-        permission=ANY_MANAGER,
-        target=targets.instance,
+        permission=SIGNED_IN,
+        target=targets.caller,
         handle=_show,
         answers=Me,
     ),
