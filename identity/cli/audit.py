@@ -26,6 +26,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--follow", action="store_true", help="go on with new events until Ctrl-C or SIGTERM")
     parser.add_argument("--organization", metavar="ID|DOMAIN", help="events of this organization alone")
     parser.add_argument("--event", metavar="NAME", default="", help='such as "project.created", or "project" for all')
+    parser.add_argument("--actor", metavar="LOGIN_NAME|ID", default="", help="what this user or client did")
+    parser.add_argument("--object", metavar="LOGIN_NAME|ID", default="", help="what was done to this user or thing")
     parser.add_argument("--since", metavar="MOMENT", help="events from then on, such as 2027-01-31T23:59:59Z")
     parser.add_argument("--after", metavar="SEQUENCE", type=_number, help="events after the one with this sequence")
     parser.add_argument("--limit", metavar="N", type=_number, help="the last N of these events; 0 for new ones alone")
@@ -58,7 +60,21 @@ def _filter(identity: "Identity", arguments: Namespace) -> "AuditFilter":
     if arguments.organization is not None:
         organization_id = _organization_id(identity, arguments.organization)
     since = decode(Since, {"since": arguments.since}).since
-    return AuditFilter(organization_id=organization_id, event=event, since=since)
+    actor_id, object_id = (_party_id(identity, name) for name in (arguments.actor, arguments.object))
+    return AuditFilter(
+        organization_id=organization_id, event=event, actor_id=actor_id, object_id=object_id, since=since
+    )
+
+
+def _party_id(identity: "Identity", name: str) -> str:
+    """The id of the user of this login name; anything else is an id. Raises Failed."""
+    if "@" not in name:
+        return name
+    with identity.reading() as services:
+        subject = services.storage.users.find_by_login_name(name)
+    if subject is None:
+        raise Failed(f"There is no user {name}. Give a login name, or an id.")
+    return subject.user.id
 
 
 def _organization_id(identity: "Identity", name: str) -> str:

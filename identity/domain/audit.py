@@ -18,10 +18,16 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who acts, and from where."""
+    """Who acts, by which client and in which session, and from where.
+
+    ``client_id`` is the client that the access token was issued to, or that people were signing in to; None for the
+    service's own pages.
+    """
 
     kind: ActorKind
     id: str | None = None
+    client_id: str | None = None
+    session_id: str | None = None
     client_address: str | None = None
     request_id: str | None = None
 

@@ -1,12 +1,13 @@
 """SecurityPolicy: picks the credential by route, and asks services.access for the verdict."""
 
+from dataclasses import replace
 from typing import NoReturn
 
 from pyramid.config import Configurator
 from pyramid.request import Request, RequestLocalCache
 from pyramid.security import Allowed, Denied
 
-from identity.domain.audit import Actor, ActorKind
+from identity.domain.audit import ActorKind
 from identity.domain.users import Subject
 from identity.http.routes import accepted_credential
 from identity.http.targets import Target
@@ -88,7 +89,7 @@ def _principal_of_bearer(request: Request) -> Principal | None:
         return None
     if instance.project_id not in issued.token.audience:
         return None
-    return _acting(request, issued.subject)
+    return _acting(request, issued.subject, client_id=issued.token.client_id, session_id=issued.token.session_id)
 
 
 def _principal_of_session(request: Request) -> Principal | None:
@@ -98,17 +99,18 @@ def _principal_of_session(request: Request) -> Principal | None:
         return None
     if request.method not in ("GET", "HEAD"):
         request.services.sessions.touch(account)
-    return _acting(request, account.subject)
+    return _acting(request, account.subject, session_id=account.session.id)
 
 
-def _acting(request: Request, subject: Subject) -> Principal:
+def _acting(request: Request, subject: Subject, *, session_id: str | None, client_id: str | None = None) -> Principal:
     """The subject as the one who acts in this request."""
     services = request.services
-    services.audit.actor = Actor(
+    services.audit.actor = replace(
+        services.audit.actor,
         kind=ActorKind.USER,
         id=subject.user.id,
-        client_address=request.environ.get("REMOTE_ADDR"),
-        request_id=request.request_id,
+        client_id=client_id,
+        session_id=session_id,
     )
     principal: Principal = services.access.principal(subject)
     return principal

@@ -1,10 +1,12 @@
 """ClientAuthentication, and the rule "exactly one method per request"."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import ClassVar
 
 from identity.crypto.secrets import is_id
 from identity.domain.applications import Client
+from identity.domain.audit import ActorKind
 from identity.domain.parties import Party, ServiceUserClient
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
@@ -55,6 +57,9 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
         raise
     if parameters.one("client_id") not in (None, party.id):
         raise InvalidRequest("client_id differs from the authenticated client")
+    kind = ActorKind.USER if isinstance(party, ServiceUserClient) else ActorKind.CLIENT
+    audit = context.services.audit
+    audit.actor = replace(audit.actor, kind=kind, id=party.id, client_id=party.id)
     return party
 
 

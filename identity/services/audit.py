@@ -1,13 +1,14 @@
 """The audit trail: changes are recorded with the change, refusals survive the abort."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
 from identity.crypto.secrets import new_id
-from identity.domain.audit import EVENTS, Actor, AuditEvent, AuditFilter, Result
+from identity.domain.audit import EVENTS, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.errors import NotFound
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -35,6 +36,20 @@ class Recorder:
         self._on_record = on_record
         self.recorded: list[AuditEvent] = []
         self.refused: list[AuditEvent] = []
+
+    @contextmanager
+    def acting(self, user_id: str, *, client_id: str | None = None, session_id: str | None = None) -> Iterator[None]:
+        """Within, the request acts as this person, who has proved it by a password, a session or a link.
+
+        Where the request has proved already who acts, it is still them.
+        """
+        before = self.actor
+        if before.kind is ActorKind.ANONYMOUS:
+            self.actor = replace(before, kind=ActorKind.USER, id=user_id, client_id=client_id, session_id=session_id)
+        try:
+            yield
+        finally:
+            self.actor = before
 
     def record(
         self,
@@ -148,6 +163,8 @@ def representation(event: AuditEvent) -> dict[str, object]:
         "actor": {
             "kind": actor.kind.value,
             "id": actor.id,
+            "client_id": actor.client_id,
+            "session_id": actor.session_id,
             "client_address": actor.client_address,
             "request_id": actor.request_id,
         },

@@ -162,10 +162,11 @@ class Passwords(UseCases):
         self._store(user_id, hashed, must_change=False, changed_at=self._now)
         self._storage.attempts.clear(f"user:{user_id}")
         self._links.drop(CodeKind.PASSWORD_RESET, user_id)
-        self._sessions.end_all_of(subject, but=keep_session)
         if self._settings.password_change_ends_access:
             self._storage.tokens.revoke_of_user(user_id, self._now)
-        self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
+        with self._audit.acting(user_id):
+            self._sessions.end_all_of(subject, but=keep_session)
+            self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
 
     def set_one_time(self, user_id: str) -> str:
         """A new password, to be told once and changed at the first sign-in; older ones end. Raises NotFound."""

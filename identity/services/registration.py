@@ -139,7 +139,8 @@ class Registration(UseCases):
             self._storage.users.add(user)
         with told("user", user.id):
             self._storage.passwords.set(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
-        self._record_created("user.registered", "user", user, organization.id)
+        with self._audit.acting(user.id):
+            self._record_created("user.registered", "user", user, organization.id)
         return Subject(user, organization)
 
 

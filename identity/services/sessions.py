@@ -58,11 +58,13 @@ class Sessions(UseCases):
         methods: tuple[str, ...],
         user_agent: str,
         at: datetime | None = None,
+        client_id: str | None = None,
     ) -> tuple[SignedIn, str]:
         """The person's session at this browser, and the new secret to show for it from now on.
 
         ``accounts`` are the sessions that the browser has: a live one of the same person goes on under its id, an
-        expired one is ended. ``at`` is when the password was given. Raises NotFound if the user is gone by now.
+        expired one is ended. ``at`` is when the password was given, ``client_id`` the application signed in to. Raises
+        NotFound if the user is gone by now.
         """
         secret = new_token()
         at = at or self._now
@@ -71,7 +73,7 @@ class Sessions(UseCases):
             if account.subject.user.id != subject.user.id:
                 continue
             if self.live(account):
-                again = self._again(account, secret, methods, at)
+                again = self._again(account, secret, methods, at, client_id)
                 if again is not None:
                     return SignedIn(again, subject), secret
             else:
@@ -91,7 +93,7 @@ class Sessions(UseCases):
         )
         with told("user", subject.user.id):
             self._storage.sessions.add(session)
-        self._record("session.started", session, subject.organization.id)
+        self._record("session.started", SignedIn(session, subject), client_id)
         return SignedIn(session, subject), secret
 
     def touch(self, account: SignedIn) -> None:
@@ -104,10 +106,11 @@ class Sessions(UseCases):
         # Ahead of one that was begun within the same second.
         self._storage.sessions.select(account.session.id, self._now + timedelta(seconds=1))
 
-    def end(self, account: SignedIn) -> None:
-        """Sign out: its access tokens are dead from this moment on; refresh tokens with offline_access live on."""
+    def end(self, account: SignedIn, *, client_id: str | None = None) -> None:
+        """Sign out, where an application asked for it with its ``client_id``: access tokens are dead from this moment
+        on; refresh tokens with offline_access live on."""
         if self._storage.sessions.end(account.session.id, self._now):
-            self._record("session.ended", account.session, account.subject.organization.id)
+            self._record("session.ended", account, client_id)
 
     def of_user(self, user_id: str) -> tuple[Session, ...]:
         """The person's live sessions at all browsers, last seen first."""
@@ -134,7 +137,9 @@ class Sessions(UseCases):
             )
         return ended
 
-    def _again(self, account: SignedIn, secret: str, methods: tuple[str, ...], at: datetime) -> Session | None:
+    def _again(
+        self, account: SignedIn, secret: str, methods: tuple[str, ...], at: datetime, client_id: str | None
+    ) -> Session | None:
         """The session after a further sign-in; None if it was ended meanwhile."""
         ends_at = self._now + self.max_age
         try:
@@ -143,7 +148,7 @@ class Sessions(UseCases):
             )
         except Missing:
             return None
-        self._record("session.renewed", account.session, account.subject.organization.id)
+        self._record("session.renewed", account, client_id)
         return replace(
             account.session,
             digest=digest(secret),
@@ -154,11 +159,13 @@ class Sessions(UseCases):
             ends_at=ends_at,
         )
 
-    def _record(self, event: str, session: Session, organization_id: str) -> None:
-        self._audit.record(
-            event,
-            kind="session",
-            id=session.id,
-            organization_id=organization_id,
-            detail={"user_id": session.user_id, "methods": list(session.methods)},
-        )
+    def _record(self, event: str, account: SignedIn, client_id: str | None = None) -> None:
+        session, user_id = account.session, account.subject.user.id
+        with self._audit.acting(user_id, client_id=client_id, session_id=session.id):
+            self._audit.record(
+                event,
+                kind="user",
+                id=user_id,
+                organization_id=account.subject.organization.id,
+                detail={"session_id": session.id, "methods": list(session.methods)},
+            )

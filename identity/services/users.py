@@ -225,7 +225,8 @@ class Users(UseCases):
         profile = replace(before.profile, email=content["email"], email_verified=True)
         after: HumanUser = self._next(before, "user", None, profile=profile)
         self._drop_links(before.id)
-        return self._store("email.verified", before, after)
+        with self._audit.acting(before.id):
+            return self._store("email.verified", before, after)
 
     def connections(self, user_id: str) -> tuple[Connection, ...]:
         """What applications hold of the person, last used first."""

@@ -28,7 +28,8 @@ class TestWhatThereIs:
         first = events[0]
         assert first["event"] == "organization.created"
         assert first["at"].endswith("Z")
-        assert first["actor"] == {"kind": "operator", "id": None, "client_address": None, "request_id": None}
+        nobody = dict.fromkeys(("id", "client_id", "session_id", "client_address", "request_id"))
+        assert first["actor"] == {"kind": "operator", **nobody}
         assert set(first) == {"sequence", *AuditEvent.model_fields}
 
     def test_limit_is_the_newest_ones(self, on_data):
@@ -52,12 +53,19 @@ class TestWhatThereIs:
         ]
         assert on_data("audit", "--since", "2999-01-01T00:00:00Z").out == ""
         assert lines(on_data("audit", "--since", events[0]["at"]).out) == events
+        [owner] = [event for event in events if event["event"] == "user.created"]
+        for name in ("admin@identity.localhost", owner["object_id"]):
+            of_owner = lines(on_data("audit", "--object", name).out)
+            assert owner in of_owner
+            assert {event["object_id"] for event in of_owner} == {owner["object_id"]}
+            assert on_data("audit", "--actor", name).out == ""
 
     @pytest.mark.parametrize(
         ("words", "status", "sentence"),
         [
             (("--event", "projects"), 1, "There is no audit event projects."),
             (("--organization", "none.example"), 1, "There is no organization none.example."),
+            (("--actor", "nobody@none.example"), 1, "There is no user nobody@none.example."),
             (("--since", "yesterday"), 1, "Enter a moment such as"),
             (("--limit", "-1"), 2, "--limit"),
         ],

@@ -1,18 +1,27 @@
 """Service description §6 leaves events open; security 9.2 and 16.1 decide what the audit trail holds and what not."""
 
 import logging
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from identity.domain.users import TokenFormat
+from identity.crypto.secrets import digest, new_token
+from identity.domain.audit import Actor, ActorKind
+from identity.domain.permissions import INSTANCE
+from identity.domain.users import HumanUser, TokenFormat
 from identity.services.access import THE_OPERATOR
 from identity.services.audit import Recorder
 from identity.services.commands.service_users import AddServiceUserKey
+from identity.storage.contract.factories import an_access_token
 from identity.storage.errors import Unavailable
+from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import basic
+from identity.testing.relying_party import RelyingParty, basic
 from identity.testing.world import Robot, World, pkcs1_pem
+from tests.plugins.management.estate import Api
+
+NEW = "correct horse battery staple"
 
 
 def refusals(world: World, **filters: Any) -> list[tuple[str | None, str | None]]:
@@ -146,6 +155,132 @@ def test_no_secret_is_told_to_log_or_trail(make_world: MakeWorld, caplog: pytest
     assert caplog.records
     assert not [secret for secret in secrets if secret in caplog.text]
     assert not [secret for secret in secrets if secret in trail]
+
+
+@pytest.fixture
+def signed_in(world: World, person: HumanUser, party: RelyingParty) -> tuple[Browser, str]:
+    """A browser at which the person signed in to the application, by password; and the id of the session."""
+    browser = Browser(world)
+    login_name = give_password(world, person)
+    browser.open(party.ask().url, by=party.origin)
+    browser.sign_in(login_name)
+    [started] = world.audit_events(event="session.started", actor_id=person.id)
+    return browser, str(started.detail["session_id"])
+
+
+def test_a_sign_in_names_who_signed_in_to_what(
+    world: World, person: HumanUser, party: RelyingParty, signed_in: tuple[Browser, str]
+) -> None:
+    """As actor and as object: whoever looks for a person finds it either way, in the API as well."""
+    browser, session_id = signed_in
+    [event] = world.audit_events(event="session.started", object_id=person.id)
+    assert event.actor == Actor(
+        kind=ActorKind.USER,
+        id=person.id,
+        client_id=party.client_id,
+        session_id=session_id,
+        client_address=browser.address,
+        request_id=event.actor.request_id,
+    )
+    assert (event.object_kind, event.organization_id) == ("user", person.organization_id)
+    owner = world.a_manager("IAM_OWNER", resource=INSTANCE)
+    for named in ("actor_id", "object_id"):
+        path = f"/organizations/{person.organization_id}/audit-events?event=session&{named}={person.id}"
+        [told] = Api.of(owner).list(path)
+        assert told["id"] == event.id
+        assert (told["actor"]["client_id"], told["actor"]["session_id"]) == (party.client_id, session_id)
+
+
+def test_every_end_of_a_session_names_who_ended_it(
+    world: World, person: HumanUser, party: RelyingParty, signed_in: tuple[Browser, str]
+) -> None:
+    browser, session_id = signed_in
+    browser.open("/sign-out")
+    browser.submit(form="page-form")
+    [event] = world.audit_events(event="session.ended", actor_id=person.id, object_id=person.id)
+    assert (event.actor.session_id, event.detail["session_id"]) == (session_id, session_id)
+    other = Browser(world)
+    session = other.start_session(person)
+    owner = world.a_manager("IAM_OWNER", resource=INSTANCE)
+    Api.of(owner).delete(f"/users/{person.id}/sessions/{session.id}")
+    [event] = world.audit_events(event="session.ended", actor_id=owner.id, object_id=person.id)
+    assert (event.actor.session_id, event.detail["session_id"]) == (None, session.id)
+
+
+def test_two_people_who_sign_out_of_one_browser_are_told_apart(world: World) -> None:
+    browser, people = Browser(world), [world.a_person(), world.a_person()]
+    sessions = {person.id: browser.start_session(person).id for person in people}
+    browser.open("/sign-out")
+    browser.submit(form="page-form")
+    for person in people:
+        [event] = world.audit_events(event="session.ended", actor_id=person.id)
+        assert (event.object_id, event.actor.session_id) == (person.id, sessions[person.id])
+
+
+def test_a_password_that_is_changed_on_the_way_in_names_its_person(world: World, person: HumanUser) -> None:
+    login_name, browser = give_password(world, person), Browser(world)
+    with world.transaction() as services:
+        password = services.passwords.set_one_time(person.id)
+    browser.open("/login")
+    browser.sign_in(login_name, password)
+    browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
+    [event] = world.audit_events(event="password.changed", object_id=person.id)
+    assert (event.actor.kind, event.actor.id) == (ActorKind.USER, person.id)
+
+
+def test_what_is_done_in_the_console_names_the_session(world: World) -> None:
+    person, browser = world.a_person(), Browser(world)
+    world.make_manager(person, "ORG_OWNER")
+    session = browser.start_session(person)
+    browser.open(f"/console/organizations/{person.organization_id}/edit")
+    browser.submit({"name": "Renamed"}, form="page-form")
+    [event] = world.audit_events(event="organization.changed", actor_id=person.id)
+    assert (event.actor.client_id, event.actor.session_id) == (None, session.id)
+    page = browser.open(f"/console/audit-events/{event.id}")
+    assert session.id in page
+
+
+def test_what_is_done_with_a_person_s_token_names_the_application_and_the_session(
+    world: World, party: RelyingParty
+) -> None:
+    person, browser = world.a_person(), Browser(world)
+    world.make_manager(person, "ORG_OWNER")
+    session = browser.start_session(person)
+    token = new_token()
+    with world.transaction() as services:
+        live = an_access_token(
+            person,
+            digest=digest(token),
+            client_id=party.client_id,
+            application_id=party.client_id,
+            session_id=session.id,
+            audience=(world.instance.project_id,),
+            issued_at=world.clock(),
+            expires_at=world.clock() + timedelta(hours=1),
+        )
+        services.storage.tokens.add_access(live)
+    Api(world, token).patch(f"/organizations/{person.organization_id}", {"name": "Renamed"})
+    [event] = world.audit_events(event="organization.changed", actor_id=person.id)
+    assert (event.actor.client_id, event.actor.session_id) == (party.client_id, session.id)
+    page = browser.open(f"/console/audit-events/{event.id}")
+    with world.reading() as services:
+        application = services.applications.get(party.client_id)
+    for told in (session.id, party.client_id, application.name):
+        assert told in page
+
+
+def test_what_a_service_user_does_names_it_as_its_own_client(world: World) -> None:
+    robot = world.a_manager("ORG_OWNER")
+    Api.of(robot).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
+    [event] = world.audit_events(event="organization.changed", actor_id=robot.id)
+    assert (event.actor.kind, event.actor.client_id, event.actor.session_id) == (ActorKind.USER, robot.id, None)
+
+
+def test_what_a_client_revokes_names_the_client(world: World, robot: Robot) -> None:
+    token = robot.managing_token()
+    assert world.client.revoke(token, world.introspector).status_int == 200
+    [event] = world.audit_events(event="token.revoked", actor_id=world.introspector.client_id)[:1]
+    assert (event.actor.kind, event.actor.client_id) == (ActorKind.CLIENT, world.introspector.client_id)
 
 
 def _use_everything(world: World) -> set[str]:

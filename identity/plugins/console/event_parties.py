@@ -28,7 +28,9 @@ class Parties:
         for kind, identifier in objects:
             if identifier is not None:
                 things.setdefault(kind, set()).add(identifier)
+        actors = tuple(actors)
         acting = {one.id for one in actors if one.id is not None and one.kind in _WITH_ACTOR}
+        acting |= {one.client_id for one in actors if one.client_id is not None}
         storage = page.services.storage
         users = acting.union(*(things.get(kind, ()) for kind in _USERS))
         self._users: dict[str, Subject] = dict(storage.users.find_many(users))
@@ -45,9 +47,13 @@ class Parties:
         words = self._page.words
         if actor.id is None or actor.kind not in _WITH_ACTOR:
             return Named(words.t(_NOBODY.get(actor.kind, say("Unknown"))), "")
-        if actor.id in self._users:
-            return self._user(self._users[actor.id])
-        return Named(self._named.get(("application", actor.id), actor.id), "")
+        return self.party(actor.id)
+
+    def party(self, identifier: str) -> Named:
+        """A user, or a client."""
+        if identifier in self._users:
+            return self._user(self._users[identifier])
+        return Named(self._named.get(("application", identifier), identifier), "")
 
     def thing(self, kind: str, identifier: str | None) -> Named:
         """What an event is about, by name where it has one."""

@@ -546,6 +546,8 @@ audit_events = Table(
     _string("event"),
     _string("actor_kind"),
     _string("actor_id", nullable=True),
+    _string("client_id", nullable=True),
+    _string("session_id", nullable=True),
     _string("client_address", nullable=True),
     _string("request_id", nullable=True),
     _string("object_kind"),

@@ -212,6 +212,7 @@ def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResp
             methods=pending.methods,
             user_agent=browser.user_agent,
             at=pending.authenticated_at,
+            client_id=pending.client_id,
         )
         cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, context.settings.session_max_age))
         cookies.extend(_superseded(sign_in, account))

@@ -125,8 +125,9 @@ def read_logout_request(parameters: Parameters, context: Context) -> LogoutReque
 
 def sign_out(asked: LogoutRequest, accounts: tuple[SignedIn, ...], context: Context) -> ProtocolResponse:
     """End these sessions, and send the browser where it was asked to go, or to the page that says so."""
+    client_id = None if asked.client is None else asked.client.id
     for account in accounts:
-        context.services.sessions.end(account)
+        context.services.sessions.end(account, client_id=client_id)
     cookies = tuple(Cookie(CookieKind.SESSION, account.session.id) for account in accounts)
     return _redirect(asked.return_to or context.settings.login_url + SIGNED_OUT, *cookies)
 

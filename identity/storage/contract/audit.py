@@ -33,7 +33,14 @@ class AuditContract(ContractBase):
     def test_audit_find_returns_what_was_appended(self, in_transaction: InTransaction, reading: Reading) -> None:
         event = an_audit_event(
             event="authentication.refused",
-            actor=Actor(kind=ActorKind.CLIENT, id="client", client_address="2001:db8::1", request_id="request"),
+            actor=Actor(
+                kind=ActorKind.USER,
+                id="user",
+                client_id="client",
+                session_id="session",
+                client_address="2001:db8::1",
+                request_id="request",
+            ),
             object_kind="service_user",
             object_id=None,
             organization_id=an_id(),

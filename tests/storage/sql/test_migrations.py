@@ -31,7 +31,12 @@ from identity.storage.paging import PageRequest
 from identity.storage.stores.users import UserKind
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
 
-PLAN = ["0001: Create everything.", "0002: People log in.", "0003: Managers manage."]
+PLAN = [
+    "0001: Create everything.",
+    "0002: People log in.",
+    "0003: Managers manage.",
+    "0004: Audit events name clients and sessions; answers that are kept hold no secrets.",
+]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -200,9 +200,12 @@ class AuditEventPage(ConsolePage):
         event = self.event
         parties = Parties(self, [event.actor], [(event.object_kind, event.object_id)])
         changes, facts = _detail(event)
+        client_id = event.actor.client_id
         return {
             "event": event,
             "who": parties.actor(event.actor),
+            # Service users, and applications that act for themselves, are their own clients.
+            "client": None if client_id in (None, event.actor.id) else parties.party(client_id),
             "kind": parties.kind(event.object_kind),
             "thing": parties.thing(event.object_kind, event.object_id),
             "result": result_badge(event, self),

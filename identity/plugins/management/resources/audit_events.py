@@ -13,10 +13,13 @@ from identity.storage.paging import Page
 
 
 class Actor(Representation):
-    """Who acted, and from where."""
+    """Who acted, by which client (`client_id`, an application's or a service user's) and in which session, and from
+    where."""
 
     kind: ActorKind
     id: str | None
+    client_id: str | None
+    session_id: str | None
     client_address: str | None
     request_id: str | None
 
