@@ -304,7 +304,7 @@ def _add_visitor(services: Services, organization_id: str) -> Visitor:
         response_types=frozenset({"code"}),
         grant_types=frozenset({"authorization_code", "refresh_token"}),
     )
-    application, secret = services.applications.register(project.id, command)
+    application, secret = services.applications.register(project.id, command, by=THE_OPERATOR)
     assert secret is not None  # noqa: S101 - web applications have one
     person = CreateHumanUser(user_name="visitor", given_name="Ada", family_name="Example", email="ada@app.example")
     subject = services.storage.users.find_subject(services.users.create(organization_id, person).id)

@@ -23,19 +23,18 @@ class ProjectAudience(Scope):
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
         """The project in the audience.
 
-        The last part of a namespace is an alias of the own project, which is open to everyone. Any other project must
-        be active, and owned by the organization that the token acts for or granted to it. Raises InvalidScope in the
-        same words whether the project is foreign or does not exist. Another namespace's word is dropped.
+        The last part of a namespace is an alias of the own project. What a project has to be is for the services to
+        say, by the user's rights and by the client's. Raises InvalidScope in the same words whether the project is
+        foreign or does not exist. Another namespace's word is dropped.
         """
         namespace, _, rest = value.partition(_MIDDLE)
         if namespace not in context.settings.urn_namespaces:
             return None
-        asked = rest[: -len(_END)]
+        asked, projects = rest[: -len(_END)], context.services.projects
         instance = context.services.instance()
-        if instance is not None and asked in (instance.project_id, namespace.rsplit(":", 2)[-2]):
-            return GrantedScope(value, (instance.project_id,))
-        organization_id = authorization.organization.id
-        if not asked or not context.services.projects.may_be_audience(asked, organization_id):
+        if instance is not None and asked == namespace.rsplit(":", 2)[-2]:
+            asked = instance.project_id
+        if not asked or not projects.audience(frozenset({asked}), authorization.subject, authorization.client):
             raise InvalidScope(f"{value} names no project that the organization owns or was granted")
         return GrantedScope(value, (asked,))
 

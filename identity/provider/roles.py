@@ -1,4 +1,8 @@
-"""Role claims: the project roles that a user was given, as decided for the audience of a token."""
+"""Role claims: the project roles that a user was given, as decided for the audience of a token.
+
+What an application is told is within its own right too: of a project that its organization holds by a grant, it is told
+of the granted roles alone.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -65,7 +69,8 @@ def _claims(
         grants = storage.user_grants.effective(subject.user.id, projects)
         if not grants:
             return {}
-        wanted = {project.id: wanted_of(project) for project in _active(grants, client, storage)}
+        projects_told = _active(grants, client, storage)
+        wanted = {project.id: _within(wanted_of(project), project, client, storage) for project in projects_told}
         domains = _domains(grants, subject, storage)
     by_project: dict[str, dict[str, dict[str, str]]] = {}
     for grant in grants:
@@ -82,6 +87,15 @@ def _claims(
     if together:
         claims[f"{namespace}:org:project:roles"] = together
     return claims
+
+
+def _within(wanted: _Wanted, project: Project, client: Client | None, storage: Storage) -> _Wanted:
+    """Of the wanted roles those that the application's organization may know: all if it owns the project."""
+    if client is None or client.organization.id == project.organization_id:
+        return wanted
+    held = storage.project_grants.find_for(project.id, client.organization.id)
+    allowed = held.roles if held is not None and held.active else frozenset()
+    return allowed if wanted is None else wanted & allowed
 
 
 def _told(grant: UserGrant, wanted: Mapping[str, _Wanted]) -> frozenset[str]:

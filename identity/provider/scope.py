@@ -148,14 +148,15 @@ def require_member(subject: Subject, organization: Organization | None) -> None:
 def resolve(authorization: Authorization, context: Context) -> GrantedScopes:
     """What is granted of the asked scopes; unknown ones are dropped.
 
-    The audience is the application and its project, then what the scopes add, then the issuer if nothing applies.
-    Raises InvalidScope, naming the scope.
+    The audience is the application and its project, then what the scopes add, then the issuer if nothing applies. The
+    service's own project is there only by a scope. Raises InvalidScope, naming the scope.
     """
     words: list[str] = []
     audience: dict[str, None] = {}
     if authorization.client is not None:
         audience[authorization.client.id] = None
-        audience[authorization.client.project.id] = None
+        if not context.services.projects.is_own(authorization.client.project.id):
+            audience[authorization.client.project.id] = None
     for value in authorization.asked:
         scope = context.protocol.scopes.find(value)
         granted = None if scope is None else scope.grant(value, authorization, context)

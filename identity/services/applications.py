@@ -14,13 +14,16 @@ from identity.domain.applications import (
     ClientSecret,
     redirect_uri_problem,
 )
-from identity.domain.errors import Conflict, Invalid
+from identity.domain.errors import Conflict, Denied, Invalid
+from identity.domain.permissions import INSTANCE
 from identity.domain.words import say
+from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
 from identity.services.changes import Look, UseCases, told
 from identity.services.choices import IMPLICIT, Choices, brings_tokens
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.last_uses import LastUses
+from identity.services.projects import Projects
 from identity.storage.backend import Storage
 
 #: Compared when there is no such client, so that an unknown id costs what a wrong secret costs.
@@ -40,14 +43,34 @@ _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 _LIFETIMES = ("access_token_lifetime", "id_token_lifetime")
 
 
+#: What changes to an application of the own project need: whoever holds its secret is told of the tokens with which
+#: the instance is managed, and may end those of service users.
+OF_INSTANCE = "instance.write"
+
+
 class Applications(UseCases):
-    """OIDC clients of projects."""
+    """OIDC clients of projects.
+
+    Whatever changes one of the own project raises Denied unless ``by`` holds instance.write; what else the caller may
+    is for addresses and documents to say.
+    """
 
     def __init__(
-        self, storage: Storage, audit: Recorder, now: datetime, *, look: Look, choices: Choices, uses: LastUses
+        self,
+        storage: Storage,
+        audit: Recorder,
+        now: datetime,
+        *,
+        look: Look,
+        access: Access,
+        projects: Projects,
+        choices: Choices,
+        uses: LastUses,
     ) -> None:
         super().__init__(storage, audit, now)
         self._look = look
+        self._access = access
+        self._projects = projects
         self._choices = choices
         self._uses = uses
 
@@ -67,20 +90,35 @@ class Applications(UseCases):
         with self._look() as storage:
             return storage.applications.is_origin(origin)
 
-    def register(self, project_id: str, command: RegisterApplication) -> tuple[Application, str | None]:
+    def may_change(self, project_id: str, *, by: Principal) -> bool:
+        """True if whoever may change the applications of its project may change them in this one."""
+        return not self._projects.is_own(project_id) or self._access.may(by, OF_INSTANCE, INSTANCE)
+
+    def register(
+        self, project_id: str, command: RegisterApplication, *, by: Principal
+    ) -> tuple[Application, str | None]:
         """A new application and its client secret, shown this once; None for a public client.
 
-        Raises NotFound; Invalid for what the service does not offer, and for settings that do not fit each other.
+        Raises NotFound, Denied; Invalid for what the service does not offer, and for settings that do not fit each
+        other.
         """
-        application = self.add(project_id, command)
+        application = self.add(project_id, command, by=by)
         secret = None if application.public else self._new_secret(application)
         return application, secret
 
-    def add(self, project_id: str, command: RegisterApplication, *, id: str | None = None) -> Application:  # noqa: A002
+    def add(
+        self,
+        project_id: str,
+        command: RegisterApplication,
+        *,
+        by: Principal,
+        id: str | None = None,  # noqa: A002
+    ) -> Application:
         """The same without a secret, which it can get later; ``id`` is a client id that it had before.
 
-        Raises NotFound, Invalid.
+        Raises NotFound, Denied, Invalid.
         """
+        self._govern(project_id, by)
         values = {**self.defaults(command.type), **self._given(command)}
         application = Application(
             id=id or new_client_id(), project_id=project_id, created_at=self._now, changed_at=self._now, **values
@@ -92,33 +130,33 @@ class Applications(UseCases):
         return application
 
     def change(
-        self, application_id: str, command: ChangeApplication, *, expected_version: int | None = None
+        self, application_id: str, command: ChangeApplication, *, by: Principal, expected_version: int | None = None
     ) -> Application:
         """The changed application. One that becomes public loses its secrets; one that was gets one on request.
 
-        Raises NotFound, Conflict; Invalid for what the service does not offer, and for settings that do not fit each
-        other.
+        Raises NotFound, Denied, Conflict; Invalid for what the service does not offer, and for settings that do not fit
+        each other.
         """
-        before = self.get(application_id)
+        before = self._governed(application_id, by)
         after: Application = self._next(before, "application", expected_version, **self._given(command))
         after = replace(after, **{name: getattr(command, name) for name in command.model_fields_set & {*_LIFETIMES}})
         after = _consistent(after, command)
         after = self._store("application.changed", before, after)
         if after.public:
             for secret in self._storage.applications.secrets(application_id):
-                self.remove_secret(application_id, secret.id)
+                self.remove_secret(application_id, secret.id, by=by)
         return after
 
     def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
         """Its live secrets, oldest first. Raises NotFound."""
         return self._storage.applications.secrets(self.get(application_id).id)
 
-    def add_secret(self, application_id: str) -> str:
+    def add_secret(self, application_id: str, *, by: Principal) -> str:
         """A second live secret, shown this once, so that the first can be replaced without a gap.
 
-        Raises NotFound; Conflict if two are live, and for a public client.
+        Raises NotFound, Denied; Conflict if two are live, and for a public client.
         """
-        application = self.get(application_id)
+        application = self._governed(application_id, by)
         if application.public:
             raise Conflict(
                 say("The application is public and has no secret. Choose another authentication method first.")
@@ -127,33 +165,33 @@ class Applications(UseCases):
             raise Conflict(say("The application has two live secrets. End the older one first."))
         return self._new_secret(application)
 
-    def replace_oldest_secret(self, application_id: str) -> str:
-        """A new secret, shown this once; if two are live already, the older one ends. Raises NotFound."""
+    def replace_oldest_secret(self, application_id: str, *, by: Principal) -> str:
+        """A new secret, shown this once; if two are live already, the older one ends. Raises NotFound, Denied."""
         secrets = self._storage.applications.secrets(application_id)
         if len(secrets) >= MAX_LIVE_SECRETS:
-            self.remove_secret(application_id, secrets[0].id)
-        return self.add_secret(application_id)
+            self.remove_secret(application_id, secrets[0].id, by=by)
+        return self.add_secret(application_id, by=by)
 
-    def remove_secret(self, application_id: str, secret_id: str) -> None:
-        """End one secret at once. Raises NotFound."""
-        application = self.get(application_id)
+    def remove_secret(self, application_id: str, secret_id: str, *, by: Principal) -> None:
+        """End one secret at once. Raises NotFound, Denied."""
+        application = self._governed(application_id, by)
         with told("client secret", secret_id):
             self._storage.applications.remove_secret(application_id, secret_id)
         self._record_secret("client_secret.removed", application, secret_id)
 
-    def deactivate(self, application_id: str) -> Application:
-        """It gets and introspects no tokens until it is reactivated. Raises NotFound."""
-        before = self.get(application_id)
+    def deactivate(self, application_id: str, *, by: Principal) -> Application:
+        """It gets and introspects no tokens until it is reactivated. Raises NotFound, Denied."""
+        before = self._governed(application_id, by)
         return self._store("application.deactivated", before, self._next(before, "application", None, active=False))
 
-    def reactivate(self, application_id: str) -> Application:
-        """Undo deactivate. Raises NotFound."""
-        before = self.get(application_id)
+    def reactivate(self, application_id: str, *, by: Principal) -> Application:
+        """Undo deactivate. Raises NotFound, Denied."""
+        before = self._governed(application_id, by)
         return self._store("application.reactivated", before, self._next(before, "application", None, active=True))
 
-    def remove(self, application_id: str) -> None:
-        """Delete it with its secrets and tokens. Raises NotFound."""
-        application = self.get(application_id)
+    def remove(self, application_id: str, *, by: Principal) -> None:
+        """Delete it with its secrets and tokens. Raises NotFound, Denied."""
+        application = self._governed(application_id, by)
         organization_id = self._organization(application)
         with told("application", application_id):
             self._storage.applications.remove(application_id)
@@ -181,6 +219,18 @@ class Applications(UseCases):
             values["response_types"] = frozenset({"code"} & {*self._choices.response_types})
             values["grant_types"] = frozenset({"authorization_code"} & {*self._choices.grant_types})
         return values
+
+    def _governed(self, application_id: str, by: Principal) -> Application:
+        """The application, if the caller may change those of its project. Raises NotFound, Denied."""
+        application = self.get(application_id)
+        self._govern(application.project_id, by)
+        return application
+
+    def _govern(self, project_id: str, by: Principal) -> None:
+        if not self.may_change(project_id, by=by):
+            raise Denied(
+                say("Only who manages the instance can change applications of its own project."), permission=OF_INSTANCE
+            )
 
     def _given(self, command: RegisterApplication | ChangeApplication) -> dict[str, Any]:
         """What the command says, known names alone and each once. Raises Invalid."""

@@ -130,7 +130,7 @@ def ensure_introspection_client(
     application = next((one for one in rows if one.name == INTROSPECTION_NAME), None)
     if application is None:
         command = decode(RegisterApplication, {"name": INTROSPECTION_NAME, "type": ApplicationType.API})
-        return services.applications.register(instance.project_id, command)
+        return services.applications.register(instance.project_id, command, by=THE_OPERATOR)
     if present == application.id:
         return application, None
-    return application, services.applications.replace_oldest_secret(application.id)
+    return application, services.applications.replace_oldest_secret(application.id, by=THE_OPERATOR)

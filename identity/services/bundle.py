@@ -272,7 +272,14 @@ class Services:
         """Applications and their secrets."""
         process = self._process
         return Applications(
-            self.storage, self.audit, self.now, look=self.look, choices=process.choices, uses=process.uses
+            self.storage,
+            self.audit,
+            self.now,
+            look=self.look,
+            access=self.access,
+            projects=self.projects,
+            choices=process.choices,
+            uses=process.uses,
         )
 
     @cached_property
@@ -289,7 +296,8 @@ class Services:
             self.audit,
             self.now,
             look=self.look,
-            instance=self.instance,
+            projects=self.projects,
+            issuer=settings.issuer_url,
             uses=self._process.uses,
             grace=settings.refresh_token_grace,
         )

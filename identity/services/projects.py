@@ -5,10 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from identity.crypto.secrets import new_id
+from identity.domain.applications import Client
 from identity.domain.errors import Conflict
 from identity.domain.names import name_key
 from identity.domain.permissions import Level, organization_resource, project_resource
 from identity.domain.projects import Project, ProjectRole
+from identity.domain.users import ServiceUser, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder, differences, facts
@@ -112,11 +114,25 @@ class Projects(UseCases):
             self._storage.projects.remove(project_id)
         self._record_removed("project.removed", "project", project, project.organization_id)
 
-    def may_be_audience(self, project_id: str, organization_id: str) -> bool:
-        """True if users of the organization may have the project in a token's audience: it is active, and owned by the
-        organization or granted to it."""
-        with self._look() as storage:
-            return bool(storage.projects.audience(frozenset({project_id}), organization_id))
+    def audience(self, project_ids: frozenset[str], subject: Subject | None, client: Client | None) -> frozenset[str]:
+        """Those of the projects that a token about the subject, which the client gets, may have in its audience.
+
+        The user's right and the client's count together: a project has to be active, and owned by the organization of
+        each or granted to it. The own project is for service users that act for themselves: what an application does
+        with it would be done with all that its user may as a manager.
+        """
+        own = frozenset(one for one in project_ids if self.is_own(one))
+        found = project_ids - own
+        organizations = {party.organization.id for party in (subject, client) if party is not None}
+        for organization_id in organizations if found else ():
+            with self._look() as storage:
+                found &= storage.projects.audience(found, organization_id)
+        return found | own if client is None and _is_service_user(subject) else found
+
+    def is_own(self, project_id: str) -> bool:
+        """True for the project that stands for the service itself."""
+        instance = self._instance()
+        return instance is not None and instance.project_id == project_id
 
     def roles(self, project_id: str) -> tuple[ProjectRole, ...]:
         """The project's roles by key. Raises NotFound."""
@@ -172,6 +188,9 @@ class Projects(UseCases):
         )
 
     def _refuse_own(self, project_id: str) -> None:
-        instance = self._instance()
-        if instance is not None and instance.project_id == project_id:
+        if self.is_own(project_id):
             raise Conflict(say("The own project stands for the service itself; it has to stay active."))
+
+
+def _is_service_user(subject: Subject | None) -> bool:
+    return subject is not None and isinstance(subject.user, ServiceUser)

@@ -1,6 +1,7 @@
 """Record, find, redeem, rotate and revoke codes and tokens."""
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from identity.crypto.secrets import digest
@@ -11,8 +12,9 @@ from identity.domain.parties import Party
 from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser
 from identity.services.audit import Recorder
-from identity.services.changes import Look, TellInstance, UseCases
+from identity.services.changes import Look, UseCases
 from identity.services.last_uses import LastUses
+from identity.services.projects import Projects
 from identity.storage.backend import Storage
 from identity.storage.errors import AlreadyUsed, Missing
 
@@ -37,13 +39,15 @@ class Tokens(UseCases):
         now: datetime,
         *,
         look: Look,
-        instance: TellInstance,
+        projects: Projects,
+        issuer: str,
         uses: LastUses,
         grace: timedelta,
     ) -> None:
         super().__init__(storage, audit, now)
         self._look = look
-        self._instance = instance
+        self._projects = projects
+        self._issuer = issuer
         self._uses = uses
         self._grace = grace
 
@@ -119,10 +123,14 @@ class Tokens(UseCases):
         return Replayed("This was used before.")
 
     def find_live(self, text: str) -> IssuedToken | None:
-        """The access token with its owner and client, if nothing stands against it right now."""
+        """The access token with its owner and client, if nothing stands against it right now.
+
+        Its audience has lost the projects to which its user or its client has lost the right meanwhile.
+        """
         issued = self._storage.tokens.find_issued(digest(text))
         if issued is None or not issued.live(self._now):
             return None
+        issued = self._narrowed(issued)
         if issued.token.personal_access_token_id is not None:
             self._uses.of_personal_access_token(issued.token.personal_access_token_id, self._now)
         return issued
@@ -130,19 +138,12 @@ class Tokens(UseCases):
     def in_audience(self, issued: IssuedToken, client: Client) -> bool:
         """True if the token is meant for the client.
 
-        An audience that came from a project grant ends with the grant: a client is not told of tokens whose
-        organization, the user's or that of the application that acts for itself, lost the project meanwhile.
+        By its project it is told only of tokens whose user and application both have a right to the project.
         """
-        token = issued.token
-        if not client.in_audience(token.audience):
-            return False
-        holder = issued.subject or issued.client
-        if client.id in token.audience or holder is None:
-            return True
-        organization_id = holder.organization.id
-        if client.organization.id == organization_id or self._is_own_project(client.project.id):
-            return True
-        return bool(self._storage.projects.audience(frozenset({client.project.id}), organization_id))
+        audience, project_id = issued.token.audience, client.project.id
+        if client.id in audience or project_id not in audience:
+            return client.id in audience
+        return bool(self._projects.audience(frozenset({project_id}), issued.subject, issued.client))
 
     def revoke(self, text: str, client: Party) -> None:
         """Revoke a token on behalf of a client (RFC 7009 §2.1); unknown tokens are ignored.
@@ -185,12 +186,21 @@ class Tokens(UseCases):
             and issued.subject is not None
             and isinstance(issued.subject.user, ServiceUser)
             and client.application.type is ApplicationType.API
-            and self._is_own_project(client.project.id)
+            and self._projects.is_own(client.project.id)
         )
 
-    def _is_own_project(self, project_id: str) -> bool:
-        instance = self._instance()
-        return instance is not None and instance.project_id == project_id
+    def _narrowed(self, issued: IssuedToken) -> IssuedToken:
+        """The token with those projects in its audience that it may still have there."""
+        token, client = issued.token, issued.client
+        # The application and its project stand for themselves; the issuer is no project.
+        certain = {self._issuer, token.client_id}
+        if client is not None and not self._projects.is_own(client.project.id):
+            certain.add(client.project.id)
+        named = frozenset(token.audience) - certain
+        lost = named - self._projects.audience(named, issued.subject, client) if named else named
+        if not lost:
+            return issued
+        return replace(issued, token=replace(token, audience=tuple(one for one in token.audience if one not in lost)))
 
     def _record(self, token_id: str, client: Party, kind: str) -> None:
         self._audit.record(

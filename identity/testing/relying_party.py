@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from webtest import TestApp
 
 from identity.domain.applications import ApplicationType
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import RegisterApplication
 from identity.testing.responses import shown
 
@@ -277,7 +278,7 @@ class RelyingParty:
             **members,
         )
         with world.transaction() as services:
-            application, secret = services.applications.register(project_id, command)
+            application, secret = services.applications.register(project_id, command, by=THE_OPERATOR)
         return cls(
             world.client,
             application.id,

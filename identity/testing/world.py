@@ -333,7 +333,7 @@ class World:
         project_id = project_id or self.a_project().id
         with self.transaction() as services:
             command = RegisterApplication(name=_unique("Application"), type=type, **members)
-            application, secret = services.applications.register(project_id, command)
+            application, secret = services.applications.register(project_id, command, by=THE_OPERATOR)
         assert secret is not None, "the application is public"
         in_form = application.authentication_method == "client_secret_post"
         return (FormCredentials if in_form else Credentials)(application.id, secret)
@@ -348,7 +348,7 @@ class World:
         with self.transaction() as services:
             public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
             command = RegisterApplication(name=_unique("Application"), **(_WEB | public | members))
-            application, _ = services.applications.register(project_id, command)
+            application, _ = services.applications.register(project_id, command, by=THE_OPERATOR)
         return application.id
 
     def a_session(self, person: HumanUser | None = None) -> BrowserSession:

@@ -67,8 +67,10 @@ def estate(site: Acme, long: bool) -> Estate:
         for project_id, called in ((project.id, word), (granted.id, f"Fleet {name}"[:200])):
             services.projects.change(project_id, ChangeProject(name=called))
         web = RegisterApplication(name=word, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
-        application, _ = services.applications.register(project.id, web)
-        services.applications.register(project.id, RegisterApplication(name="Reports", type=ApplicationType.API))
+        application, _ = services.applications.register(project.id, web, by=THE_OPERATOR)
+        services.applications.register(
+            project.id, RegisterApplication(name="Reports", type=ApplicationType.API), by=THE_OPERATOR
+        )
         described = ChangeServiceUser(description="Deploys the shop each night.")
         services.service_users.change(robot.id, described, by=THE_OPERATOR)
         token = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))

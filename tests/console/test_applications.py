@@ -11,6 +11,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import project_resource
 from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import ChangeApplication
 from identity.testing.browser import Browser
 from identity.testing.relying_party import Credentials
@@ -45,7 +46,7 @@ def _application(world: World, client_id: str) -> Application:
 
 def _rename(world: World, client_id: str, name: str) -> None:
     with world.transaction() as services:
-        services.applications.change(client_id, ChangeApplication(name=name))
+        services.applications.change(client_id, ChangeApplication(name=name), by=THE_OPERATOR)
 
 
 def _secrets(world: World, client_id: str) -> int:
@@ -307,9 +308,9 @@ def test_what_an_application_is_set_up_with_stands_there_to_copy(
 def test_list_shows_type_and_secret(world: World, owner: Browser, project: Project, client: Credentials) -> None:
     stock = world.an_application(project.id)
     with world.transaction() as services:
-        services.applications.add_secret(client.client_id)
+        services.applications.add_secret(client.client_id, by=THE_OPERATOR)
         [secret] = services.applications.secrets(stock.client_id)
-        services.applications.remove_secret(stock.client_id, secret.id)
+        services.applications.remove_secret(stock.client_id, secret.id, by=THE_OPERATOR)
     _rename(world, stock.client_id, "Stock")
     _rename(world, world.a_public_application(project.id), "Till")
     page = owner.open(f"/console/projects/{project.id}/applications")
@@ -333,7 +334,7 @@ def test_a_change_without_a_change_changes_nothing(world: World, owner: Browser,
             redirect_uris=(CALLBACK, "https://b.example/cb"),
             assert_roles_in_id_token=True,
         )
-        before = services.applications.change(client.client_id, command)
+        before = services.applications.change(client.client_id, command, by=THE_OPERATOR)
     owner.open(f"/console/applications/{client.client_id}/edit")
     assert owner.form("page-form")["access_token_lifetime"].value == "1.67"
     assert owner.submit(form="page-form").status_int == 200
@@ -344,7 +345,7 @@ def test_a_change_without_a_change_changes_nothing(world: World, owner: Browser,
 def test_what_is_emptied_is_taken_back(world: World, owner: Browser, client: Credentials, href: str) -> None:
     with world.transaction() as services:
         command = ChangeApplication(access_token_lifetime=timedelta(minutes=5), assert_roles_in_id_token=True)
-        services.applications.change(client.client_id, command)
+        services.applications.change(client.client_id, command, by=THE_OPERATOR)
     owner.open(f"{href}/edit")
     fields = {"access_token_lifetime": "", "assert_roles_in_id_token": False, "post_logout_redirect_uris": ""}
     owner.submit(fields, form="page-form")
@@ -357,7 +358,7 @@ def test_what_is_emptied_is_taken_back(world: World, owner: Browser, client: Cre
 def test_a_stale_change_keeps_what_was_typed(world: World, owner: Browser, client: Credentials, href: str) -> None:
     owner.open(f"{href}/edit")
     with world.transaction() as services:
-        services.applications.change(client.client_id, ChangeApplication(name="Theirs"))
+        services.applications.change(client.client_id, ChangeApplication(name="Theirs"), by=THE_OPERATOR)
     page = owner.submit({"name": "Mine", "redirect_uris": "https://mine.example/cb"}, form="page-form")
     assert page.status_int == 409
     assert "Saved now: Theirs" in page
@@ -414,7 +415,7 @@ def test_ending_a_secret_shows_its_last_use(world: World, owner: Browser, client
 def test_there_are_never_three_secrets(world: World, owner: Browser, client: Credentials, href: str) -> None:
     owner.open(f"{href}/secrets/new")
     with world.transaction() as services:
-        services.applications.add_secret(client.client_id)
+        services.applications.add_secret(client.client_id, by=THE_OPERATOR)
     page = owner.submit(form="page-form")
     assert page.status_int == 409
     assert "End the older one first." in page

@@ -49,11 +49,11 @@ def project(services: Services) -> Project:
 
 
 def register(services: Services, project: Project, **values: Any) -> tuple[Application, str | None]:
-    return services.applications.register(project.id, decode(RegisterApplication, values))
+    return services.applications.register(project.id, decode(RegisterApplication, values), by=THE_OPERATOR)
 
 
 def change(services: Services, application: Application, **values: Any) -> Application:
-    return services.applications.change(application.id, decode(ChangeApplication, values))
+    return services.applications.change(application.id, decode(ChangeApplication, values), by=THE_OPERATOR)
 
 
 def refused(services: Services, project: Project, **values: Any) -> dict[str, str]:
@@ -168,34 +168,34 @@ def test_the_type_stays() -> None:
 
 def test_a_stale_change_is_a_conflict(services: Services, project: Project) -> None:
     application, _ = register(services, project, **_WEB)
-    services.applications.change(application.id, ChangeApplication(name="A"), expected_version=1)
+    services.applications.change(application.id, ChangeApplication(name="A"), expected_version=1, by=THE_OPERATOR)
     with pytest.raises(Conflict, match="meanwhile"):
-        services.applications.change(application.id, ChangeApplication(name="B"), expected_version=1)
+        services.applications.change(application.id, ChangeApplication(name="B"), expected_version=1, by=THE_OPERATOR)
 
 
 def test_an_application_that_becomes_public_loses_its_secrets(services: Services, project: Project) -> None:
     application, first = register(services, project, **_WEB)
-    services.applications.add_secret(application.id)
+    services.applications.add_secret(application.id, by=THE_OPERATOR)
     change(services, application, authentication_method="none")
     assert services.applications.secrets(application.id) == ()
     assert first is not None
     assert services.applications.authenticate(application.id, first) is None
     with pytest.raises(Conflict, match="public"):
-        services.applications.add_secret(application.id)
+        services.applications.add_secret(application.id, by=THE_OPERATOR)
 
 
 def test_one_that_was_public_gets_a_secret_on_request(services: Services, project: Project) -> None:
     application, _ = register(services, project, **{**_WEB, "type": "browser"})
     change(services, application, authentication_method="client_secret_post")
     assert services.applications.secrets(application.id) == ()
-    secret = services.applications.add_secret(application.id)
+    secret = services.applications.add_secret(application.id, by=THE_OPERATOR)
     assert services.applications.authenticate(application.id, secret) is not None
 
 
 def test_secrets_are_listed_oldest_first(services: Services, project: Project) -> None:
     application, _ = register(services, project, **_WEB)
     [first] = services.applications.secrets(application.id)
-    services.applications.add_secret(application.id)
+    services.applications.add_secret(application.id, by=THE_OPERATOR)
     assert services.applications.secrets(application.id)[0] == first
     with pytest.raises(NotFound):
         services.applications.secrets(an_id())

@@ -75,14 +75,18 @@ def everything(services: Services) -> set[str]:
     initial = services.users.one_time_password(ida.id, by=THE_OPERATOR)
     services.project_grants.withdraw(grant.id)
     services.projects.remove_role(project.id, "editor")
-    application, secret = services.applications.register(project.id, RegisterApplication(name="API", type="api"))
+    application, secret = services.applications.register(
+        project.id, RegisterApplication(name="API", type="api"), by=THE_OPERATOR
+    )
     assert secret is not None
-    second = services.applications.add_secret(application.id)
-    services.applications.remove_secret(application.id, services.storage.applications.secrets(application.id)[0].id)
-    services.applications.change(application.id, ChangeApplication(name="The API"))
-    services.applications.deactivate(application.id)
-    services.applications.reactivate(application.id)
-    services.applications.remove(application.id)
+    second = services.applications.add_secret(application.id, by=THE_OPERATOR)
+    services.applications.remove_secret(
+        application.id, services.storage.applications.secrets(application.id)[0].id, by=THE_OPERATOR
+    )
+    services.applications.change(application.id, ChangeApplication(name="The API"), by=THE_OPERATOR)
+    services.applications.deactivate(application.id, by=THE_OPERATOR)
+    services.applications.reactivate(application.id, by=THE_OPERATOR)
+    services.applications.remove(application.id, by=THE_OPERATOR)
     person = services.users.create(
         own.id, CreateHumanUser(user_name="anna", given_name="Anna", family_name="B", email="a@b.example")
     )
@@ -99,7 +103,7 @@ def everything(services: Services) -> set[str]:
     account, renewed_secret = services.sessions.sign_in(anna, (account,), methods=("pwd",), user_agent="")
     registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
     services.registration.register(own, registered, services.passwords.hash(_PASSWORD))
-    web = services.applications.register(project.id, _WEB)[0]
+    web = services.applications.register(project.id, _WEB, by=THE_OPERATOR)[0]
     family = a_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
     services.tokens.begin(family)
     services.users.disconnect(anna, web.id)

@@ -24,7 +24,7 @@ class Program:
             organization = services.organizations.create(CreateOrganization(name="Acme"))
             project = services.projects.create(organization.id, CreateProject(name="P"), by=THE_OPERATOR)
             command = RegisterApplication(name="API", type="api")
-            application, secret = services.applications.register(project.id, command)
+            application, secret = services.applications.register(project.id, command, by=THE_OPERATOR)
             robot = services.service_users.create(organization.id, CreateServiceUser(user_name="r", display_name="R"))
             self.application_id, self.secret = application.id, secret or ""
             self.robot_id, self.robot_secret = robot.id, services.service_users.add_secret(robot.id, by=THE_OPERATOR)
@@ -99,6 +99,6 @@ def test_the_end_of_the_process_loses_nothing(identity: Identity, program: Progr
 def test_secrets_that_are_gone_are_no_trouble(identity: Identity, program: Program) -> None:
     program.use()
     with identity.transaction() as services:
-        services.applications.remove(program.application_id)
+        services.applications.remove(program.application_id, by=THE_OPERATOR)
         services.service_users.remove(program.robot_id, by=THE_OPERATOR)
     identity.write_last_uses()

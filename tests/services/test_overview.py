@@ -100,7 +100,7 @@ def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
     assert steps() == nothing
     project = services.projects.create(organization.id, CreateProject(name="Project"), by=THE_OPERATOR)
     assert (steps().project, steps().application) == (True, False)
-    services.applications.register(project.id, RegisterApplication(name="API", type="api"))
+    services.applications.register(project.id, RegisterApplication(name="API", type="api"), by=THE_OPERATOR)
     assert (steps().application, steps().service_user) == (True, False)
     user_id = robot(services, organization.id)
     assert (steps().service_user, steps().key) == (True, False)

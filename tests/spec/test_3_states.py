@@ -133,8 +133,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str]]] = {
         NOBODY,
     ),
     "application": (
-        lambda scene, services: services.applications.deactivate(scene.client.client_id),
-        lambda scene, services: services.applications.reactivate(scene.client.client_id),
+        lambda scene, services: services.applications.deactivate(scene.client.client_id, by=THE_OPERATOR),
+        lambda scene, services: services.applications.reactivate(scene.client.client_id, by=THE_OPERATOR),
         CLIENT_GONE,
     ),
     "project": (
@@ -162,7 +162,10 @@ DELETED: dict[str, tuple[Change, dict[str, str]]] = {
     ),
     "secret": (_remove_secret, SECRET_GONE),
     "organization": (lambda scene, services: services.organizations.remove(scene.robot.organization.id), NOBODY),
-    "application": (lambda scene, services: services.applications.remove(scene.client.client_id), CLIENT_GONE),
+    "application": (
+        lambda scene, services: services.applications.remove(scene.client.client_id, by=THE_OPERATOR),
+        CLIENT_GONE,
+    ),
     "project": (lambda scene, services: services.projects.remove(scene.project.id), PROJECT_GONE),
     "project's organization": (lambda scene, services: services.organizations.remove(scene.owner.id), PROJECT_GONE),
     "grant": (lambda scene, services: services.project_grants.withdraw(scene.grant.id), GRANT_GONE),
@@ -198,13 +201,13 @@ def test_a_person_s_token_ends_with_its_application(world: World) -> None:
     issued = world.an_authorization(person, client)
     assert world.client.userinfo(issued.access_token).status_int == 200
     with world.transaction() as services:
-        services.applications.deactivate(client.client_id)
+        services.applications.deactivate(client.client_id, by=THE_OPERATOR)
     assert world.client.userinfo(issued.access_token).status_int == 401
     with world.transaction() as services:
-        services.applications.reactivate(client.client_id)
+        services.applications.reactivate(client.client_id, by=THE_OPERATOR)
     assert world.client.userinfo(issued.access_token).status_int == 200
     with world.transaction() as services:
-        services.applications.remove(client.client_id)
+        services.applications.remove(client.client_id, by=THE_OPERATOR)
     assert world.client.userinfo(issued.access_token).status_int == 401
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project, ProjectGrant
+from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.testing.relying_party import Credentials
 from identity.testing.world import BrowserSession, Code, World
@@ -117,8 +118,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str], dict[str, str]]] = 
         REFUSED,
     ),
     "client": (
-        lambda scene, services: services.applications.deactivate(scene.client.client_id),
-        lambda scene, services: services.applications.reactivate(scene.client.client_id),
+        lambda scene, services: services.applications.deactivate(scene.client.client_id, by=THE_OPERATOR),
+        lambda scene, services: services.applications.reactivate(scene.client.client_id, by=THE_OPERATOR),
         NO_CLIENT,
         UNKNOWN,
     ),
@@ -145,7 +146,11 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str], dict[str, str]]] = 
 DELETED: dict[str, tuple[Change, dict[str, str], dict[str, str]]] = {
     "user": (lambda scene, services: services.storage.users.remove(scene.session.person.id), NOBODY, REFUSED),
     "organization": (lambda scene, services: services.organizations.remove(scene.organization.id), NOBODY, REFUSED),
-    "client": (lambda scene, services: services.applications.remove(scene.client.client_id), NO_CLIENT, UNKNOWN),
+    "client": (
+        lambda scene, services: services.applications.remove(scene.client.client_id, by=THE_OPERATOR),
+        NO_CLIENT,
+        UNKNOWN,
+    ),
     "project": (lambda scene, services: services.projects.remove(scene.project.id), NO_CLIENT, UNKNOWN),
     "project's organization": (
         lambda scene, services: services.organizations.remove(scene.owner.id),

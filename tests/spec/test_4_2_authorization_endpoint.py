@@ -8,6 +8,7 @@ import pytest
 from identity.domain.applications import ApplicationType
 from identity.domain.users import HumanUser, TokenFormat
 from identity.provider.endpoints import authorize
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.projects import ChangeProject
 from identity.testing.assertions import decoded
 from identity.testing.browser import Browser
@@ -328,7 +329,7 @@ def test_a_deactivated_application_is_an_unknown_one(
         application = services.applications.get(party.client_id)
         project = services.projects.get(application.project_id)
         if what == "application":
-            services.applications.deactivate(application.id)
+            services.applications.deactivate(application.id, by=THE_OPERATOR)
         elif what == "project":
             services.projects.deactivate(project.id)
         else:

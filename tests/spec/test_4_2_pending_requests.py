@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import FORM, Asked, RelyingParty
@@ -419,12 +420,12 @@ def test_expired_and_finished_requests_are_purged(own_world: World) -> None:
 
 def _deactivate_application(world: World, party: RelyingParty, person: HumanUser) -> None:
     with world.transaction() as services:
-        services.applications.deactivate(party.client_id)
+        services.applications.deactivate(party.client_id, by=THE_OPERATOR)
 
 
 def _remove_application(world: World, party: RelyingParty, person: HumanUser) -> None:
     with world.transaction() as services:
-        services.applications.remove(party.client_id)
+        services.applications.remove(party.client_id, by=THE_OPERATOR)
 
 
 def _change_redirect_uris(world: World, party: RelyingParty, person: HumanUser) -> None:

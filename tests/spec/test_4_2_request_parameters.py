@@ -242,10 +242,11 @@ def test_scopes_stand_in_any_order_and_unknown_ones_are_dropped(
 
 
 def test_a_project_that_the_person_s_organization_may_not_use_is_an_invalid_scope(
-    world: World, browser: Browser, party: RelyingParty, person: HumanUser
+    world: World, browser: Browser, person: HumanUser
 ) -> None:
     """Decisions, namespaces: the scope is named; a foreign project cannot be told from none. Decided after sign-in."""
     foreign = world.a_project()
+    party = RelyingParty.of(world, project_id=foreign.id)
     for project_id in (foreign.id, "nothing"):
         scope = world.audience_scope(project_id)
         asked = party.ask(scope=f"openid {scope}", prompt="none")

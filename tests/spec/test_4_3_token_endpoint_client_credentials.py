@@ -41,8 +41,10 @@ def test_there_is_no_id_token_and_no_refresh_token(world: World, client: Credent
         assert "offline_access" not in members.get("scope", "")
 
 
-def test_openid_is_not_required(world: World, client: Credentials) -> None:
-    check_granted(ask(world, client, world.audience_scope()))
+def test_openid_is_not_required(world: World) -> None:
+    project = world.a_project()
+    client = world.an_application(project.id, grant_types=GRANTS)
+    check_granted(ask(world, client, world.audience_scope(project.id)))
 
 
 def test_the_token_is_the_application_s_own(world: World) -> None:
@@ -57,11 +59,12 @@ def test_the_token_is_the_application_s_own(world: World) -> None:
 
 
 def test_it_is_about_no_user(world: World, client: Credentials) -> None:
-    """Userinfo has nobody to tell of, and the management API knows users alone."""
-    token = check_granted(ask(world, client, f"openid {world.audience_scope()}"))["access_token"]
+    """Userinfo has nobody to tell of, and the management API knows users alone: it is not for applications."""
+    check_refused(ask(world, client, f"openid {world.audience_scope()}"), "invalid_scope")
+    token = check_granted(ask(world, client, "openid"))["access_token"]
     check_refused(world.client.userinfo(token), "insufficient_scope", status=403)
     assert world.client.management("/me", token).status_int == 401
-    assert world.client.introspect(token, world.introspector).json["active"] is True
+    check_inactive(world.client.introspect(token, world.introspector))
 
 
 def test_projects_are_those_of_the_application_s_organization(world: World) -> None:
@@ -113,7 +116,7 @@ def test_it_ends_with_its_application(world: World) -> None:
     token = check_granted(ask(world, client))["access_token"]
     assert world.client.introspect(token, api).json["active"] is True
     with world.transaction() as services:
-        services.applications.deactivate(client.client_id)
+        services.applications.deactivate(client.client_id, by=THE_OPERATOR)
     check_inactive(world.client.introspect(token, api))
     check_refused(ask(world, client), "invalid_client", status=401)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from identity.domain.applications import ApplicationType
 from identity.domain.users import HumanUser, TokenFormat
+from identity.services.access import THE_OPERATOR
 from identity.testing.assertions import decoded
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import Worlds
@@ -446,7 +447,7 @@ def test_a_deactivated_application_s_addresses_are_not_good(
     world: World, browser: Browser, party: RelyingParty, tokens: Tokens
 ) -> None:
     with world.transaction() as services:
-        services.applications.deactivate(party.client_id)
+        services.applications.deactivate(party.client_id, by=THE_OPERATOR)
     check_page(browser.open(party.logout_url(None, client_id=party.client_id)), 400, UNKNOWN)
     # The session itself can be ended: the hint says whose it is.
     check_page(browser.open(party.logout_url(tokens.id_token)), 200, SIGNED_OUT)

@@ -33,7 +33,7 @@ with identity.transaction() as services:
     wanted = decode(CreateProject, {"name": name})
     project = services.projects.create(instance.organization_id, wanted, by=THE_OPERATOR)
     command = decode(RegisterApplication, application_members)
-    application, secret = services.applications.register(project.id, command)
+    application, secret = services.applications.register(project.id, command, by=THE_OPERATOR)
 identity.close()
 
 print("project id   ", project.id)

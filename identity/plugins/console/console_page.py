@@ -11,7 +11,7 @@ from markupsafe import Markup
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE, Resource, organization_resource
+from identity.domain.permissions import INSTANCE, Level, Resource, organization_resource
 from identity.domain.words import say
 from identity.http.targets import Target
 from identity.pages.forms import ONCE, Form
@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 CONSOLE = "/console"
 _SWITCHABLE = 8
+
+#: What the services judge by the project too: see Applications.may_change.
+_OF_APPLICATIONS = ("application.write", "application.delete")
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,10 @@ class ConsolePage(SignedInPage):
 
     def may(self, permission: str) -> bool:
         """True if whoever looks holds the permission on what the page is about: buttons are absent without it."""
-        asked = self.context.permission(permission)
-        allowed: bool = self.services.access.may(self.principal, asked, self.resource)
+        asked, resource = self.context.permission(permission), self.resource
+        allowed: bool = self.services.access.may(self.principal, asked, resource)
+        if permission in _OF_APPLICATIONS and resource.key.level is Level.PROJECT:
+            return allowed and self.services.applications.may_change(resource.key.id, by=self.principal)
         return allowed
 
     def trail(self) -> Sequence[tuple[str, str]]:

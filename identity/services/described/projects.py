@@ -147,15 +147,16 @@ def _ensure_applications(
     kind = Kind(
         name="application",
         change_type=ChangeApplication,
-        change=applications.change,
-        deactivate=applications.deactivate,
-        reactivate=applications.reactivate,
+        change=partial(applications.change, by=build.by),
+        deactivate=partial(applications.deactivate, by=build.by),
+        reactivate=partial(applications.reactivate, by=build.by),
     )
     rows = partial(every_row, partial(build.storage.applications.page, project.id))
     present = Present[Application](kind.name, [] if build.fresh else rows())
     for number, one in enumerate(described):
         place, name = f"{path}.applications[{number}]", f"{where} / {one.name}"
-        add = partial(applications.add, project.id, asked(one, RegisterApplication), id=build.id_for(one))
+        command = asked(one, RegisterApplication)
+        add = partial(applications.add, project.id, command, by=build.by, id=build.id_for(one))
         application = build.ensure(place, name, one, kind, find=partial(_find_application, present, one), make=add)
         if application is not None:
             build.applications.append(Registered(name, application.id, _first_secret(build, name, application)))
@@ -165,7 +166,7 @@ def _ensure_applications(
         rows,
         key=lambda application: (kind.name, application.id),
         name=lambda application: f"{where} / {application.name}",
-        remove=lambda application: applications.remove(application.id),
+        remove=lambda application: applications.remove(application.id, by=build.by),
         effects=lambda application: build.services.effects.of_application(application.id),
     )
 
@@ -175,7 +176,7 @@ def _first_secret(build: Build, name: str, application: Application) -> str | No
     if not build.with_secrets or application.public or applications.secrets(application.id):
         return None
     build.note(Action.ADD, "client secret", name)
-    return applications.add_secret(application.id)
+    return applications.add_secret(application.id, by=build.by)
 
 
 def _find_application(present: Present[Application], described: DescribedApplication) -> Application | None:

@@ -238,7 +238,7 @@ class NewApplication(OfProject, ApplicationForm):
             return self.redirect(self.form_path())
         command = self.command(RegisterApplication, form, type=self.application_type)
         self.use_once(form, ALREADY)
-        application, secret = self.services.applications.register(self.project.id, command)
+        application, secret = self.services.applications.register(self.project.id, command, by=self.principal)
         href = f"{CONSOLE}/applications/{application.id}"
         if secret is None:
             return self.redirect(self.done(href))
@@ -348,7 +348,7 @@ class ChangeApplicationPage(OfApplication, ApplicationForm):
         """Save it."""
         command = self.command(ChangeApplication, form)
         version = version_of(form.one(VERSION))
-        self.services.applications.change(self.application.id, command, expected_version=version)
+        self.services.applications.change(self.application.id, command, by=self.principal, expected_version=version)
         return self.redirect(self.done(self.href))
 
 
@@ -377,7 +377,7 @@ class Deactivate(DeactivatePage, _Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.applications.deactivate(self.application.id)
+        self.services.applications.deactivate(self.application.id, by=self.principal)
         return self.href
 
 
@@ -398,7 +398,7 @@ class Reactivate(ReactivatePage, _Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.applications.reactivate(self.application.id)
+        self.services.applications.reactivate(self.application.id, by=self.principal)
         return self.href
 
 
@@ -427,7 +427,7 @@ class Delete(_Confirm):
     def act(self) -> str:
         """Do it."""
         href = f"{CONSOLE}/projects/{self.application.project_id}"
-        self.services.applications.remove(self.application.id)
+        self.services.applications.remove(self.application.id, by=self.principal)
         return href
 
 

@@ -58,7 +58,7 @@ def _list(call: Call) -> Page[Application]:
 
 
 def _register(call: Call) -> RegisteredApplication:
-    application, secret = call.services.applications.register(call.value.id, call.command)
+    application, secret = call.services.applications.register(call.value.id, call.command, by=call.by)
     return RegisteredApplication.of(application, client_secret=secret)
 
 
@@ -67,20 +67,22 @@ def _show(call: Call) -> Application:
 
 
 def _change(call: Call) -> Application:
-    changed = call.services.applications.change(call.value.id, call.command, expected_version=call.expected_version)
+    changed = call.services.applications.change(
+        call.value.id, call.command, by=call.by, expected_version=call.expected_version
+    )
     return Application.of(changed)
 
 
 def _deactivate(call: Call) -> Application:
-    return Application.of(call.services.applications.deactivate(call.value.id))
+    return Application.of(call.services.applications.deactivate(call.value.id, by=call.by))
 
 
 def _reactivate(call: Call) -> Application:
-    return Application.of(call.services.applications.reactivate(call.value.id))
+    return Application.of(call.services.applications.reactivate(call.value.id, by=call.by))
 
 
 def _delete(call: Call) -> None:
-    call.services.applications.remove(call.value.id)
+    call.services.applications.remove(call.value.id, by=call.by)
 
 
 def _list_secrets(call: Call) -> Page[ApplicationSecret]:
@@ -89,7 +91,7 @@ def _list_secrets(call: Call) -> Page[ApplicationSecret]:
 
 def _add_secret(call: Call) -> NewApplicationSecret:
     before = {one.id for one in call.services.applications.secrets(call.value.id)}
-    text = call.services.applications.add_secret(call.value.id)
+    text = call.services.applications.add_secret(call.value.id, by=call.by)
     [added] = [one for one in call.services.applications.secrets(call.value.id) if one.id not in before]
     return NewApplicationSecret.of(added, client_secret=text)
 
@@ -99,7 +101,7 @@ def _show_secret(call: Call) -> ApplicationSecret:
 
 
 def _remove_secret(call: Call) -> None:
-    call.services.applications.remove_secret(call.value.id, call.names["client_secret"])
+    call.services.applications.remove_secret(call.value.id, call.names["client_secret"], by=call.by)
 
 
 def _secret(call: Call) -> ClientSecret:
