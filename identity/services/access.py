@@ -1,6 +1,6 @@
 """Who may do what: roles add, deny hooks subtract, the default is no."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -102,30 +102,30 @@ class Access:
             return None
         if principal.subject is None or not principal.subject.active:
             return frozenset()
-        held = [manager for manager in principal.held if permission in self._of_roles(manager.roles)]
-        grants = self._storage.project_grants.find_many(
-            {one.resource.id for one in held if one.resource.level is Level.PROJECT_GRANT}
-        )
-        holders = {one.id: one.organization_id for one in grants.values()}
+        held = tuple(manager for manager in principal.held if permission in self._of_roles(manager.roles))
         return frozenset(
-            one.resource
-            for one in held
-            if resource.organization_id in (one.organization_id, holders.get(one.resource.id))
+            one.resource for one, known in self._known_by(principal, held) if resource.organization_id == known
         )
 
     def sees(self, principal: Principal, organization_id: str | None) -> bool:
         """True if the principal may know that the organization exists: it holds a role at the instance, there, at
-        something that belongs to it, or at a project grant that it holds. None stands for the instance."""
+        something that belongs to it, or belongs to it and manages a project grant that it holds. None stands for the
+        instance.
+
+        Nobody asks an organization before a project is granted to it: managers from elsewhere learn nothing of it.
+        """
         if principal.subject is None:
             return True
         reaching = self._reaching(principal)
-        return any(one.resource == INSTANCE_KEY for one in reaching) or organization_id in self._organizations(reaching)
+        if any(one.resource == INSTANCE_KEY for one in reaching):
+            return True
+        return any(known == organization_id for _, known in self._known_by(principal, reaching))
 
     def seen_organizations(self, principal: Principal) -> frozenset[str] | None:
         """The ids of the organizations that the principal may know of; None for all."""
         if principal.subject is None or "organization.read" in self.permissions(principal, INSTANCE):
             return None
-        return self._organizations(self._reaching(principal))
+        return frozenset(known for _, known in self._known_by(principal, self._reaching(principal)))
 
     def grantable(self, principal: Principal, resource: Resource) -> tuple[Role, ...]:
         """The roles of the resource's level that the principal may grant there, in the order of the plugins."""
@@ -163,12 +163,13 @@ class Access:
 
         Whoever could issue a key for such a user, or change its state, would gain power.
         """
-        if principal.subject is None:
-            return
-        for manager in self._storage.managers.of_user(user_id):
-            held = self._of_roles(manager.roles)
-            if not held <= self.permissions(principal, self.resource(manager.resource)):
-                raise Denied(say("This user holds manager roles beyond your own."))
+        if self._above(principal, lambda: self._storage.managers.of_user(user_id)):
+            raise Denied(say("This user holds manager roles beyond your own."))
+
+    def require_none_above(self, principal: Principal, organization_id: str) -> None:
+        """The same for every user of the organization: what happens to it happens to all who live there."""
+        if self._above(principal, lambda: self._storage.managers.of_users_of(organization_id)):
+            raise Denied(say("A user of this organization holds manager roles beyond your own."))
 
     def require_grantable(self, principal: Principal, role: Role, resource: Resource) -> None:
         """Raise Denied if the role holds a permission that the principal lacks at the resource."""
@@ -179,18 +180,28 @@ class Access:
                 permission=min(missing),
             )
 
+    def _above(self, principal: Principal, find: Callable[[], Iterable[Manager]]) -> bool:
+        return principal.subject is not None and any(
+            not self._of_roles(manager.roles) <= self.permissions(principal, self.resource(manager.resource))
+            for manager in find()
+        )
+
     def _reaching(self, principal: Principal) -> tuple[Manager, ...]:
         """Where the principal holds a role that brings anything."""
         if principal.subject is None or not principal.subject.active:
             return ()
         return tuple(manager for manager in principal.held if self._of_roles(manager.roles))
 
-    def _organizations(self, managers: tuple[Manager, ...]) -> frozenset[str]:
-        """The organizations that the managed things belong to, and those that hold a managed project grant."""
-        grants = {one.resource.id for one in managers if one.resource.level is Level.PROJECT_GRANT}
-        holders = self._storage.project_grants.find_many(grants).values() if grants else ()
-        owners = {one.organization_id for one in managers if one.organization_id is not None}
-        return frozenset(owners | {grant.organization_id for grant in holders})
+    def _known_by(self, principal: Principal, managers: tuple[Manager, ...]) -> Iterator[tuple[Manager, str]]:
+        """Each manager with an organization of which the role tells the principal."""
+        at_grants = {one.resource.id for one in managers if one.resource.level is Level.PROJECT_GRANT}
+        grants = self._storage.project_grants.find_many(at_grants) if at_grants else {}
+        for one in managers:
+            if one.organization_id is not None:
+                yield one, one.organization_id
+            grant, subject = grants.get(one.resource.id), principal.subject
+            if grant is not None and subject is not None and grant.organization_id == subject.organization.id:
+                yield one, grant.organization_id
 
     def _of_roles(self, names: frozenset[str]) -> frozenset[str]:
         permissions: set[str] = set()

@@ -145,8 +145,14 @@ class Services:
     @cached_property
     def organizations(self) -> Organizations:
         """Organizations."""
-        domain = self._process.settings.default_domain
-        return Organizations(self.storage, self.audit, self.now, default_domain=domain, instance=self.instance)
+        return Organizations(
+            self.storage,
+            self.audit,
+            self.now,
+            default_domain=self._process.settings.default_domain,
+            instance=self.instance,
+            access=self.access,
+        )
 
     @cached_property
     def projects(self) -> Projects:

@@ -8,6 +8,7 @@ from identity.domain.managers import Manager
 from identity.domain.names import domain_from_name
 from identity.domain.organizations import Organization
 from identity.domain.words import say
+from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
 from identity.services.changes import TellInstance, UseCases, told
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
@@ -21,11 +22,19 @@ class Organizations(UseCases):
     """Organizations of the instance."""
 
     def __init__(
-        self, storage: Storage, audit: Recorder, now: datetime, *, default_domain: str, instance: TellInstance
+        self,
+        storage: Storage,
+        audit: Recorder,
+        now: datetime,
+        *,
+        default_domain: str,
+        instance: TellInstance,
+        access: Access,
     ) -> None:
         super().__init__(storage, audit, now)
         self._instance = instance
         self._default_domain = default_domain
+        self._access = access
 
     def get(self, organization_id: str) -> Organization:
         """The organization. Raises NotFound."""
@@ -54,28 +63,30 @@ class Organizations(UseCases):
         after: Organization = self._next(before, "organization", expected_version, **dict(command))
         return self._store("organization.changed", before, after)
 
-    def deactivate(self, organization_id: str) -> Organization:
+    def deactivate(self, organization_id: str, *, by: Principal) -> Organization:
         """Nobody of the organization signs in, and its tokens are inactive, until it is reactivated.
 
-        Raises NotFound; Conflict for the instance's own organization, and if no active IAM_OWNER would be left.
+        Raises NotFound; Denied if a user of it holds manager roles beyond the caller's; Conflict for the instance's own
+        organization, and if no active IAM_OWNER would be left.
         """
         self._refuse_own(organization_id)
-        before = self.get(organization_id)
+        before = self._governed(organization_id, by)
         self._refuse_last_owner(organization_id)
         return self._store("organization.deactivated", before, self._next(before, "organization", None, active=False))
 
-    def reactivate(self, organization_id: str) -> Organization:
-        """Undo deactivate. Raises NotFound."""
-        before = self.get(organization_id)
+    def reactivate(self, organization_id: str, *, by: Principal) -> Organization:
+        """Undo deactivate. Raises NotFound, Denied."""
+        before = self._governed(organization_id, by)
         return self._store("organization.reactivated", before, self._next(before, "organization", None, active=True))
 
-    def remove(self, organization_id: str) -> None:
+    def remove(self, organization_id: str, *, by: Principal) -> None:
         """Delete the organization with everything in it.
 
-        Raises NotFound; Conflict for the instance's own organization, and if no active IAM_OWNER would be left.
+        Raises NotFound; Denied if a user of it holds manager roles beyond the caller's; Conflict for the instance's own
+        organization, and if no active IAM_OWNER would be left.
         """
         self._refuse_own(organization_id)
-        organization = self.get(organization_id)
+        organization = self._governed(organization_id, by)
         self._refuse_last_owner(organization_id)
         with told("organization", organization_id):
             self._storage.organizations.remove(organization_id)
@@ -85,6 +96,12 @@ class Organizations(UseCases):
         update = self._storage.organizations.update
         stored: Organization = self._replace(update, event, before, after, before.id, taken=_TAKEN)
         return stored
+
+    def _governed(self, organization_id: str, by: Principal) -> Organization:
+        """The organization, if the caller holds all that its users hold. Raises NotFound, Denied."""
+        organization = self.get(organization_id)
+        self._access.require_none_above(by, organization_id)
+        return organization
 
     def _refuse_last_owner(self, organization_id: str) -> None:
         def belongs(owner: Manager) -> bool:

@@ -3,7 +3,8 @@
 The document holds what belongs to the organization: people without passwords, service users with the public halves of
 their live keys, projects, roles, applications without secrets, grants of its projects to others, roles of its own users
 in its own projects, and managers of all these. It does not hold what belongs to somebody else: projects granted to the
-organization, roles that others gave its users, and what was verified of addresses.
+organization, roles that others gave its users, and what was verified of addresses. Managers from organizations that
+whoever exports may not know of stay out.
 
 Inside the document users are named by the ids that stand there; what lies outside by names that survive, organizations
 by primary domain and users by login name. Passwords, client secrets, private keys and personal access tokens are in no
@@ -96,7 +97,7 @@ class Transfer:
             "format": FORMAT,
             "version": VERSION,
             "instance": self._instance_id(),
-            "organization": _Export(services, organization).document(),
+            "organization": _Export(services, organization, by).document(),
         }
         services.audit.record(
             "organization.exported", kind="organization", id=organization_id, organization_id=organization_id
@@ -143,10 +144,11 @@ class Transfer:
 class _Export:
     """One organization, read part by part."""
 
-    def __init__(self, services: "Services", organization: Organization) -> None:
+    def __init__(self, services: "Services", organization: Organization, by: Principal) -> None:
         self._services = services
         self._storage = services.storage
         self._organization = organization
+        self._by = by
 
     def document(self) -> dict[str, Any]:
         """The organization with everything in it."""
@@ -199,8 +201,13 @@ class _Export:
         return self._with_users(managers, lambda manager: {"roles": sorted(manager.roles)})
 
     def _with_users(self, rows: list[Any], members: Callable[[Any], dict[str, Any]]) -> list[dict[str, Any]]:
-        """What belongs to users: the organization's own by id, then those of others by login name."""
-        subjects = self._subjects([row.user_id for row in rows])
+        """What belongs to users: the organization's own by id, then those of others by login name.
+
+        What belongs to users whom the caller may not know of stays out.
+        """
+        sees = self._services.access.sees
+        found = self._subjects([row.user_id for row in rows])
+        subjects = {user_id: one for user_id, one in found.items() if sees(self._by, one.organization.id)}
         known = [(subjects[row.user_id], row) for row in rows if row.user_id in subjects]
         known.sort(key=lambda pair: self._rank(pair[0]))
         return [{"user": self._reference(subject), **members(row)} for subject, row in known]

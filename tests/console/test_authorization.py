@@ -4,10 +4,15 @@ The table of pages is written down here, and not read from the console: what is 
 tests/spec/test_management_authorization.py says of roles.
 """
 
+from dataclasses import replace
+
 import pytest
 from pyramid.interfaces import IRoutesMapper
 
-from identity.domain.permissions import INSTANCE, Resource
+from identity.domain.managers import Manager
+from identity.domain.permissions import INSTANCE, Resource, project_grant_resource
+from identity.domain.projects import Project, ProjectGrant
+from identity.services.commands.users import CreateHumanUser
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.management.estate import ROLE, Estate, an_estate, level_of
@@ -318,3 +323,49 @@ def test_what_every_page_has_to_be(world: World, own: Estate, role: str) -> None
                 found = browser.open(target).status_int
                 assert found in _LET_IN, f"{where} leads to {target}, which answers {found}"
         followed |= targets
+
+
+def test_a_project_grant_made_by_oneself_opens_nothing(world: World, own: Estate, foreign: Estate) -> None:
+    """Nobody asked the organization: its pages stay not found, and none of its users is named."""
+    person = world.a_person(own.organization)
+    world.make_manager(person, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(person)
+    browser.open(f"/console/projects/{own.project.id}/grants/new?organization_id={foreign.organization.id}")
+    browser.submit(form="page-form")
+    grant = browser.path.removeprefix("/console/project-grants/")
+    browser.open(f"/console/project-grants/{grant}/managers/new?user_id={person.id}")
+    browser.submit({"role": ["PROJECT_GRANT_OWNER"]}, form="page-form")
+    named = CreateHumanUser(user_name="ghopper", given_name="Grace", family_name="Hopper")
+    with world.transaction() as services:
+        colleague = services.users.create(foreign.organization.id, named)
+        there = services.project_grants.get(grant)
+    world.make_manager(colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(there, own.project))
+    world.a_user_grant(colleague, own.project, ROLE, grant=there)
+    [manager] = [one for one in managers_of(world, there, own.project) if one.user_id == colleague.id]
+    wanted = {cell: expected("ORG_OWNER", cell, own=False) for cell in CELLS if cell.path}
+    assert differences(browser, foreign, wanted) == {}
+    domain = foreign.organization.primary_domain
+    own_pages = {address(replace(own, places={**own.places, "project_grant": grant}), cell) for cell in CELLS}
+    own_pages |= {f"/console/managers/{manager.id}/{page}" for page in ("edit", "delete")}
+    own_pages |= {
+        f"/console/{place}/new?q={asked}"
+        for place in (
+            f"projects/{own.project.id}/managers",
+            f"projects/{own.project.id}/user-grants",
+            f"project-grants/{grant}/managers",
+            f"project-grants/{grant}/user-grants",
+        )
+        for asked in (colleague.user_name, f"{colleague.user_name}@{domain}", colleague.id)
+    }
+    for page in sorted(own_pages):
+        shown = browser.open(page).text.partition("<main")[2]
+        assert colleague.display_name not in shown, page
+        assert f"user_id={colleague.id}" not in shown, page
+        assert "?q=" in page or colleague.user_name not in shown, page
+    assert foreign.organization.name not in browser.open("/console/organizations").text
+
+
+def managers_of(world: World, grant: ProjectGrant, project: Project) -> tuple[Manager, ...]:
+    with world.reading() as services:
+        return services.managers.page(project_grant_resource(grant, project)).items

@@ -8,6 +8,7 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
+from identity.services.access import THE_OPERATOR
 from identity.storage.stores.users import UserKind
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -96,7 +97,7 @@ def test_a_deleted_organization_comes_back_with_its_ids(
     robot = world.a_robot(organization)
     text = exported(browser, organization).text
     with world.transaction() as services:
-        services.organizations.remove(organization.id)
+        services.organizations.remove(organization.id, by=THE_OPERATOR)
     browser.open(IMPORT)
     browser.submit({"document": text, "keep_ids": True}, form="page-form")
     assert browser.path == _page(organization)
@@ -212,7 +213,7 @@ def test_ids_are_kept_by_managers_of_the_instance_alone(
     browser = sign_in("IAM_ORG_MANAGER", resource=INSTANCE, home=world.an_organization())
     text = exported(browser, organization).text
     with world.transaction() as services:
-        services.organizations.remove(organization.id)
+        services.organizations.remove(organization.id, by=THE_OPERATOR)
     browser.open(IMPORT)
     assert "keep_ids" not in browser.form("page-form").fields
     browser.submit({"document": text}, form="page-form")

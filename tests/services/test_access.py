@@ -54,15 +54,16 @@ class House:
     def organization(self, name: str) -> Organization:
         return self.services.organizations.create(CreateOrganization(name=name))
 
-    def user(self, name: str, *roles: str, at: Resource | None = None) -> ServiceUser:
-        """A service user holding these roles, each at its level (or ``at``)."""
-        user = self.services.service_users.create(self.acme.id, CreateServiceUser(user_name=name, display_name=name))
+    def user(self, name: str, *roles: str, at: Resource | None = None, home: Organization | None = None) -> ServiceUser:
+        """A service user of ``home``, else Acme, holding these roles, each at its level (or ``at``)."""
+        command = CreateServiceUser(user_name=name, display_name=name)
+        user = self.services.service_users.create((home or self.acme).id, command)
         by_level: dict[Level, set[str]] = {}
         for role in roles:
             by_level.setdefault(ROLE[role].level, set()).add(role)
         for level, names in by_level.items():
-            command = AddManager(user_id=user.id, roles=frozenset(names))
-            self.services.managers.add(at or self.resources[level], command, by=THE_OPERATOR)
+            roles_at_it = AddManager(user_id=user.id, roles=frozenset(names))
+            self.services.managers.add(at or self.resources[level], roles_at_it, by=THE_OPERATOR)
         return user
 
     def principal(self, user: ServiceUser) -> Principal:
@@ -216,12 +217,13 @@ def test_a_role_anywhere_in_an_organization_lets_it_be_seen(house: House) -> Non
         assert access.seen_organizations(principal) == {house.acme.id}
 
 
-def test_managers_of_a_project_grant_see_its_owner_and_its_holder(house: House) -> None:
+def test_managers_of_a_project_grant_see_its_owner_and_its_holder_if_they_belong_to_it(house: House) -> None:
     third = house.organization("Third")
-    principal = house.principal(house.user("u", "PROJECT_GRANT_OWNER"))
-    assert house.services.access.seen_organizations(principal) == {house.acme.id, house.other.id}
-    assert house.services.access.sees(principal, house.other.id)
-    assert not house.services.access.sees(principal, third.id)
+    for home, seen in ((house.acme, {house.acme}), (house.other, {house.acme, house.other}), (third, {house.acme})):
+        principal = house.principal(house.user("u", "PROJECT_GRANT_OWNER", home=home))
+        assert house.services.access.seen_organizations(principal) == {one.id for one in seen}
+        for one in (house.acme, house.other, third):
+            assert house.services.access.sees(principal, one.id) == (one in seen)
 
 
 def test_a_role_at_the_instance_shows_every_organization(house: House) -> None:

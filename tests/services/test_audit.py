@@ -44,8 +44,8 @@ def everything(services: Services) -> set[str]:
     own = services.organizations.create(CreateOrganization(name="Own"))
     other = services.organizations.create(CreateOrganization(name="Other"))
     services.organizations.change(own.id, ChangeOrganization(name="Owned"))
-    services.organizations.deactivate(other.id)
-    services.organizations.reactivate(other.id)
+    services.organizations.deactivate(other.id, by=THE_OPERATOR)
+    services.organizations.reactivate(other.id, by=THE_OPERATOR)
     project = services.projects.create(own.id, CreateProject(name="Project"), by=THE_OPERATOR)
     services.projects.change(project.id, ChangeProject(check_roles=True))
     services.projects.deactivate(project.id)
@@ -130,7 +130,7 @@ def everything(services: Services) -> set[str]:
     services.signing_keys.add_first()
     services.signing_keys.rotate()
     services.projects.remove(project.id)
-    services.organizations.remove(other.id)
+    services.organizations.remove(other.id, by=THE_OPERATOR)
     links = {one.rpartition("/")[2] for one in (link, email_link, invitation.secret)}
     passwords = {password, recovered, initial, _PASSWORD}
     secrets = {secret, second, robot_secret, session_secret, renewed_secret, token}

@@ -9,6 +9,7 @@ from identity.app import Identity
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.users import Subject
+from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import CreateHumanUser
@@ -94,7 +95,7 @@ def test_an_address_is_counted_over_all_accounts(identity: Identity, clock: Mova
 
 def test_a_deactivated_person_is_refused_with_the_right_password(identity: Identity, anna: Subject) -> None:
     with identity.transaction() as services:
-        services.organizations.deactivate(anna.organization.id)
+        services.organizations.deactivate(anna.organization.id, by=THE_OPERATOR)
     with identity.transaction() as services:
         assert services.passwords.succeeded(services.passwords.reserve("anna")) is None
 

@@ -122,9 +122,9 @@ def test_a_signer_is_found_until_something_stands_against_it(
     users.deactivate(robot.id, by=THE_OPERATOR)
     assert users.find_signer(key_id, robot.id) is None
     users.reactivate(robot.id, by=THE_OPERATOR)
-    services.organizations.deactivate(robot.organization_id)
+    services.organizations.deactivate(robot.organization_id, by=THE_OPERATOR)
     assert users.find_signer(key_id, robot.id) is None
-    services.organizations.reactivate(robot.organization_id)
+    services.organizations.reactivate(robot.organization_id, by=THE_OPERATOR)
     assert users.find_signer(key_id, robot.id) is not None
     users._now = clock() + timedelta(seconds=10)
     assert users.find_signer(key_id, robot.id) is None
@@ -253,9 +253,9 @@ def test_a_secret_works_until_something_stands_against_its_user(services: Servic
     users.deactivate(robot.id, by=THE_OPERATOR)
     assert users.authenticate(robot.id, text) is None
     users.reactivate(robot.id, by=THE_OPERATOR)
-    services.organizations.deactivate(robot.organization_id)
+    services.organizations.deactivate(robot.organization_id, by=THE_OPERATOR)
     assert users.authenticate(robot.id, text) is None
-    services.organizations.reactivate(robot.organization_id)
+    services.organizations.reactivate(robot.organization_id, by=THE_OPERATOR)
     assert users.authenticate(robot.id, text) is not None
     users.remove(robot.id, by=THE_OPERATOR)
     assert users.authenticate(robot.id, text) is None

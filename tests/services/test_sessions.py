@@ -10,6 +10,7 @@ from identity.app import Identity
 from identity.domain.errors import NotFound
 from identity.domain.sessions import SignedIn
 from identity.domain.users import Subject
+from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import CreateHumanUser
@@ -162,5 +163,5 @@ def test_a_deactivated_person_is_signed_in_nowhere(services: Services) -> None:
     command = CreateHumanUser(user_name="anna", given_name="Anna", family_name="Bauer")
     subject = Subject(services.users.create(organization.id, command), organization)
     _, secret = services.sessions.sign_in(subject, (), methods=("pwd",), user_agent="")
-    services.organizations.deactivate(organization.id)
+    services.organizations.deactivate(organization.id, by=THE_OPERATOR)
     assert services.sessions.current([secret]) is None

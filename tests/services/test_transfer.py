@@ -230,7 +230,7 @@ class TestComingBack:
         robot = own_world.a_robot()
         with own_world.transaction() as services:
             before = exported(services, robot.organization)
-            services.organizations.remove(robot.organization.id)
+            services.organizations.remove(robot.organization.id, by=THE_OPERATOR)
             imported(services, before)
             assert exported(services, robot.organization) == before
         # The key file that the program has works again.

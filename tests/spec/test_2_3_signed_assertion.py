@@ -124,13 +124,13 @@ def removed_user(robot: Robot) -> str:
 
 def inactive_organization(robot: Robot) -> str:
     with robot.world.transaction() as services:
-        services.organizations.deactivate(robot.organization.id)
+        services.organizations.deactivate(robot.organization.id, by=THE_OPERATOR)
     return robot.assertion()
 
 
 def removed_organization(robot: Robot) -> str:
     with robot.world.transaction() as services:
-        services.organizations.remove(robot.organization.id)
+        services.organizations.remove(robot.organization.id, by=THE_OPERATOR)
     return robot.assertion()
 
 

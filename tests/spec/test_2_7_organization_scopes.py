@@ -7,6 +7,7 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.users import TokenFormat
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.organizations import ChangeOrganization
 from identity.testing.assertions import decoded
 from identity.testing.fixtures import MakeWorld
@@ -82,8 +83,8 @@ def test_an_organization_that_is_deactivated_cannot_be_told_from_none(
 ) -> None:
     gone, deactivated = world.an_organization(), world.an_organization()
     with world.transaction() as services:
-        services.organizations.deactivate(deactivated.id)
-        services.organizations.remove(gone.id)
+        services.organizations.deactivate(deactivated.id, by=THE_OPERATOR)
+        services.organizations.remove(gone.id, by=THE_OPERATOR)
     told = []
     for organization in (gone, deactivated):
         word = scope_of(organization)

@@ -3,6 +3,7 @@
 import pytest
 
 from identity.domain.users import TokenFormat
+from identity.services.access import THE_OPERATOR
 from identity.testing.assertions import decoded
 from identity.testing.fixtures import MakeWorld
 from identity.testing.responses import check_api_error, check_granted, check_inactive, check_refused
@@ -149,7 +150,7 @@ def test_a_project_of_a_deactivated_organization_is_no_audience(world: World, ro
     project = world.a_project(owner)
     world.a_grant(project, robot.organization)
     with world.transaction() as services:
-        services.organizations.deactivate(owner.id)
+        services.organizations.deactivate(owner.id, by=THE_OPERATOR)
     check_refused(robot.token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
 
 

@@ -128,8 +128,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str]]] = {
         NOBODY,
     ),
     "organization": (
-        lambda scene, services: services.organizations.deactivate(scene.robot.organization.id),
-        lambda scene, services: services.organizations.reactivate(scene.robot.organization.id),
+        lambda scene, services: services.organizations.deactivate(scene.robot.organization.id, by=THE_OPERATOR),
+        lambda scene, services: services.organizations.reactivate(scene.robot.organization.id, by=THE_OPERATOR),
         NOBODY,
     ),
     "application": (
@@ -143,8 +143,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str]]] = {
         PROJECT_GONE,
     ),
     "project's organization": (
-        lambda scene, services: services.organizations.deactivate(scene.owner.id),
-        lambda scene, services: services.organizations.reactivate(scene.owner.id),
+        lambda scene, services: services.organizations.deactivate(scene.owner.id, by=THE_OPERATOR),
+        lambda scene, services: services.organizations.reactivate(scene.owner.id, by=THE_OPERATOR),
         PROJECT_GONE,
     ),
     "grant": (
@@ -161,13 +161,19 @@ DELETED: dict[str, tuple[Change, dict[str, str]]] = {
         KEY_GONE,
     ),
     "secret": (_remove_secret, SECRET_GONE),
-    "organization": (lambda scene, services: services.organizations.remove(scene.robot.organization.id), NOBODY),
+    "organization": (
+        lambda scene, services: services.organizations.remove(scene.robot.organization.id, by=THE_OPERATOR),
+        NOBODY,
+    ),
     "application": (
         lambda scene, services: services.applications.remove(scene.client.client_id, by=THE_OPERATOR),
         CLIENT_GONE,
     ),
     "project": (lambda scene, services: services.projects.remove(scene.project.id), PROJECT_GONE),
-    "project's organization": (lambda scene, services: services.organizations.remove(scene.owner.id), PROJECT_GONE),
+    "project's organization": (
+        lambda scene, services: services.organizations.remove(scene.owner.id, by=THE_OPERATOR),
+        PROJECT_GONE,
+    ),
     "grant": (lambda scene, services: services.project_grants.withdraw(scene.grant.id), GRANT_GONE),
 }
 

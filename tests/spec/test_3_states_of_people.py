@@ -112,8 +112,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str], dict[str, str]]] = 
         REFUSED,
     ),
     "organization": (
-        lambda scene, services: services.organizations.deactivate(scene.organization.id),
-        lambda scene, services: services.organizations.reactivate(scene.organization.id),
+        lambda scene, services: services.organizations.deactivate(scene.organization.id, by=THE_OPERATOR),
+        lambda scene, services: services.organizations.reactivate(scene.organization.id, by=THE_OPERATOR),
         NOBODY,
         REFUSED,
     ),
@@ -130,8 +130,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str], dict[str, str]]] = 
         UNKNOWN,
     ),
     "project's organization": (
-        lambda scene, services: services.organizations.deactivate(scene.owner.id),
-        lambda scene, services: services.organizations.reactivate(scene.owner.id),
+        lambda scene, services: services.organizations.deactivate(scene.owner.id, by=THE_OPERATOR),
+        lambda scene, services: services.organizations.reactivate(scene.owner.id, by=THE_OPERATOR),
         NO_OWNER,
         UNKNOWN,
     ),
@@ -145,7 +145,11 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str], dict[str, str]]] = 
 
 DELETED: dict[str, tuple[Change, dict[str, str], dict[str, str]]] = {
     "user": (lambda scene, services: services.storage.users.remove(scene.session.person.id), NOBODY, REFUSED),
-    "organization": (lambda scene, services: services.organizations.remove(scene.organization.id), NOBODY, REFUSED),
+    "organization": (
+        lambda scene, services: services.organizations.remove(scene.organization.id, by=THE_OPERATOR),
+        NOBODY,
+        REFUSED,
+    ),
     "client": (
         lambda scene, services: services.applications.remove(scene.client.client_id, by=THE_OPERATOR),
         NO_CLIENT,
@@ -153,7 +157,7 @@ DELETED: dict[str, tuple[Change, dict[str, str], dict[str, str]]] = {
     ),
     "project": (lambda scene, services: services.projects.remove(scene.project.id), NO_CLIENT, UNKNOWN),
     "project's organization": (
-        lambda scene, services: services.organizations.remove(scene.owner.id),
+        lambda scene, services: services.organizations.remove(scene.owner.id, by=THE_OPERATOR),
         NO_OWNER,
         UNKNOWN,
     ),

@@ -311,10 +311,10 @@ def test_nobody_of_a_deactivated_organization_is_signed_in(
 ) -> None:
     asked = party.ask(prompt="none")
     with world.transaction() as services:
-        services.organizations.deactivate(person.organization_id)
+        services.organizations.deactivate(person.organization_id, by=THE_OPERATOR)
     party.refused(browser.open(asked.url), asked, "login_required")
     with world.transaction() as services:
-        services.organizations.reactivate(person.organization_id)
+        services.organizations.reactivate(person.organization_id, by=THE_OPERATOR)
     party.code(browser.open(asked.url), asked)
 
 
@@ -333,7 +333,7 @@ def test_a_deactivated_application_is_an_unknown_one(
         elif what == "project":
             services.projects.deactivate(project.id)
         else:
-            services.organizations.deactivate(project.organization_id)
+            services.organizations.deactivate(project.organization_id, by=THE_OPERATOR)
     title = "We do not know this application"
     pages = [check_page(browser.open(one.url), 400, title).main.get_text() for one in (asked, unknown)]
     assert application.name not in pages[0]

@@ -3,6 +3,7 @@
 import pytest
 
 from identity.domain.permissions import organization_resource
+from identity.services.access import THE_OPERATOR
 from identity.services.bootstrap import ensure_roles
 from identity.testing.fixtures import MakeWorld
 from identity.testing.responses import check_api_error
@@ -34,7 +35,7 @@ def test_rights_end_with_the_service_user_s_organization(world: World, robot: Ro
     world.make_manager(robot, "ORG_OWNER")
     token = robot.managing_token()
     with world.transaction() as services:
-        services.organizations.deactivate(robot.organization.id)
+        services.organizations.deactivate(robot.organization.id, by=THE_OPERATOR)
     check_api_error(world.client.management("/me", token), 401, "unauthenticated")
 
 

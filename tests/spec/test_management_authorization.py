@@ -3,12 +3,13 @@
 The tables are written down here, and not read from the service: what is expected follows from them alone.
 """
 
+import json
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import pytest
 
-from identity.domain.permissions import INSTANCE, PERMISSIONS, organization_resource
+from identity.domain.permissions import INSTANCE, PERMISSIONS, organization_resource, project_grant_resource
 from identity.services.access import THE_OPERATOR
 from identity.testing.responses import check_api_error, shown
 from identity.testing.world import World
@@ -339,7 +340,7 @@ def test_a_deactivated_manager_is_out_at_once(world: World, own: Estate, deactiv
         if deactivated == "user":
             services.service_users.deactivate(robot.id, by=THE_OPERATOR)
         else:
-            services.organizations.deactivate(robot.organization.id)
+            services.organizations.deactivate(robot.organization.id, by=THE_OPERATOR)
     assert differences(api, world, own, dict.fromkeys(CELLS, 401)) == {}
 
 
@@ -356,3 +357,40 @@ def test_foreign_things_look_like_none(world: World, own: Estate, foreign: Estat
         first = path.split("{")[1].split("}")[0]
         answers.append(answer["message"].replace(places[first], "…"))
     assert answers[0] == answers[1]
+
+
+def test_a_project_grant_made_by_oneself_opens_nothing(world: World, own: Estate, foreign: Estate) -> None:
+    """Nobody asked the organization: its things stay not found, and neither names nor ids of its users appear."""
+    robot = world.a_robot(own.organization)
+    world.make_manager(robot, "ORG_OWNER")
+    api = Api.of(robot)
+    command = {"organization_id": foreign.organization.id, "roles": ["reader"]}
+    grant = api.post(f"/projects/{own.project.id}/grants", command)
+    api.post(f"/project-grants/{grant['id']}/managers", {"user_id": robot.id, "roles": ["PROJECT_GRANT_OWNER"]})
+    wanted = {cell: expected("ORG_OWNER", cell, own=False) for cell in CELLS}
+    assert differences(api, world, foreign, wanted) == {}
+    assert [one["id"] for one in api.list("/organizations")] == [own.organization.id]
+    for path, user_id in (
+        (f"/project-grants/{grant['id']}/managers", foreign.places["user"]),
+        (f"/project-grants/{grant['id']}/user-grants", foreign.places["user"]),
+        (f"/projects/{own.project.id}/user-grants", foreign.places["service_user"]),
+    ):
+        sent = [
+            api.ask(
+                "POST", path, {"user_id": one, "roles": ["PROJECT_GRANT_OWNER" if "managers" in path else "reader"]}
+            )
+            for one in (user_id, "01980000-0000-7000-8000-000000000000")
+        ]
+        answers = [check_api_error(one, 422, "invalid")["fields"] for one in sent]
+        assert answers == [{"user_id": "There is no such user."}] * 2, path
+
+
+def test_an_export_names_nobody_whom_one_does_not_see(world: World, own: Estate) -> None:
+    """The holder of a project grant adds managers of its own; the owner of the project exports what is its own."""
+    stranger = world.a_robot(own.holder)
+    world.make_manager(stranger, "PROJECT_GRANT_OWNER", resource=project_grant_resource(own.grant, own.project))
+    robot = world.a_robot(own.organization)
+    world.make_manager(robot, "ORG_OWNER")
+    exported = json.dumps(Api.of(robot).post(f"/organizations/{own.organization.id}/export", status=200))
+    assert own.project.name in exported
+    assert stranger.user.user_name not in exported

@@ -3,6 +3,7 @@
 import pytest
 
 from identity.domain.permissions import INSTANCE, project_resource
+from identity.services.access import THE_OPERATOR
 from identity.testing.responses import check_api_error
 from identity.testing.world import World
 from tests.plugins.management.estate import Api
@@ -44,6 +45,40 @@ def test_the_own_organization_has_to_stay(world: World, api: Api) -> None:
     path = f"/organizations/{world.instance.organization_id}"
     check_api_error(api.ask("POST", f"{path}/deactivate"), 409, "conflict")
     check_api_error(api.ask("DELETE", path), 409, "conflict")
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER", "IAM_ORG_MANAGER"])
+@pytest.mark.parametrize("of_a_person", [True, False], ids=["person", "service user"])
+def test_nobody_takes_away_an_organization_in_which_somebody_higher_lives(
+    world: World, role: str, of_a_person: bool
+) -> None:
+    """Security 14.4: what one cannot do to a user, one cannot do to the organization around it."""
+    organization = world.an_organization()
+    higher = world.a_person(organization) if of_a_person else world.a_robot(organization)
+    manager = world.make_manager(higher, "IAM_OWNER_VIEWER", resource=INSTANCE)
+    lower = world.a_robot(organization if role == "ORG_OWNER" else None)
+    world.make_manager(lower, role, resource=INSTANCE if role.startswith("IAM") else None)
+    lower_api, path = Api.of(lower), f"/organizations/{organization.id}"
+    for method, operation in (("POST", "/deactivate"), ("POST", "/reactivate"), ("DELETE", "")):
+        check_api_error(lower_api.ask(method, path + operation), 403, "forbidden")
+        assert lower_api.get(path)["state"] == "active", operation
+    with world.transaction() as services:
+        services.managers.remove(manager.id, by=THE_OPERATOR)
+    lower_api.delete(path)
+
+
+def test_an_owner_who_cannot_sign_in_is_not_the_last_one(world: World) -> None:
+    """Of two owners of the instance one lives in an organization that is deactivated."""
+    [first, second] = [world.a_manager("IAM_OWNER", resource=INSTANCE) for _ in range(2)]
+    with world.transaction() as services:
+        others = [one for one in services.managers.page(INSTANCE) if one.user_id not in (first.id, second.id)]
+        for one in others:
+            services.managers.remove(one.id, by=THE_OPERATOR)
+    api = Api.of(first)
+    api.post(f"/organizations/{second.organization.id}/deactivate", status=200)
+    check_api_error(api.ask("POST", f"/service-users/{first.id}/deactivate"), 409, "conflict")
+    check_api_error(api.ask("POST", f"/organizations/{first.organization.id}/deactivate"), 409, "conflict")
+    check_api_error(api.ask("DELETE", f"/organizations/{first.organization.id}"), 409, "conflict")
 
 
 def test_owners_of_the_instance_see_all_in_pages(world: World, api: Api) -> None:

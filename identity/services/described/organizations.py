@@ -51,8 +51,8 @@ def ensure_organization(build: Build, path: str, described: DescribedOrganizatio
         name="organization",
         change_type=ChangeOrganization,
         change=organizations.change,
-        deactivate=organizations.deactivate,
-        reactivate=organizations.reactivate,
+        deactivate=partial(organizations.deactivate, by=build.by),
+        reactivate=partial(organizations.reactivate, by=build.by),
     )
     name = described.primary_domain or described.name
     return build.ensure(path, name, described, kind, find=partial(_find, build, described), make=make)
@@ -67,7 +67,7 @@ def prune_organizations(build: Build, path: str) -> None:
         lambda: (one for one in every_row(build.storage.organizations.page) if one.id != own),
         key=lambda one: ("organization", one.id),
         name=lambda one: f"{one.primary_domain} ({one.name})",
-        remove=lambda one: build.services.organizations.remove(one.id),
+        remove=lambda one: build.services.organizations.remove(one.id, by=build.by),
         effects=lambda one: build.services.effects.of_organization(one.id),
     )
 

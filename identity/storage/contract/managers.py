@@ -10,7 +10,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_KEY, Level, ResourceKey
 from identity.domain.users import HumanUser
 from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
-from identity.storage.contract.factories import a_human_user, a_manager, a_service_user, an_id
+from identity.storage.contract.factories import a_human_user, a_manager, a_service_user, an_id, an_organization
 from identity.storage.contract.paging import Fetch, check_insertion, check_order, check_ties, fetching
 from identity.storage.errors import Duplicate, Missing, Stale
 
@@ -71,6 +71,19 @@ class ManagerContract(ContractBase):
             assert storage.managers.of_user(an_id()) == ()
         assert len(held) == 3
         assert {each.id: each for each in held} == {each.id: each for each in (manager, on_project, on_instance)}
+
+    def test_managers_of_users_of_holds_everything_of_those_users_alone(
+        self, save: Save, reading: Reading, manager: Manager, human_user: HumanUser, organization: Organization
+    ) -> None:
+        elsewhere = an_organization()
+        robot, stranger = a_service_user(organization), a_human_user(elsewhere)
+        on_instance = a_manager(robot)
+        here = ResourceKey(Level.ORGANIZATION, organization.id)
+        save(elsewhere, robot, stranger, on_instance, a_manager(stranger, here))
+        with reading() as storage:
+            held = storage.managers.of_users_of(organization.id)
+            assert storage.managers.of_users_of(an_id()) == ()
+        assert {each.id: each for each in held} == {each.id: each for each in (manager, on_instance)}
 
     def test_managers_a_second_row_for_user_and_resource_is_refused(
         self, in_transaction: InTransaction, manager: Manager, human_user: HumanUser, resource: ResourceKey
@@ -167,18 +180,21 @@ class ManagerContract(ContractBase):
     def test_managers_lock_holders_returns_active_users_who_hold_the_role_there(
         self, save: Save, in_transaction: InTransaction, organization: Organization
     ) -> None:
-        owner, other_owner, idle, viewer, elsewhere = (
+        closed = an_organization(active=False)
+        owner, other_owner, idle, locked_out, viewer, elsewhere = (
             a_human_user(organization),
             a_service_user(organization),
             a_human_user(organization, active=False),
+            a_human_user(closed),
             a_human_user(organization),
             a_human_user(organization),
         )
         both = frozenset({"IAM_OWNER", "IAM_OWNER_VIEWER"})
         holders = [a_manager(owner), a_manager(other_owner, roles=both)]
-        save(owner, other_owner, idle, viewer, elsewhere, *holders)
+        save(closed, owner, other_owner, idle, locked_out, viewer, elsewhere, *holders)
         save(
             a_manager(idle),
+            a_manager(locked_out),
             a_manager(viewer, roles=frozenset({"IAM_OWNER_VIEWER"})),
             a_manager(elsewhere, ResourceKey(Level.ORGANIZATION, organization.id)),
         )

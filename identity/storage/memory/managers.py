@@ -28,6 +28,10 @@ class MemoryManagerStore(ManagerStore):
     def of_user(self, user_id: str) -> tuple[Manager, ...]:
         return tuple(manager for manager in self._tables.managers if manager.user_id == user_id)
 
+    def of_users_of(self, organization_id: str) -> tuple[Manager, ...]:
+        users = self._tables.users
+        return tuple(one for one in self._tables.managers if users.get(one.user_id).organization_id == organization_id)
+
     def update(self, manager: Manager) -> None:
         self._require_first(manager)
         update(self._tables.managers, manager)
@@ -45,8 +49,12 @@ class MemoryManagerStore(ManagerStore):
         return tuple(
             manager
             for manager in self._tables.managers
-            if manager.resource == resource and role in manager.roles and self._tables.users.get(manager.user_id).active
+            if manager.resource == resource and role in manager.roles and self._is_active(manager.user_id)
         )
+
+    def _is_active(self, user_id: str) -> bool:
+        user = self._tables.users.get(user_id)
+        return user.active and self._tables.organizations.get(user.organization_id).active
 
     def _require_first(self, manager: Manager) -> None:
         taken = (

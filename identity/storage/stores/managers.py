@@ -27,6 +27,10 @@ class ManagerStore(ABC):
         """Everything the user holds anywhere, in one query."""
 
     @abstractmethod
+    def of_users_of(self, organization_id: str) -> tuple[Manager, ...]:
+        """Everything that users of the organization hold anywhere, in one query."""
+
+    @abstractmethod
     def update(self, manager: Manager) -> None:
         """Replace the stored value."""
 
@@ -40,5 +44,5 @@ class ManagerStore(ABC):
 
     @abstractmethod
     def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
-        """The managers of the resource whose user is active and who hold the role, locked until the transaction
-        ends: two removals of the last two owners cannot both go through."""
+        """The managers of the resource who hold the role and whose user and organization are active, locked until the
+        transaction ends: two removals of the last two owners cannot both go through."""

@@ -143,7 +143,9 @@ class AuditEventList(AskingPage, ListPage):
         if "@" not in text:
             return text
         subject = self.services.storage.users.find_by_login_name(text)
-        found: str = text if subject is None else subject.user.id
+        if subject is None or not self._sees(subject.organization.id):
+            return text
+        found: str = subject.user.id
         return found
 
 

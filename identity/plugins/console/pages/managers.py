@@ -9,8 +9,8 @@ from pyramid.response import Response
 
 from identity.domain.errors import NotFound
 from identity.domain.managers import Manager, Role
-from identity.domain.permissions import Level, organization_resource
-from identity.domain.users import ServiceUser, Subject
+from identity.domain.permissions import Level
+from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import VERSION, Form
@@ -21,6 +21,7 @@ from identity.plugins.console.holdings import FEW, Named, resource_names
 from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.places import Place
 from identity.plugins.console.roles_form import ROLE, Candidate, RolesForm, SelectFirst, Users, reads_users
+from identity.plugins.console.shown import Shown, shown_user
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.storage.paging import Page, PageRequest
 
@@ -38,7 +39,7 @@ class Row:
 
     manager: Manager
     name: str
-    login_name: str
+    sub: str
     user_href: str
     roles: tuple[str, ...]
     since: datetime
@@ -46,34 +47,22 @@ class Row:
 
 
 def manager_rows(page: ConsolePage, managers: Sequence[Manager]) -> list[Row]:
-    """Managers with the names of their users."""
+    """Managers with the names of their users; those of organizations that one does not see stay unnamed."""
     subjects = page.services.storage.users.find_many({one.user_id for one in managers})
+    shown = {user_id: shown_user(page, subject) for user_id, subject in subjects.items()}
     return [
         Row(
             manager=one,
-            name=subjects[one.user_id].user.display_name,
-            login_name=subjects[one.user_id].login_name,
-            user_href=readable_href(page, subjects[one.user_id]),
+            name=shown[one.user_id].name,
+            sub=shown[one.user_id].sub,
+            user_href=shown[one.user_id].href,
             roles=tuple(sorted(one.roles)),
             since=one.created_at,
             href=f"{CONSOLE}/managers/{one.id}",
         )
         for one in managers
-        if one.user_id in subjects
+        if one.user_id in shown
     ]
-
-
-def user_href(subject: Subject) -> str:
-    """The address of a user's page."""
-    kind = "service-users" if isinstance(subject.user, ServiceUser) else "users"
-    return f"{CONSOLE}/{kind}/{subject.user.id}"
-
-
-def readable_href(page: ConsolePage, subject: Subject) -> str:
-    """The same; empty for whoever may not read that user."""
-    permission = "service_user.read" if isinstance(subject.user, ServiceUser) else "user.read"
-    reads = page.services.access.may(page.principal, permission, organization_resource(subject.organization.id))
-    return user_href(subject) if reads else ""
 
 
 def managers_section(page: ConsolePage) -> Mapping[str, object]:
@@ -258,9 +247,13 @@ class _OfOne(OfManagers):
 
     @property
     def name(self) -> str:
-        """The user's name."""
+        """The user's name, for whoever may know it."""
+        return self.manager.user_id if self._user is None else self._user.name
+
+    @cached_property
+    def _user(self) -> Shown | None:
         subject = self.services.storage.users.find_subject(self.manager.user_id)
-        return self.manager.user_id if subject is None else subject.user.display_name
+        return None if subject is None else shown_user(self, subject)
 
     def trail(self) -> Sequence[tuple[str, str]]:
         """The resource and its managers."""
@@ -276,8 +269,9 @@ class ChangeManagerPage(_OfOne, ManagerRoles):
 
     def facts(self) -> Sequence[tuple[str, str]]:
         """The user."""
-        subject = self.services.storage.users.find_subject(self.manager.user_id)
-        return [] if subject is None else [(say("User"), self.name), (say("Login name"), subject.login_name)]
+        if self._user is None:
+            return []
+        return [(say("User"), self.name), (say("Login name"), self._user.sub)]
 
     def values(self) -> Mapping[str, str | tuple[str, ...]]:
         """What is held, and in which version."""

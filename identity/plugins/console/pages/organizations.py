@@ -242,7 +242,7 @@ class Deactivate(DeactivatePage, _Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.organizations.deactivate(self.one.id)
+        self.services.organizations.deactivate(self.one.id, by=self.principal)
         return self.href
 
 
@@ -263,7 +263,7 @@ class Reactivate(ReactivatePage, _Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.organizations.reactivate(self.one.id)
+        self.services.organizations.reactivate(self.one.id, by=self.principal)
         return self.href
 
 
@@ -292,7 +292,7 @@ class Delete(_Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.organizations.remove(self.one.id)
+        self.services.organizations.remove(self.one.id, by=self.principal)
         return ORGANIZATIONS
 
 

@@ -24,7 +24,6 @@ from identity.plugins.console.confirm_page import ConfirmPage
 from identity.plugins.console.console_page import CONSOLE, ConsolePage, Link
 from identity.plugins.console.holdings import FEW, HeldGrant, held_grants
 from identity.plugins.console.list_page import ListPage
-from identity.plugins.console.pages.managers import readable_href, user_href
 from identity.plugins.console.places import Place
 from identity.plugins.console.project_ways import grant_href, grant_name, grant_trail, held_here, project_trail
 from identity.plugins.console.roles_form import (
@@ -35,6 +34,7 @@ from identity.plugins.console.roles_form import (
     Users,
     role_options,
 )
+from identity.plugins.console.shown import shown_user, user_href
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.storage.paging import Page, PageRequest
 
@@ -65,7 +65,7 @@ def user_grant_rows(page: ConsolePage, grants: Sequence[UserGrant]) -> list[Row]
     """User grants with the names of their users; those of organizations that one does not see stay unnamed."""
     services = page.services
     subjects = services.storage.users.find_many({one.user_id for one in grants})
-    shown = {one.user.id: _shown(page, one) for one in subjects.values()}
+    shown = {one.user.id: shown_user(page, one) for one in subjects.values()}
     return [
         Row(
             grant=one,
@@ -80,22 +80,6 @@ def user_grant_rows(page: ConsolePage, grants: Sequence[UserGrant]) -> list[Row]
         for one in grants
         if one.user_id in shown
     ]
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """A user as whoever looks may see it."""
-
-    name: str
-    sub: str
-    href: str
-
-
-def _shown(page: ConsolePage, subject: Subject) -> _Shown:
-    access, user, organization = page.services.access, subject.user, subject.organization
-    if not access.sees(page.principal, organization.id):
-        return _Shown(page.words.t("A user of {organization}", organization=organization.name), user.id, "")
-    return _Shown(user.display_name, subject.login_name, readable_href(page, subject))
 
 
 def user_grants_section(page: ConsolePage) -> Mapping[str, object]:
@@ -488,12 +472,12 @@ class OfUserGrant(ConsolePage):
     @property
     def name(self) -> str:
         """The user's name, for whoever may know it."""
-        return _shown(self, self.subject_of_grant).name
+        return shown_user(self, self.subject_of_grant).name
 
     @property
     def from_user(self) -> bool:
         """True if one came here from the user's page."""
-        return bool(self.request.GET.get(_OF) == _USER and _shown(self, self.subject_of_grant).href)
+        return bool(self.request.GET.get(_OF) == _USER and shown_user(self, self.subject_of_grant).href)
 
     @property
     def section(self) -> str:  # type: ignore[override]

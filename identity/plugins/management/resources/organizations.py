@@ -46,15 +46,15 @@ def _change(call: Call) -> Organization:
 
 
 def _deactivate(call: Call) -> Organization:
-    return Organization.of(call.services.organizations.deactivate(call.value.id))
+    return Organization.of(call.services.organizations.deactivate(call.value.id, by=call.by))
 
 
 def _reactivate(call: Call) -> Organization:
-    return Organization.of(call.services.organizations.reactivate(call.value.id))
+    return Organization.of(call.services.organizations.reactivate(call.value.id, by=call.by))
 
 
 def _delete(call: Call) -> None:
-    call.services.organizations.remove(call.value.id)
+    call.services.organizations.remove(call.value.id, by=call.by)
 
 
 _PATH = "/organizations/{organization}"

@@ -65,7 +65,7 @@ def _add_of_project(call: Call) -> UserGrant:
 def _add_of_project_grant(call: Call) -> UserGrant:
     user = call.services.storage.users.find(call.command.user_id)
     if user is None or user.organization_id != call.value.organization_id:
-        raise Invalid({"user_id": say("There is no such user in the organization that holds the project grant.")})
+        raise Invalid({"user_id": say("There is no such user.")})
     return _added(call, user_id=user.id, project_id=call.value.project_id)
 
 

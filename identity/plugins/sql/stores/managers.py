@@ -36,15 +36,22 @@ _ADD = insert(table).values(
 _FIND = find_by_id(table, COLUMNS)
 _FIND_FOR = select(*COLUMNS).where(table.c.user_id == bindparam("user"), *_AT_RESOURCE)
 _OF_USER = select(*COLUMNS).where(table.c.user_id == bindparam("user")).order_by(*_NEWEST_FIRST)
+_OF_USERS_OF = (
+    select(*COLUMNS)
+    .join(users, users.c.id == table.c.user_id)
+    .where(users.c.organization_id == bindparam("organization"))
+    .order_by(*_NEWEST_FIRST)
+)
 _UPDATE = versioned(table)
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
 _PAGE = select(*COLUMNS).where(*_AT_RESOURCE)
-# The users are locked as well, so that one who waits sees a deactivation too; FOR NO KEY UPDATE, so that tokens can
-# be issued to them meanwhile. SQLite has locked the whole database already.
+# Users and organizations are locked as well, so that one who waits sees a deactivation too; FOR NO KEY UPDATE, so that
+# tokens can be issued to them meanwhile. SQLite has locked the whole database already.
 _LOCK_HOLDERS = (
     select(*COLUMNS)
     .join(users, users.c.id == table.c.user_id)
-    .where(*_AT_RESOURCE, users.c.active)
+    .join(organizations, organizations.c.id == users.c.organization_id)
+    .where(*_AT_RESOURCE, users.c.active, organizations.c.active)
     .order_by(*_NEWEST_FIRST)
     .with_for_update(key_share=True)
 )
@@ -77,6 +84,10 @@ class SqlManagerStore(SqlStore, ManagerStore):
         """Everything the user holds anywhere, in one query."""
         return tuple(_manager_of(*row) for row in self._all(_OF_USER, {"user": user_id}))
 
+    def of_users_of(self, organization_id: str) -> tuple[Manager, ...]:
+        """Everything that users of the organization hold anywhere, in one query."""
+        return tuple(_manager_of(*row) for row in self._all(_OF_USERS_OF, {"organization": organization_id}))
+
     def update(self, manager: Manager) -> None:
         """Replace the stored value."""
         self._replace(_UPDATE, _values(manager))
@@ -90,7 +101,7 @@ class SqlManagerStore(SqlStore, ManagerStore):
         return self._page_newest_first(_PAGE.params(**_at(resource)), table, request, _manager_of)
 
     def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
-        """The managers of the resource who are active and hold the role, locked until the transaction ends."""
+        """The managers of the resource who hold the role and may sign in, locked until the transaction ends."""
         managers = (_manager_of(*row) for row in self._all(_LOCK_HOLDERS, _at(resource)))
         return tuple(manager for manager in managers if role in manager.roles)
 
