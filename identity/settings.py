@@ -259,7 +259,9 @@ class Settings:
     )
     password_min_length: int = setting("The fewest characters of a password; at least 8.", default=15)
     password_change_ends_access: bool = setting(
-        "Whether a new password also revokes what applications got before: access and refresh tokens.", default=True
+        "Whether a new password of somebody who shows the present one also revokes what applications got before: access"
+        " and refresh tokens. One that is set by a link or by somebody else always does.",
+        default=True,
     )
     password_memory: int = setting(
         "Memory of one password hash (argon2id) in KiB. Stored passwords are hashed anew as people sign in.",

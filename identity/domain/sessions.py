@@ -1,7 +1,7 @@
 """Session: one person signed in on one browser; PendingAuthorization: what waits for somebody to sign in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from identity.domain.users import Subject
@@ -79,6 +79,15 @@ class PendingAuthorization:
     def client_id(self) -> str | None:
         """The client that asked; None for the service's own pages."""
         return self.parameters.get("client_id")
+
+    @property
+    def proof(self) -> tuple[str | None, datetime | None, str | None]:
+        """Who answers, as far as that is settled: who proved it and when, or the session that was chosen."""
+        return self.user_id, self.authenticated_at, self.session_id
+
+    def begun_anew(self) -> "PendingAuthorization":
+        """The same as it was before anybody proved who they are, or did anything else for it."""
+        return replace(self, user_id=None, authenticated_at=None, methods=(), session_id=None, done=frozenset())
 
     def expired(self, now: datetime) -> bool:
         """True from the second on at which it can no longer be continued."""

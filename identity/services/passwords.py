@@ -111,6 +111,9 @@ class Passwords(UseCases):
         if subject is None or not subject.active:
             self._refuse(subject, "deactivated")
             return None
+        if trial.stored is not None and not self._storage.passwords.is_still(subject.user.id, trial.stored):
+            self._refuse(subject, "the password was changed meanwhile")
+            return None
         self._storage.attempts.clear(trial.key)
         stored = self._storage.passwords.find(subject.user.id)
         if outdated_hash is not None and stored is not None and stored.hash == trial.stored:
@@ -153,27 +156,25 @@ class Passwords(UseCases):
         """What is stored instead of it; takes a while. Raises Busy."""
         return self._hasher.hash(password)
 
-    def change(self, subject: Subject, hashed: str, *, keep_session: str | None = None) -> None:
-        """The person's new password, chosen by themselves: all their other sessions end. Raises NotFound.
+    def change(self, subject: Subject, hashed: str, *, keep: str | None = None) -> None:
+        """The new password of a person who knows the present one: their sessions, sign-ins that wait and links end.
 
-        With ``identity.password_change_ends_access`` what applications hold is revoked too.
+        ``keep`` is the id of the session, or of the sign-in that waits, in which they chose it. With
+        ``identity.password_change_ends_access`` what applications hold is revoked too. Raises NotFound.
         """
-        user_id = subject.user.id
-        self._store(user_id, hashed, must_change=False, changed_at=self._now)
-        self._storage.attempts.clear(f"user:{user_id}")
-        self._links.drop(CodeKind.PASSWORD_RESET, user_id)
-        if self._settings.password_change_ends_access:
-            self._storage.tokens.revoke_of_user(user_id, self._now)
-        with self._audit.acting(user_id):
-            self._sessions.end_all_of(subject, but=keep_session)
-            self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
+        self._change(subject, hashed, keep=keep, applications=self._settings.password_change_ends_access)
 
     def set_one_time(self, user_id: str) -> str:
-        """A new password, to be told once and changed at the first sign-in; older ones end. Raises NotFound."""
+        """A new password, to be told once and changed at the first sign-in.
+
+        The one before ends, and with it everything that was opened as this person, as ``Sessions.end_access`` has it.
+        Raises NotFound.
+        """
         subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
         password = new_password()
         self._store(user_id, self._hasher.hash(password), must_change=True, changed_at=self._now)
         self._storage.attempts.clear(f"user:{user_id}")
+        self._sessions.end_access(subject)
         self._audit.record("password.set", kind="user", id=user_id, organization_id=subject.organization.id)
         return password
 
@@ -230,11 +231,22 @@ class Passwords(UseCases):
         return self._owner(found)
 
     def reset(self, code: str, hashed: str) -> Subject:
-        """Use the link and store the new password's hash; all sessions of the person end. Raises LinkUsed."""
+        """Use the link and store the new password's hash. Raises LinkUsed.
+
+        Somebody else may have known the one before: everything that was opened with it ends, whatever the settings say.
+        """
         used, _ = self._links.use(CodeKind.PASSWORD_RESET, code)
         subject = self._owner(used)
-        self.change(subject, hashed)
+        self._change(subject, hashed, keep=None, applications=True)
         return subject
+
+    def _change(self, subject: Subject, hashed: str, *, keep: str | None, applications: bool) -> None:
+        user_id = subject.user.id
+        self._store(user_id, hashed, must_change=False, changed_at=self._now)
+        self._storage.attempts.clear(f"user:{user_id}")
+        with self._audit.acting(user_id):
+            self._sessions.end_access(subject, but=keep, applications=applications)
+            self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
 
     def _owner(self, code: OneTimeCode) -> Subject:
         subject = None if code.user_id is None else self._storage.users.find_subject(code.user_id)

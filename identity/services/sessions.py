@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from identity.crypto.secrets import digest, new_id, new_token
 from identity.domain.errors import NotFound
+from identity.domain.one_time_codes import CodeKind
 from identity.domain.sessions import Session, SignedIn
 from identity.domain.users import Subject
 from identity.services.audit import Recorder
@@ -108,7 +109,11 @@ class Sessions(UseCases):
 
     def end(self, account: SignedIn, *, client_id: str | None = None) -> None:
         """Sign out, where an application asked for it with its ``client_id``: access tokens are dead from this moment
-        on; refresh tokens with offline_access live on."""
+        on; refresh tokens with offline_access live on.
+
+        Sign-ins for which the same person proved something, and which wait at whatever browser, begin anew.
+        """
+        self._storage.authorization_requests.begin_anew(account.subject.user.id)
         if self._storage.sessions.end(account.session.id, self._now):
             self._record("session.ended", account, client_id)
 
@@ -125,7 +130,13 @@ class Sessions(UseCases):
         self.end(SignedIn(session, subject))
 
     def end_all_of(self, subject: Subject, *, but: str | None = None) -> int:
-        """Sign the person out everywhere, but in one session if named; returns how many sessions ended."""
+        """Sign the person out everywhere; returns how many sessions ended.
+
+        Sign-ins that wait and for which they proved something begin anew. ``but`` is the id of a session, or of a
+        sign-in that waits, to be spared.
+        """
+        # First, so that a sign-in that is finished at this very moment has started its session by now.
+        self._storage.authorization_requests.begin_anew(subject.user.id, but=but)
         ended = self._storage.sessions.end_of_user(subject.user.id, self._now, but=but)
         if ended:
             self._audit.record(
@@ -136,6 +147,15 @@ class Sessions(UseCases):
                 detail={"sessions": ended},
             )
         return ended
+
+    def end_access(self, subject: Subject, *, but: str | None = None, applications: bool = True) -> None:
+        """End whatever was opened as this person: sessions and sign-ins as ``end_all_of`` does, links that were mailed
+        or handed out, and with ``applications`` all that applications hold."""
+        for kind in (CodeKind.PASSWORD_RESET, CodeKind.EMAIL_CHANGE):
+            self._storage.one_time_codes.drop(subject.user.id, kind)
+        if applications:
+            self._storage.tokens.revoke_of_user(subject.user.id, self._now)
+        self.end_all_of(subject, but=but)
 
     def _again(
         self, account: SignedIn, secret: str, methods: tuple[str, ...], at: datetime, client_id: str | None

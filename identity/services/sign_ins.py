@@ -18,6 +18,8 @@ _TRIES = 3
 #: Interactions that are not about who somebody is: choosing somebody else does not undo them.
 _BEFORE_LOGIN = frozenset({"create", "select_account"})
 
+_ELSEWHERE = "This sign-in goes on in another window."
+
 _Change = Callable[[PendingAuthorization], PendingAuthorization]
 
 
@@ -43,6 +45,10 @@ class ExpiredSignIn(NoSignIn):
 
 class FinishedSignIn(NoSignIn):
     """The request has had its answer."""
+
+
+class ChangedSignIn(DomainError):
+    """The request is not as it was when it was looked at: what comes next has to be decided anew."""
 
 
 class SignIns(UseCases):
@@ -120,12 +126,9 @@ class SignIns(UseCases):
         return self._update(
             pending,
             lambda one: replace(
-                one,
+                one.begun_anew(),
                 session_id=None if account is None else account.session.id,
                 login_name="" if account is None else account.subject.login_name,
-                user_id=None,
-                authenticated_at=None,
-                methods=(),
                 done=(one.done & _BEFORE_LOGIN) | {"select_account"},
             ),
         )
@@ -138,11 +141,10 @@ class SignIns(UseCases):
         return self._update(
             pending,
             lambda one: replace(
-                one,
+                one.begun_anew(),
                 user_id=subject.user.id,
                 authenticated_at=self._now,
                 methods=methods,
-                session_id=None,
                 login_name=subject.login_name,
                 done=(one.done & _BEFORE_LOGIN) | {"login"},
             ),
@@ -151,17 +153,29 @@ class SignIns(UseCases):
     def done(
         self, pending: PendingAuthorization, interaction: str, *, methods: tuple[str, ...] = ()
     ) -> PendingAuthorization:
-        """Note that an interaction is finished, and by which further methods (RFC 8176) the person has proved it."""
-        return self._update(
-            pending, lambda one: replace(one, done=one.done | {interaction}, methods=(*one.methods, *methods))
-        )
+        """Note that an interaction is finished, and by which further methods (RFC 8176) the person has proved it.
+
+        Raises Conflict if it is another person's sign-in by now, or nobody's.
+        """
+
+        def finished(one: PendingAuthorization) -> PendingAuthorization:
+            if one.proof != pending.proof:
+                raise Conflict(_ELSEWHERE)
+            return replace(one, done=one.done | {interaction}, methods=(*one.methods, *methods))
+
+        return self._update(pending, finished)
 
     def finish(self, pending: PendingAuthorization) -> None:
-        """End it, in the transaction that makes its answer: of racing tabs one gets it. Raises FinishedSignIn."""
+        """End it, in the transaction that makes its answer: of racing tabs one gets it.
+
+        Raises FinishedSignIn; ChangedSignIn, so that nothing is answered by what was true before.
+        """
         try:
-            self._storage.authorization_requests.finish(pending.id, self._now)
+            self._storage.authorization_requests.finish(pending.id, self._now, version=pending.version)
         except (AlreadyUsed, Missing):
             raise FinishedSignIn("This sign-in is done.") from None
+        except Stale:
+            raise ChangedSignIn("This sign-in went on in another window.") from None
 
     def _update(self, pending: PendingAuthorization, change: _Change) -> PendingAuthorization:
         for _ in range(_TRIES):
@@ -177,4 +191,4 @@ class SignIns(UseCases):
                 raise UnknownSignIn("We do not know this sign-in.") from None
             else:
                 return after
-        raise Conflict("This sign-in goes on in another window.")
+        raise Conflict(_ELSEWHERE)

@@ -122,7 +122,7 @@ class Users(UseCases):
         before = self._governed(user_id, by)
         refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
         after = self._store("user.deactivated", before, self._next(before, "user", None, active=False))
-        self._end_access(user_id)
+        self._sessions.end_access(self._subject(user_id))
         return after
 
     def reactivate(self, user_id: str, *, by: Principal) -> HumanUser:
@@ -131,7 +131,7 @@ class Users(UseCases):
         after = self._store("user.reactivated", before, self._next(before, "user", None, active=True))
         if not before.active:
             # A sign-in that raced with the deactivation may have left something behind.
-            self._end_access(user_id)
+            self._sessions.end_access(self._subject(user_id))
         return after
 
     def remove(self, user_id: str, *, by: Principal) -> None:
@@ -154,7 +154,8 @@ class Users(UseCases):
         return self._passwords.issue_link(user_id)
 
     def one_time_password(self, user_id: str, *, by: Principal) -> str:
-        """A new password, to be told once and changed at the first sign-in; the present one ends.
+        """A new password, to be told once and changed at the first sign-in; the present one ends, with all that was
+        opened as this person.
 
         Raises NotFound, Denied; Conflict for a deactivated user.
         """
@@ -181,16 +182,15 @@ class Users(UseCases):
         return {user.id: _state(user, must_change.get(user.id)) for user in users}
 
     def recover(self, user_id: str) -> str:
-        """Let a locked-out person back in: reactivated, all sessions and tokens ended; returns a new one-time password.
+        """Let a locked-out person back in: reactivated, everything ended that was opened as them.
 
-        Raises NotFound.
+        Returns a new one-time password. Raises NotFound.
         """
         before = self.get(user_id)
         if not before.active:
             after: HumanUser = self._next(before, "user", None, active=True)
             with told("user", user_id):
                 self._storage.users.update(after)
-        self._end_access(user_id)
         self._audit.record("user.recovered", kind="user", id=user_id, organization_id=before.organization_id)
         return self._passwords.set_one_time(user_id)
 
@@ -253,10 +253,6 @@ class Users(UseCases):
     def _refuse_deactivated(self, user: HumanUser) -> None:
         if not user.active:
             raise Conflict("This user is deactivated and cannot sign in. Reactivate it first.")
-
-    def _end_access(self, user_id: str) -> None:
-        self._storage.tokens.revoke_of_user(user_id, self._now)
-        self._storage.sessions.end_of_user(user_id, self._now)
 
     def _subject(self, user_id: str) -> Subject:
         return self._found(self._storage.users.find_subject(user_id), "user", user_id)

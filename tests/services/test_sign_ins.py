@@ -3,11 +3,18 @@
 import pytest
 
 from identity.app import Identity
+from identity.domain.errors import Conflict
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import CreateHumanUser
-from identity.services.sign_ins import ExpiredSignIn, FinishedSignIn, ForeignSignIn, UnknownSignIn
+from identity.services.sign_ins import (
+    ChangedSignIn,
+    ExpiredSignIn,
+    FinishedSignIn,
+    ForeignSignIn,
+    UnknownSignIn,
+)
 from identity.testing.clock import MovableClock
 
 
@@ -128,3 +135,34 @@ def test_a_second_proof_has_to_pass_every_factor_again(
         again = services.sign_ins.prove(proved, bert.subject, ("pwd",))
     assert (again.user_id, again.methods) == (bert.subject.user.id, ("pwd",))
     assert again.done == {"select_account", "login"}
+
+
+def test_nothing_is_answered_by_what_was_true_before(
+    identity: Identity, begun: tuple[PendingAuthorization, str], people: tuple[Subject, SignedIn]
+) -> None:
+    (pending, secret), (subject, _) = begun, people
+    with identity.transaction() as services:
+        proved = services.sign_ins.prove(pending, subject, ("pwd",))
+    with identity.transaction() as services:
+        services.sessions.end_all_of(subject)
+    with identity.transaction() as services, pytest.raises(ChangedSignIn):
+        services.sign_ins.finish(proved)
+    with identity.transaction() as services:
+        anew = services.sign_ins.find(pending.id, secret)
+        assert (anew.user_id, anew.methods, anew.done) == (None, (), frozenset())
+        services.sign_ins.finish(anew)
+
+
+def test_what_one_person_did_counts_for_no_other(
+    identity: Identity, begun: tuple[PendingAuthorization, str], people: tuple[Subject, SignedIn]
+) -> None:
+    """Two windows at one sign-in: what is finished in the one after somebody proved who they are in the other."""
+    (pending, secret), (subject, _) = begun, people
+    with identity.transaction() as services:
+        first = services.sign_ins.prove(pending, subject, ("pwd",))
+    with identity.transaction() as services:
+        services.sign_ins.choose(first, None)
+    with identity.transaction() as services, pytest.raises(Conflict):
+        services.sign_ins.done(first, "door", methods=("otp",))
+    with identity.transaction() as services:
+        assert "door" not in services.sign_ins.find(pending.id, secret).done

@@ -198,9 +198,9 @@ def test_nobody_touches_the_account_of_somebody_with_more_rights(
     attempts = (
         lambda by: users.change(anna.id, ChangeHumanUser(email="mine@b.example"), by=by),
         lambda by: users.new_password_link(anna.id, by=by),
-        lambda by: users.one_time_password(anna.id, by=by),
         lambda by: users.end_session(anna.id, session_id, by=by),
         lambda by: users.end_sessions(anna.id, by=by),
+        lambda by: users.one_time_password(anna.id, by=by),
         lambda by: users.deactivate(anna.id, by=by),
         lambda by: users.reactivate(anna.id, by=by),
         lambda by: users.remove(anna.id, by=by),

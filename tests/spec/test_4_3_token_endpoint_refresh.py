@@ -336,7 +336,7 @@ def test_a_new_password_ends_what_applications_have(world: World, client: Creden
     with world.transaction() as services:
         subject = services.storage.users.find_subject(session.person.id)
         assert subject is not None
-        services.passwords.change(subject, "a hash of the new one", keep_session=session.id)
+        services.passwords.change(subject, "a hash of the new one", keep=session.id)
     check_dead(world, members)
     check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
     check_refused(world.redeem(code, client), "invalid_grant")

@@ -377,7 +377,7 @@ authorization_requests = Table(
     _string("target", nullable=True),
     _string("login_name"),
     _string("ui_locales"),
-    _string("user_id", nullable=True),
+    _parent("user_id", "users", nullable=True),
     _moment("authenticated_at", nullable=True),
     _string("methods"),
     _string("session_id", nullable=True),
@@ -385,6 +385,7 @@ authorization_requests = Table(
     _moment("finished_at", nullable=True),
     _number("version"),
     Index(None, "expires_at"),
+    Index(None, "user_id", **_where("user_id IS NOT NULL")),
 )
 
 attempts = Table(

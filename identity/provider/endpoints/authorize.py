@@ -36,6 +36,7 @@ from identity.provider.response_type import Artifact
 from identity.provider.return_address import ReturnAddress
 from identity.provider.roles import refuse_without_role
 from identity.provider.scope import require_member, required_organization, resolve
+from identity.services.sign_ins import ChangedSignIn
 
 #: Errors that say no more than that prompt=none allowed no page.
 _PAGE_NEEDED = (LoginRequired, InteractionRequired, AccountSelectionRequired, ConsentRequired)
@@ -65,6 +66,13 @@ def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     Raises NoSignIn if it cannot go on in this browser; Unredirectable if its application is gone.
     """
     request_id = request.resumed or ""
+    try:
+        return _resume(request_id, request, context)
+    except ChangedSignIn:
+        return _redirect(context, f"{PATH}/{request_id}")
+
+
+def _resume(request_id: str, request: ProtocolRequest, context: Context) -> ProtocolResponse:
     pending = context.services.sign_ins.find(request_id, request.browser.sign_ins.get(request_id))
     if pending.target is not None:
         return _go_on(_sign_in(None, pending, request.browser, context), request.browser, context)
@@ -151,8 +159,9 @@ def _sign_in(
     if pending is not None and pending.user_id is not None:
         with context.services.look() as storage:
             proved = storage.users.find_subject(pending.user_id)
-        if proved is not None and not proved.active:
-            proved = None
+        if proved is None or not proved.active:
+            # What they did counts for nobody else at this browser.
+            proved, pending = None, pending.begun_anew()
     return SignIn(
         request=asked,
         accounts=context.services.sessions.of_browser(browser.sessions.values()),

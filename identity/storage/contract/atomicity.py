@@ -143,7 +143,7 @@ class TransactionContract(ContractBase):
             storage.audit.append(event)
             storage.signing_keys.remove(key.id)
             storage.sessions.end(session.id, now)
-            storage.authorization_requests.finish(pending.id, now)
+            storage.authorization_requests.finish(pending.id, now, version=1)
             storage.one_time_codes.consume(once.digest, once.kind, now)
             storage.attempts.reserve("ada", at=now)
             storage.outbox.add(an_outgoing_message())

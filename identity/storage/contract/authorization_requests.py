@@ -3,13 +3,16 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
+from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization
+from identity.domain.users import HumanUser
 from identity.storage.backend import Storage
 from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
-from identity.storage.contract.factories import a_digest, a_pending, an_id
+from identity.storage.contract.factories import a_digest, a_human_user, a_pending, an_id
 from identity.storage.contract.racing import Race
 from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale
 
@@ -26,14 +29,16 @@ class AuthorizationRequestContract(ContractBase):
         save(pending)
         return pending
 
-    def test_requests_find_returns_what_was_added(self, save: Save, reading: Reading, now: datetime) -> None:
+    def test_requests_find_returns_what_was_added(
+        self, save: Save, reading: Reading, human_user: HumanUser, now: datetime
+    ) -> None:
         pending = a_pending(
             digest=bytes(range(32)),
             parameters={"client_id": "shop", "state": "ü 株\u2028\U0001f511\x00", "scope": "openid profile", "": ""},
             target="/account?x=ü",
             login_name="ada@acme.example",
             ui_locales="de-CH fr",
-            user_id="gone",
+            user_id=human_user.id,
             authenticated_at=now + SECOND,
             methods=("pwd", "otp"),
             session_id="gone",
@@ -72,7 +77,13 @@ class AuthorizationRequestContract(ContractBase):
             assert storage.authorization_requests.find(pending.id) == pending
 
     def test_requests_update_replaces_the_value(
-        self, save: Save, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        pending: PendingAuthorization,
+        human_user: HumanUser,
+        now: datetime,
     ) -> None:
         other = a_pending()
         save(other)
@@ -82,7 +93,7 @@ class AuthorizationRequestContract(ContractBase):
             expires_at=pending.expires_at + SECOND,
             parameters={"prompt": "login"},
             login_name="grace",
-            user_id=an_id(),
+            user_id=human_user.id,
             authenticated_at=now,
             methods=("pwd",),
             session_id=an_id(),
@@ -108,7 +119,7 @@ class AuthorizationRequestContract(ContractBase):
         self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
     ) -> None:
         with in_transaction() as storage:
-            storage.authorization_requests.finish(pending.id, now)
+            storage.authorization_requests.finish(pending.id, now, version=1)
         with in_transaction() as storage, pytest.raises(Stale):
             storage.authorization_requests.update(replace(pending, login_name="late", version=2))
         with reading() as storage:
@@ -118,11 +129,69 @@ class AuthorizationRequestContract(ContractBase):
         with pytest.raises(Missing), in_transaction() as storage:
             storage.authorization_requests.update(a_pending(version=2))
 
+    def test_requests_of_somebody_who_is_gone_or_never_was(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        pending: PendingAuthorization,
+        human_user: HumanUser,
+        now: datetime,
+    ) -> None:
+        proved = a_pending(user_id=human_user.id, authenticated_at=now)
+        save(proved)
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.authorization_requests.update(replace(pending, user_id=an_id(), version=2))
+        with pytest.raises(Missing), in_transaction() as storage:
+            storage.authorization_requests.add(a_pending(user_id=an_id()))
+        with in_transaction() as storage:
+            storage.users.remove(human_user.id)
+        with reading() as storage:
+            assert storage.authorization_requests.find(proved.id) is None
+            assert storage.authorization_requests.find(pending.id) == pending
+
+    def test_requests_begin_anew(
+        self,
+        save: Save,
+        in_transaction: InTransaction,
+        reading: Reading,
+        organization: Organization,
+        human_user: HumanUser,
+        now: datetime,
+    ) -> None:
+        other = a_human_user(organization)
+        save(other)
+        proof: dict[str, Any] = {
+            "authenticated_at": now,
+            "methods": ("pwd", "otp"),
+            "login_name": "ada",
+            "done": frozenset({"login", "consent"}),
+        }
+        first, second = (a_pending(user_id=human_user.id, version=3, **proof) for _ in range(2))
+        finished = a_pending(user_id=human_user.id, finished_at=now, **proof)
+        foreign, nobody_s = a_pending(user_id=other.id, **proof), a_pending(session_id=an_id())
+        save(first, second, finished, foreign, nobody_s)
+        with in_transaction() as storage:
+            assert storage.authorization_requests.begin_anew(human_user.id, but=first.id) == 1
+        with reading() as storage:
+            anew = storage.authorization_requests.find(second.id)
+            assert anew == replace(second, user_id=None, authenticated_at=None, methods=(), done=frozenset(), version=4)
+            for one in (first, finished, foreign, nobody_s):
+                assert storage.authorization_requests.find(one.id) == one
+        with in_transaction() as storage:
+            with pytest.raises(Stale):
+                storage.authorization_requests.update(replace(second, version=4))
+            with pytest.raises(Stale):
+                storage.authorization_requests.finish(second.id, now, version=3)
+            assert storage.authorization_requests.begin_anew(human_user.id) == 1
+            assert storage.authorization_requests.begin_anew(human_user.id) == 0
+            assert storage.authorization_requests.finish(second.id, now, version=4) == anew
+
     def test_requests_finish_returns_the_request_as_it_was(
         self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
     ) -> None:
         with in_transaction() as storage:
-            assert storage.authorization_requests.finish(pending.id, now) == pending
+            assert storage.authorization_requests.finish(pending.id, now, version=1) == pending
         with reading() as storage:
             assert storage.authorization_requests.find(pending.id) == replace(pending, finished_at=now)
 
@@ -130,11 +199,11 @@ class AuthorizationRequestContract(ContractBase):
         self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
     ) -> None:
         with in_transaction() as storage:
-            storage.authorization_requests.finish(pending.id, now)
+            storage.authorization_requests.finish(pending.id, now, version=1)
         other = a_pending()
         with in_transaction() as storage:
             with pytest.raises(AlreadyUsed) as refusal:
-                storage.authorization_requests.finish(pending.id, now + SECOND)
+                storage.authorization_requests.finish(pending.id, now + SECOND, version=1)
             storage.authorization_requests.add(other)
         finished = replace(pending, finished_at=now)
         assert refusal.value.value == finished, "the first one is the one that counts"
@@ -144,7 +213,7 @@ class AuthorizationRequestContract(ContractBase):
 
     def test_requests_an_unknown_one_cannot_be_finished(self, in_transaction: InTransaction, now: datetime) -> None:
         with pytest.raises(Missing), in_transaction() as storage:
-            storage.authorization_requests.finish(an_id(), now)
+            storage.authorization_requests.finish(an_id(), now, version=1)
 
     def test_requests_purge_deletes_what_expired_before(
         self, save: Save, in_transaction: InTransaction, reading: Reading, now: datetime
@@ -182,7 +251,7 @@ class AuthorizationRequestContract(ContractBase):
                 pending, finished_at=now + winner.number * SECOND
             )
 
-    def test_requests_races_nothing_changes_what_is_finished(
+    def test_requests_races_of_finishing_and_changing_one_version_one_wins(
         self, save: Save, race: Race, reading: Reading, now: datetime
     ) -> None:
         for _ in range(4):
@@ -190,9 +259,11 @@ class AuthorizationRequestContract(ContractBase):
             save(pending)
             outcomes = race(partial(finish_or_update, pending=pending, at=now), 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "Stale"}, outcomes.errors
-            (as_it_was,) = (value for value in outcomes.values if value is not None)
+            (winner,) = outcomes.won
+            changed = replace(pending, login_name=str(winner.number), version=2)
             with reading() as storage:
-                assert storage.authorization_requests.find(pending.id) == replace(as_it_was, finished_at=now)
+                found = storage.authorization_requests.find(pending.id)
+            assert found == (changed if winner.value is None else replace(pending, finished_at=now))
 
 
 # The attempts, which also run in other processes, so that they must be functions of the module.
@@ -200,14 +271,14 @@ class AuthorizationRequestContract(ContractBase):
 
 def finish(storage: Storage, number: int, *, request_id: str, at: datetime) -> PendingAuthorization:
     """Finish the request at a moment of one's own."""
-    return storage.authorization_requests.finish(request_id, at + number * SECOND)
+    return storage.authorization_requests.finish(request_id, at + number * SECOND, version=1)
 
 
 def finish_or_update(
     storage: Storage, number: int, *, pending: PendingAuthorization, at: datetime
 ) -> PendingAuthorization | None:
-    """Finish the request or, every other time, make its next version."""
+    """Finish the request as it was or, every other time, make its next version."""
     if number % 2:
-        return storage.authorization_requests.finish(pending.id, at)
+        return storage.authorization_requests.finish(pending.id, at, version=1)
     storage.authorization_requests.update(replace(pending, login_name=str(number), version=2))
     return None

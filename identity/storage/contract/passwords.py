@@ -43,6 +43,20 @@ class PasswordContract(ContractBase):
         with pytest.raises(Missing), in_transaction() as storage:
             storage.passwords.set(a_password())
 
+    def test_passwords_is_still(
+        self, save: Save, in_transaction: InTransaction, organization: Organization, human_user: HumanUser
+    ) -> None:
+        without = a_human_user(organization)
+        password = a_password(human_user)
+        save(without, password)
+        with in_transaction() as storage:
+            assert storage.passwords.is_still(human_user.id, password.hash)
+            assert not storage.passwords.is_still(human_user.id, "$argon2id$other")
+            assert not storage.passwords.is_still(without.id, password.hash)
+        with in_transaction() as storage:
+            storage.passwords.set(replace(password, hash="$argon2id$new"))
+            assert not storage.passwords.is_still(human_user.id, password.hash)
+
     def test_passwords_must_change(
         self, save: Save, reading: Reading, organization: Organization, human_user: HumanUser
     ) -> None:

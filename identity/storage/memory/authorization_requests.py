@@ -16,6 +16,7 @@ class MemoryAuthorizationRequestStore(AuthorizationRequestStore):
         self._tables = tables
 
     def add(self, pending: PendingAuthorization) -> None:
+        self._require_user(pending)
         self._tables.authorization_requests.insert(pending.id, _own(pending))
 
     def find(self, request_id: str) -> PendingAuthorization | None:
@@ -24,18 +25,32 @@ class MemoryAuthorizationRequestStore(AuthorizationRequestStore):
     def update(self, pending: PendingAuthorization) -> None:
         if self._tables.authorization_requests.get(pending.id).finished_at is not None:
             raise Stale(pending.id)
+        self._require_user(pending)
         update(self._tables.authorization_requests, _own(pending))
 
-    def finish(self, request_id: str, at: datetime) -> PendingAuthorization:
+    def begin_anew(self, user_id: str, *, but: str | None = None) -> int:
+        table = self._tables.authorization_requests
+        proved = [one for one in table if one.user_id == user_id and one.finished_at is None and one.id != but]
+        for one in proved:
+            table.put(one.id, replace(one.begun_anew(), version=one.version + 1))
+        return len(proved)
+
+    def finish(self, request_id: str, at: datetime, *, version: int) -> PendingAuthorization:
         pending = self._tables.authorization_requests.get(request_id)
         if pending.finished_at is not None:
             raise AlreadyUsed(pending)
+        if pending.version != version:
+            raise Stale(request_id)
         self._tables.authorization_requests.put(request_id, replace(pending, finished_at=at))
         return pending
 
     def purge(self, before: datetime, limit: int) -> int:
         table = self._tables.authorization_requests
         return purge(table, limit, lambda pending: pending.expires_at < before, table.delete)
+
+    def _require_user(self, pending: PendingAuthorization) -> None:
+        if pending.user_id is not None:
+            self._tables.users.get(pending.user_id)
 
 
 def _own(pending: PendingAuthorization) -> PendingAuthorization:

@@ -65,6 +65,7 @@ def remove_user(tables: Tables, user_id: str) -> None:
     tables.sessions.delete_where(lambda session: session.user_id == user_id)
     tables.attempts.delete_where(lambda count: count.user_id == user_id)
     tables.one_time_codes.delete_where(lambda code: code.user_id == user_id)
+    tables.authorization_requests.delete_where(lambda pending: pending.user_id == user_id)
     for family in tables.families:
         if family.user_id == user_id:
             remove_family(tables, family.id)

@@ -20,6 +20,10 @@ class MemoryPasswordStore(PasswordStore):
         self._tables.users.get(password.user_id)
         self._tables.passwords.put(password.user_id, password)
 
+    def is_still(self, user_id: str, hash: str) -> bool:  # noqa: A002
+        password = self._tables.passwords.find(user_id)
+        return password is not None and password.hash == hash
+
     def must_change(self, user_ids: Collection[str]) -> Mapping[str, bool]:
         passwords = self._tables.passwords.find_many(user_ids)
         return {user_id: password.must_change for user_id, password in passwords.items()}

@@ -7,7 +7,8 @@ from identity.domain.sessions import PendingAuthorization
 
 
 class AuthorizationRequestStore(ABC):
-    """Nothing refers to them, and they refer to nothing: what they name may be gone when they are continued."""
+    """They go with the user who proved something for them; whatever else they name may be gone when they are
+    continued."""
 
     @abstractmethod
     def add(self, pending: PendingAuthorization) -> None:
@@ -19,14 +20,25 @@ class AuthorizationRequestStore(ABC):
 
     @abstractmethod
     def update(self, pending: PendingAuthorization) -> None:
-        """Replace the stored value by its next version. Raises Stale, also for a finished one, and Missing."""
+        """Replace the stored value by its next version.
+
+        Raises Stale, also for a finished one; Missing, also if its user is gone.
+        """
 
     @abstractmethod
-    def finish(self, request_id: str, at: datetime) -> PendingAuthorization:
+    def begin_anew(self, user_id: str, *, but: str | None = None) -> int:
+        """Have unfinished requests for which this user proved something begin anew, but one; returns how many did.
+
+        Each becomes its next version, by one conditional write: who looked at the one before can neither update nor
+        finish it.
+        """
+
+    @abstractmethod
+    def finish(self, request_id: str, at: datetime, *, version: int) -> PendingAuthorization:
         """End the request by one conditional write: of racing callers exactly one does; returns it as it was.
 
-        Raises AlreadyUsed (with the row as value) if it was finished before, Missing if there is none. The transaction
-        can go on.
+        Raises AlreadyUsed (with the row as value) if it was finished before, Stale if it is another version by now,
+        Missing if there is none. The transaction can go on.
         """
 
     @abstractmethod

@@ -36,6 +36,7 @@ PLAN = [
     "0002: People log in.",
     "0003: Managers manage.",
     "0004: Audit events name clients and sessions; answers that are kept hold no secrets.",
+    "0005: Sign-ins that wait go with the person who proved something for them.",
 ]
 
 

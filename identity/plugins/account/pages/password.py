@@ -40,7 +40,7 @@ class Password(AccountPage, FormPage):
             hashed = self.request.services.passwords.hash(new)
         except Busy as problem:
             raise held_back(problem) from None
-        self.request.services.passwords.change(subject, hashed, keep_session=self.account.session.id)
+        self.request.services.passwords.change(subject, hashed, keep=self.account.session.id)
         mail_notice(self.request, "password_changed", subject, email_of(subject), language=self.language)
         return self.redirect(self.done(PASSWORD))
 

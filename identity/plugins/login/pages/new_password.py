@@ -27,7 +27,7 @@ class NewPassword(SignInPage):
         return {"login_name": proved.login_name, "min_length": self.request.services.passwords.min_length}
 
     def submit(self, form: Form) -> Response:
-        """Keep the new password; all other sessions of the person end."""
+        """Keep the new password and this sign-in; everything else of the person ends."""
         proved = self.sign_in.proved
         if proved is None or not self.is_next(ChangePassword.name):
             return self.go_on()
@@ -39,6 +39,6 @@ class NewPassword(SignInPage):
             hashed = services.passwords.hash(form.one("new_password"))
         except Busy as problem:
             raise held_back(problem) from None
-        services.passwords.change(proved, hashed)
+        services.passwords.change(proved, hashed, keep=self.pending.id)
         services.sign_ins.done(self.pending, ChangePassword.name)
         return self.go_on()

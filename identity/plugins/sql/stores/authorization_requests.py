@@ -23,7 +23,7 @@ from identity.plugins.sql.rows import (
     versioned,
 )
 from identity.plugins.sql.tables import authorization_requests as table
-from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.errors import AlreadyUsed, Missing, Stale
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
 
 _COLUMNS = (
@@ -48,9 +48,22 @@ _UNFINISHED = table.c.finished_at.is_(None)
 _ADD = Prepared(insert(table))
 _FIND = Prepared(find_by_id(table, _COLUMNS))
 _UPDATE = versioned(table).where(_UNFINISHED)
+_BEGIN_ANEW = (
+    update(table)
+    .where(table.c.user_id == bindparam("user"), _UNFINISHED)
+    .values(
+        user_id=None,
+        authenticated_at=None,
+        methods=listed(()),
+        session_id=None,
+        done=sorted_list(frozenset()),
+        version=table.c.version + 1,
+    )
+)
+_BEGIN_OTHERS_ANEW = _BEGIN_ANEW.where(table.c.id != bindparam("but"))
 _FINISH = Prepared(
     update(table)
-    .where(table.c.id == bindparam("key"), _UNFINISHED)
+    .where(table.c.id == bindparam("key"), table.c.version == bindparam("expected"), _UNFINISHED)
     .values(finished_at=bindparam("at"))
     .returning(*_COLUMNS)
 )
@@ -79,15 +92,21 @@ class SqlAuthorizationRequestStore(SqlStore, AuthorizationRequestStore):
         """Replace the stored value by its next version."""
         self._replace(_UPDATE, _values(pending))
 
-    def finish(self, request_id: str, at: datetime) -> PendingAuthorization:
+    def begin_anew(self, user_id: str, *, but: str | None = None) -> int:
+        """Have unfinished requests for which this user proved something begin anew, but one."""
+        if but is None:
+            return self._change(_BEGIN_ANEW, {"user": user_id})
+        return self._change(_BEGIN_OTHERS_ANEW, {"user": user_id, "but": but})
+
+    def finish(self, request_id: str, at: datetime, *, version: int) -> PendingAuthorization:
         """End the request by one conditional write: of racing callers exactly one does; returns it as it was."""
-        row = self._one(_FINISH, {"key": request_id, "at": seconds(at)})
+        row = self._one(_FINISH, {"key": request_id, "at": seconds(at), "expected": version})
         if row is not None:
             return replace(_pending_of(*row), finished_at=None)
-        finished = self.find(request_id)
-        if finished is None:
+        stored = self.find(request_id)
+        if stored is None:
             raise Missing
-        raise AlreadyUsed(finished)
+        raise Stale(request_id) if stored.finished_at is None else AlreadyUsed(stored)
 
     def purge(self, before: datetime, limit: int) -> int:
         """Delete requests that expired before."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, update
 
 from identity.domain.users import PasswordHash
 from identity.plugins.sql.rows import SqlStore, moment, seconds, upsert
@@ -11,6 +11,11 @@ from identity.storage.stores.passwords import PasswordStore
 
 _FIND = select(table.c.user_id, table.c.hash, table.c.changed_at, table.c.must_change).where(
     table.c.user_id == bindparam("user")
+)
+_IS_STILL = (
+    update(table)
+    .where(table.c.user_id == bindparam("user"), table.c.hash == bindparam("known"))
+    .values(hash=table.c.hash)
 )
 _MUST_CHANGE = select(table.c.user_id, table.c.must_change).where(table.c.user_id.in_(bindparam("ids", expanding=True)))
 _SET = upsert(table, by=table.c.user_id, replacing=(table.c.hash, table.c.changed_at, table.c.must_change))
@@ -36,6 +41,10 @@ class SqlPasswordStore(SqlStore, PasswordStore):
             "must_change": password.must_change,
         }
         self._try(_SET, values)
+
+    def is_still(self, user_id: str, hash: str) -> bool:  # noqa: A002
+        """True if this is the user's hash; the row is locked by being written as it is."""
+        return self._change(_IS_STILL, {"user": user_id, "known": hash}) == 1
 
     def must_change(self, user_ids: Collection[str]) -> Mapping[str, bool]:
         """Which of these users must change their password."""

@@ -1,0 +1,296 @@
+"""Whatever ends a person's sessions ends what waits: nobody gets in by a proof that was given before.
+
+{who ends the sessions} × {what the sign-in waits for} × {at the same browser, at another one}.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from identity.crypto.passwords import Cost, Verdict, hash_password
+from identity.domain.sessions import PendingAuthorization
+from identity.domain.users import HumanUser, PasswordHash
+from identity.provider.interaction import Interaction, SignIn
+from identity.provider.request import Context
+from identity.services.access import THE_OPERATOR
+from identity.services.sign_ins import SignIns
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.fixtures import Worlds
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+
+CHEAP = {"identity.password_memory": "19456", "identity.password_iterations": "2"}
+HASHED = hash_password(PASSWORD, cost=Cost(memory_kib=19456, iterations=2))
+NEW = "another horse, another staple"
+
+
+class Door(Interaction):
+    """What a plugin may ask for after the password."""
+
+    name = "door"
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        asked = sign_in.request is not None and "door" in sign_in.request.parameters.get("state", "")
+        return asked and sign_in.proved is not None
+
+    def path(self, sign_in: SignIn) -> str:
+        return "door"
+
+
+@pytest.fixture
+def world(worlds: Worlds, storage_name: str) -> Iterator[World]:
+    world = worlds.shared(storage_name, CHEAP)
+    world.identity.protocol.interactions.setdefault(Door.name, Door())  # type: ignore[attr-defined]
+    yield world
+    world.clock.reset()
+
+
+@dataclass
+class Scene:
+    """``waiting`` is the window of a sign-in for ``person``, ``acting`` the one in which they end their sessions."""
+
+    world: World
+    person: HumanUser
+    waiting: Browser
+    acting: Browser
+
+    def __post_init__(self) -> None:
+        self.login_name = self.set_password()
+        self.session = self.acting.start_session(self.person)
+        # Another one, which can be ended from the first.
+        self.other = Browser(self.world).start_session(self.person)
+
+    def set_password(self, *, must_change: bool = False) -> str:
+        """Have them sign in with PASSWORD; returns their login name."""
+        with self.world.transaction() as services:
+            services.storage.passwords.set(
+                PasswordHash(user_id=self.person.id, hash=HASHED, changed_at=services.now, must_change=must_change)
+            )
+            subject = services.storage.users.find_subject(self.person.id)
+        assert subject is not None
+        return subject.login_name
+
+
+# --- what a sign-in waits for -----------------------------------------------------------------------------------------
+
+
+def _ask(scene: Scene, prompt: str, **parameters: str) -> None:
+    party = RelyingParty.of(scene.world)
+    scene.waiting.open(party.ask(prompt=prompt, **parameters).url, by=party.origin)
+
+
+def _consent(scene: Scene) -> None:
+    _ask(scene, "login consent")
+    scene.waiting.sign_in(scene.login_name)
+
+
+def _change_password(scene: Scene) -> None:
+    scene.set_password(must_change=True)
+    _ask(scene, "login")
+    scene.waiting.sign_in(scene.login_name)
+
+
+def _plugin(scene: Scene) -> None:
+    _ask(scene, "login", state="door")
+    scene.waiting.sign_in(scene.login_name)
+
+
+def _chosen_session(scene: Scene) -> None:
+    scene.waiting.start_session(scene.world.a_person())
+    if not any(scene.session.id in name for name in scene.waiting.session_cookies):
+        scene.session = scene.waiting.start_session(scene.person)
+    _ask(scene, "select_account consent")
+    scene.waiting.choose(scene.login_name)
+
+
+STAGES: dict[str, Callable[[Scene], None]] = {
+    "consent": _consent,
+    "password/change": _change_password,
+    "door": _plugin,
+    "consent of a chosen session": _chosen_session,
+}
+
+
+# --- what ends sessions -----------------------------------------------------------------------------------------------
+
+
+def _own_password(scene: Scene) -> None:
+    scene.acting.open("/account/password")
+    fields = {"current_password": PASSWORD, "new_password": NEW, "new_password_again": NEW}
+    scene.acting.submit(fields, form="page-form")
+    assert "Your password is changed" in scene.acting.page.text
+
+
+def _everywhere_else(scene: Scene) -> None:
+    _at_sessions(scene, "others", "yes")
+
+
+def _one_other(scene: Scene) -> None:
+    _at_sessions(scene, "session", scene.other.id)
+
+
+def _at_sessions(scene: Scene, name: str, value: str) -> None:
+    scene.acting.open("/account/sessions")
+    forms = (dict(one.submit_fields()) for one in scene.acting.page.forms.values())
+    form = next(one for one in forms if one.get(name) == value)
+    scene.acting.send("/account/sessions", form, by=scene.world.issuer)
+    assert scene.acting.path == "/account/sessions"
+
+
+def _sign_out(scene: Scene) -> None:
+    scene.acting.open("/sign-out")
+    scene.acting.submit(form="page-form")
+    assert scene.acting.path == "/signed-out"
+
+
+def _reset(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        link = services.passwords.issue_link(scene.person.id)
+    scene.acting.open(link)
+    scene.acting.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
+    assert scene.acting.path == "/password/changed"
+
+
+def _one_time_password(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        services.users.one_time_password(scene.person.id, by=THE_OPERATOR)
+
+
+def _ended_by_a_manager(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        services.users.end_sessions(scene.person.id, by=THE_OPERATOR)
+
+
+def _deactivated(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        services.users.deactivate(scene.person.id, by=THE_OPERATOR)
+
+
+def _reactivated(scene: Scene) -> None:
+    _deactivated(scene)
+    with scene.world.transaction() as services:
+        services.users.reactivate(scene.person.id, by=THE_OPERATOR)
+
+
+def _organization_deactivated(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        services.organizations.deactivate(scene.person.organization_id)
+
+
+def _recovered(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        services.users.recover(scene.person.id)
+
+
+def _removed(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        services.users.remove(scene.person.id, by=THE_OPERATOR)
+
+
+def _organization_removed(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        services.organizations.remove(scene.person.organization_id)
+
+
+#: By the person, at a browser.
+OWN: dict[str, Callable[[Scene], None]] = {
+    "own password": _own_password,
+    "everywhere else": _everywhere_else,
+    "one other session": _one_other,
+    "sign out": _sign_out,
+    "reset": _reset,
+}
+#: By somebody else.
+FOREIGN: dict[str, Callable[[Scene], None]] = {
+    "one-time password": _one_time_password,
+    "ended by a manager": _ended_by_a_manager,
+    "deactivated": _deactivated,
+    "reactivated": _reactivated,
+    "organization deactivated": _organization_deactivated,
+    "recovered": _recovered,
+    "removed": _removed,
+    "organization removed": _organization_removed,
+}
+#: What ends other sessions than the one that was chosen leaves that one as it is.
+SPARE = frozenset({"own password", "everywhere else", "one other session"})
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    ("end", "tab"),
+    [*((name, tab) for name in OWN for tab in (True, False)), *((name, False) for name in FOREIGN)],
+    ids=lambda value: {True: "own tab", False: "elsewhere"}.get(value, value),
+)
+def test_what_ends_sessions_ends_what_waits(world: World, stage: str, end: str, tab: bool) -> None:
+    waiting = Browser(world)
+    scene = Scene(world, world.a_person(), waiting, waiting.tab() if tab else Browser(world))
+    STAGES[stage](scene)
+    assert waiting.step == stage.partition(" of ")[0], waiting.page
+    before = waiting.session_cookies
+    shown = waiting.page.forms
+    spared = "chosen" in stage and end in SPARE and tab
+    if "chosen" in stage and not tab and end in {"one other session", "sign out"}:
+        pytest.skip("another session of the person than the one that was chosen")
+    (OWN | FOREIGN)[end](scene)
+    if shown:
+        # What stood there before is sent now.
+        press = ("decision", "allow") if stage.startswith("consent") else None
+        fields = {} if press else {"new_password": f"{NEW}, again", "new_password_again": f"{NEW}, again"}
+        waiting.submit(fields, press=press, form="page-form")
+        if not spared:
+            assert waiting.left_for is None
+            assert not waiting.session_cookies - before
+    if spared:
+        assert (waiting.left_for or "").startswith("https://"), waiting.page
+        return
+    waiting.open(f"/oauth/v2/authorize/{_request_of(waiting)}")
+    assert waiting.left_for is None
+    assert not waiting.session_cookies - before
+    if end in {"removed", "organization removed"} and "chosen" not in stage:
+        assert waiting.page.status_int == 404
+    else:
+        assert waiting.step in {"", "password", "accounts"}, waiting.page
+
+
+def test_a_password_that_is_replaced_while_it_is_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking takes a while, and nothing is locked meanwhile."""
+    scene = Scene(world, world.a_person(), Browser(world), Browser(world))
+    hasher = world.identity.process.hasher
+    verify = hasher.verify
+
+    def replaced_meanwhile(stored: str | None, password: str) -> Verdict:
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(_one_time_password, scene).result()
+        return verify(stored, password)
+
+    monkeypatch.setattr(hasher, "verify", replaced_meanwhile)
+    _ask(scene, "login")
+    scene.waiting.sign_in(scene.login_name)
+    assert scene.waiting.step == "password", scene.waiting.page
+    assert not scene.waiting.session_cookies
+
+
+def test_an_answer_that_was_overtaken_is_decided_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(world, world.a_person(), Browser(world), Browser(world))
+    finish = SignIns.finish
+    calls: list[int] = []
+
+    def ended_meanwhile(self: SignIns, pending: PendingAuthorization) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            self._storage.authorization_requests.begin_anew(scene.person.id)
+        finish(self, pending)
+
+    monkeypatch.setattr(SignIns, "finish", ended_meanwhile)
+    _ask(scene, "login")
+    scene.waiting.sign_in(scene.login_name)
+    assert scene.waiting.step == ""
+    scene.waiting.sign_in(scene.login_name)
+    assert (scene.waiting.left_for or "").startswith("https://")
+    assert len(calls) == 2
+
+
+def _request_of(browser: Browser) -> str:
+    return next(one.request.path.split("/")[2] for one in browser.answers if one.request.path.startswith("/login/"))
