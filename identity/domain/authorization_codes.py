@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from identity.domain.tokens import TokenFamily
 from identity.domain.users import Subject
 
 
@@ -27,9 +28,9 @@ class AuthorizationCode:
 
 @dataclass(frozen=True, slots=True)
 class PresentedCode:
-    """A code together with whom it is about, and whether family or session stand against it."""
+    """A code together with its family, whom it is about, and whether its session has ended."""
 
     code: AuthorizationCode
+    family: TokenFamily
     subject: Subject | None
-    family_revoked: bool = False
     session_ended: bool = False

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from identity.domain.authentication import BY_PASSWORD
 from identity.domain.users import Subject
-
-#: How a password counts among authentication methods (RFC 8176).
-BY_PASSWORD = "pwd"  # noqa: S105 - the name of a method
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

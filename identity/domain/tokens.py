@@ -13,7 +13,8 @@ class TokenFamily:
     """All that came from one authorization of one person for one client.
 
     A token is live only while its family is: revoking the family also kills members that are being written at
-    that very moment.
+    that very moment. ``methods`` are those by which the person had proved to be it (RFC 8176); the claims are those
+    that the client asked for beside scopes (OpenID Connect Core §5.5).
     """
 
     id: str
@@ -24,6 +25,9 @@ class TokenFamily:
     ends_at: datetime
     session_id: str | None = None
     offline: bool = False
+    methods: tuple[str, ...] = ()
+    userinfo_claims: tuple[str, ...] = ()
+    id_token_claims: tuple[str, ...] = ()
     revoked_at: datetime | None = None
 
 
@@ -77,13 +81,17 @@ class RefreshToken:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """An access token with all that decides whether it is live: its subject, its client, its family, its session."""
+    """An access token with all that decides whether it is live: its subject, its client, its family, its session.
+
+    ``claims`` are those that its bearer may ask for at userinfo beside what its scopes open.
+    """
 
     token: AccessToken
     subject: Subject | None
     client: Client | None
     family_revoked: bool = False
     session_ended: bool = False
+    claims: tuple[str, ...] = ()
 
     def live(self, now: datetime) -> bool:
         """True if neither token, family, session, user, organization, application nor project stands against it."""

@@ -72,7 +72,7 @@ class AuthorizationCodeGrant(Grant):
                 context.services.tokens.redeem(code, client)
             raise InvalidGrant(problem, keep_changes=True)
         refuse_without_role(presented.subject, client, context, error=InvalidGrant)
-        return replace(by_code(code, presented.subject, client, context), one_time=CodeInHand(code, client))
+        return replace(by_code(presented, client, context), one_time=CodeInHand(code, client))
 
 
 def _problem(
@@ -88,7 +88,7 @@ def _problem(
         return "the code was issued without PKCE, which public clients need"
     if not _proves(parameters.one("code_verifier"), code.code_challenge):
         return "code_verifier does not fit the code_challenge"
-    if presented.family_revoked or presented.session_ended or presented.subject is None:
+    if presented.family.revoked_at is not None or presented.session_ended or presented.subject is None:
         return "the sign-in that brought the code has ended"
     return None if presented.subject.active else "the user is deactivated"
 

@@ -73,6 +73,9 @@ class RefreshTokenGrant(Grant):
             family_id=token.family_id,
             refreshing=Refreshing(ends_at=token.ends_at, scope=token.scope, predecessor_id=token.id),
             one_time=RefreshInHand(token, client),
+            methods=presented.family.methods,
+            userinfo_claims=presented.family.userinfo_claims,
+            id_token_claims=presented.family.id_token_claims,
         )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from identity.crypto.jwt import unverified_payload
 from identity.domain.applications import Client
+from identity.provider.claims_request import ClaimsRequest, read_claims
 from identity.provider.errors import (
     InvalidRequest,
     OAuthError,
@@ -23,7 +24,7 @@ from identity.provider.errors import (
     UnsupportedResponseType,
     UntrustedRedirect,
 )
-from identity.provider.id_token_hint import IdTokenHint, read_hint
+from identity.provider.id_token_hint import read_hint
 from identity.provider.parameters import Parameters, given_twice
 from identity.provider.request import Context
 from identity.provider.response_type import Artifact, ResponseMode, ResponseType
@@ -49,18 +50,23 @@ _SECONDS = re.compile(r"[0-9]{1,10}\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """A checked request. ``hint`` is whom the id_token_hint names; ``parameters`` are all, as they were sent."""
+    """A checked request. ``subject`` is the one person whom the client will have, by id_token_hint or claims parameter;
+    ``parameters`` are all, as they were sent. ``disclosed`` are the scopes, and those that open single claims: what
+    people are told that the client receives.
+    """
 
     client: Client
     address: ReturnAddress
     response_type: ResponseType
     scope: tuple[str, ...]
+    disclosed: tuple[str, ...]
     prompts: frozenset[str]
     parameters: Mapping[str, str]
     redirect_uri: str
     nonce: str | None = None
     max_age: timedelta | None = None
-    hint: IdTokenHint | None = None
+    claims: ClaimsRequest = ClaimsRequest()
+    subject: str | None = None
     login_hint: str = ""
     ui_locales: str = ""
     code_challenge: str | None = None
@@ -111,18 +117,21 @@ def read_request(
     check_words(scope)
     if response_type.fronts_tokens and "nonce" not in parameters:
         raise InvalidRequest("parameter nonce is missing: tokens that pass through the browser need one")
-    hint = parameters.one("id_token_hint")
+    claims = parameters.one("claims")
+    asked = ClaimsRequest() if claims is None else read_claims(claims, context)
     return AuthorizationRequest(
         client=client,
         address=address,
         response_type=response_type,
         scope=scope,
+        disclosed=(*scope, *(word for word in _opening(asked, context) if word not in scope)),
         prompts=_prompts(message),
         parameters=dict(parameters),
         redirect_uri=address.uri,
         nonce=parameters.one("nonce"),
         max_age=_max_age(parameters),
-        hint=None if hint is None else read_hint(hint, context),
+        claims=asked,
+        subject=_subject(parameters, asked, context),
         login_hint=parameters.get("login_hint", ""),
         ui_locales=parameters.get("ui_locales", ""),
         code_challenge=_code_challenge(parameters, client, response_type),
@@ -185,6 +194,18 @@ def _prompts(message: "AuthorizationRequestMessage") -> frozenset[str]:
     if "none" in prompts and len(prompts) > 1:
         raise InvalidRequest("prompt none cannot be combined with others")
     return prompts
+
+
+def _opening(asked: ClaimsRequest, context: Context) -> tuple[str, ...]:
+    return context.protocol.scopes.needed((*asked.userinfo, *asked.id_token))
+
+
+def _subject(parameters: Parameters, asked: ClaimsRequest, context: Context) -> str | None:
+    text = parameters.one("id_token_hint")
+    hinted = None if text is None else read_hint(text, context).subject
+    if None not in (hinted, asked.subject) and hinted != asked.subject:
+        raise InvalidRequest("id_token_hint and claims name two subjects")
+    return hinted or asked.subject
 
 
 def _max_age(parameters: Parameters) -> timedelta | None:

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from identity.domain.applications import Client
-from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.authorization_codes import PresentedCode
 from identity.domain.users import Subject
+from identity.provider.claims_request import ClaimsRequest
 from identity.provider.grant import Authorization, Refreshing
 from identity.provider.request import Context
 from identity.provider.response_type import Artifact
@@ -21,6 +22,8 @@ def by_sign_in(
     authenticated_at: datetime,
     session_id: str,
     nonce: str | None,
+    methods: tuple[str, ...],
+    claims: ClaimsRequest,
 ) -> Authorization:
     """A person who is signed in, for an answer that issues these artifacts."""
     return Authorization(
@@ -33,17 +36,21 @@ def by_sign_in(
         session_id=session_id,
         nonce=nonce,
         id_token=Artifact.ID_TOKEN in issues,
+        methods=methods,
+        userinfo_claims=claims.userinfo,
+        id_token_claims=claims.id_token,
     )
 
 
-def by_code(code: AuthorizationCode, subject: Subject | None, client: Client, context: Context) -> Authorization:
+def by_code(presented: PresentedCode, client: Client, context: Context) -> Authorization:
     """The client that redeems a code."""
+    code, family = presented.code, presented.family
     refreshing = None
     if OFFLINE_ACCESS in code.scope:
         ends_at = code.issued_at + context.settings.refresh_token_max_age
         refreshing = Refreshing(ends_at=ends_at, scope=code.scope)
     return Authorization(
-        subject=subject,
+        subject=presented.subject,
         client=client,
         client_id=client.id,
         asked=code.scope,
@@ -52,6 +59,9 @@ def by_code(code: AuthorizationCode, subject: Subject | None, client: Client, co
         nonce=code.nonce,
         family_id=code.family_id,
         refreshing=refreshing,
+        methods=family.methods,
+        userinfo_claims=family.userinfo_claims,
+        id_token_claims=family.id_token_claims,
     )
 
 

@@ -43,6 +43,14 @@ def claims_about(user: User, words: tuple[str, ...], context: Context) -> dict[s
     return claims
 
 
+def single_claims(user: User, names: tuple[str, ...], context: Context) -> dict[str, Any]:
+    """Those of the named claims that are known of the user, whatever the scopes (OpenID Connect Core §5.5)."""
+    if not names:
+        return {}
+    known = claims_about(user, context.protocol.scopes.needed(names), context)
+    return {name: known[name] for name in names if name in known}
+
+
 def contribute(claims: dict[str, Any], hooks: Iterable[Contribution], context: Context, **arguments: Any) -> None:
     """Merge what plugins add into ``claims``: the first writer of a name wins, reserved names are refused.
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from identity.domain.authentication import ACR_VALUES
 from identity.domain.words import LANGUAGES
 from identity.provider.authorization_request import PROMPTS
 from identity.provider.protocol import Protocol
@@ -17,13 +18,13 @@ log = logging.getLogger(__name__)
 
 def capabilities(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
     """The members beside issuer and endpoints (OpenID Connect Discovery §3); empty lists are left out."""
-    scopes = [name for scope in protocol.scopes.all for name in scope.names]
-    claims = {claim for scope in protocol.scopes.all for claim in scope.claims}
+    scopes = protocol.scopes
+    names = [name for scope in scopes.all for name in scope.names]
     methods = list(protocol.client_authentications)
     proving = [name for name, one in protocol.client_authentications.items() if one.proves]
     fronts_tokens = any(one.fronts_tokens for one in protocol.response_types.values())
     members: dict[str, Any] = {
-        "scopes_supported": sorted(scopes, key=lambda name: name != OPENID),
+        "scopes_supported": sorted(names, key=lambda name: name != OPENID),
         "response_types_supported": [one.value for one in protocol.response_types.values()],
         "response_modes_supported": [mode.value for mode in ResponseMode],
         "grant_types_supported": [*protocol.grants, *(["implicit"] if fronts_tokens else [])],
@@ -33,12 +34,13 @@ def capabilities(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
         "introspection_endpoint_auth_methods_supported": proving,
         "revocation_endpoint_auth_methods_supported": methods,
         "claim_types_supported": ["normal"],
-        "claims_supported": ["iss", "sub", "aud", "exp", "iat", "auth_time", *sorted(claims)],
+        "claims_supported": ["iss", "sub", "aud", "exp", "iat", "auth_time", "acr", "amr", *sorted(scopes.claims)],
+        "acr_values_supported": list(ACR_VALUES),
         "code_challenge_methods_supported": ["S256"],
         "prompt_values_supported": list(PROMPTS),
         "ui_locales_supported": list(LANGUAGES),
         "authorization_response_iss_parameter_supported": True,
-        "claims_parameter_supported": False,
+        "claims_parameter_supported": True,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
     }

@@ -118,6 +118,12 @@ class ConsentRequired(OAuthError):
     error = "consent_required"
 
 
+class UnmetAuthenticationRequirements(OAuthError):
+    """The user cannot be authenticated in the way that is essential to the client (the error's own OpenID text, §2)."""
+
+    error = "unmet_authentication_requirements"
+
+
 class RequestNotSupported(OAuthError):
     """Request objects are not read (OpenID Connect Core §6)."""
 

@@ -57,7 +57,8 @@ class Authorization:
 
     ``subject`` is the user the tokens are about, None where a client acts for itself. ``client_id`` is what tokens
     name as their client. ``key_id`` or ``secret_id`` ties the tokens to what a service user showed, so that they end
-    with it, ``family_id`` to the sign-in they come from. ``one_time`` is used up when they are recorded.
+    with it, ``family_id`` to the sign-in they come from. ``one_time`` is used up when they are recorded. ``methods``
+    say how a person had proved to be it (RFC 8176); claims are asked for beside scopes (OpenID Connect Core §5.5).
     """
 
     subject: Subject | None
@@ -73,6 +74,9 @@ class Authorization:
     id_token: bool = True
     refreshing: Refreshing | None = None
     one_time: OneTime | None = None
+    methods: tuple[str, ...] = ()
+    userinfo_claims: tuple[str, ...] = ()
+    id_token_claims: tuple[str, ...] = ()
 
     @property
     def organization(self) -> Organization:

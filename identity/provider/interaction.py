@@ -61,8 +61,8 @@ class SignIn:
         live = tuple(one for one in self.accounts if self.live(one) and self.fits(one))
         if self.request is None:
             return live
-        if self.request.hint is not None:
-            return tuple(one for one in live if one.subject.user.id == self.request.hint.subject)
+        if self.request.subject is not None:
+            return tuple(one for one in live if one.subject.user.id == self.request.subject)
         hinted = tuple(one for one in live if is_named(one.subject, self.request.login_hint))
         # A hint that fits nobody here means somebody who has yet to sign in.
         return hinted if self.request.login_hint and "select_account" not in self.prompts else live

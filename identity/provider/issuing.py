@@ -7,11 +7,12 @@ from typing import Any
 from identity.crypto.jwt import half_hash
 from identity.crypto.secrets import digest, new_id, new_token
 from identity.domain.applications import LONGEST_TOKEN_LIFETIME
+from identity.domain.authentication import acr_of, amr_of
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.provider import formats
-from identity.provider.claims import claims_about
+from identity.provider.claims import claims_about, single_claims
 from identity.provider.errors import InvalidGrant
 from identity.provider.formats import SigningKeySource
 from identity.provider.grant import Authorization
@@ -152,6 +153,9 @@ def new_family(authorization: Authorization, granted: GrantedScopes, context: Co
         ends_at=context.now + settings.authorization_code_lifetime + longest,
         session_id=authorization.session_id,
         offline=offline,
+        methods=authorization.methods,
+        userinfo_claims=authorization.userinfo_claims,
+        id_token_claims=authorization.id_token_claims,
     )
 
 
@@ -224,8 +228,12 @@ def _id_token(
         claims["at_hash"] = half_hash(access_token, ALGORITHM)
     if code is not None:
         claims["c_hash"] = half_hash(code, ALGORITHM)
+    if authorization.methods:
+        claims |= {"amr": amr_of(authorization.methods), "acr": acr_of(authorization.methods)}
     if assert_userinfo and subject is not None:
         claims |= claims_about(subject.user, granted.words, context)
+    if subject is not None:
+        claims |= single_claims(subject.user, authorization.id_token_claims, context)
     if application is not None and application.assert_roles_in_id_token:
         claims |= role_claims(authorization.subject, authorization.client, granted, context)
     if authorization.session_id is not None:

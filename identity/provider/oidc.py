@@ -212,7 +212,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
         expires_at = issued_at + int(content.lifetime.total_seconds())
         signed: str = self.id_token_as_signed_jwt(
             session,
-            loa="",
+            loa=extra.pop("acr", ""),
             alg="RS256",
             extra_claims=extra,
             keys=IdTokenSignature(*key, issued_at, expires_at),

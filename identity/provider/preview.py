@@ -15,13 +15,16 @@ from identity.crypto.jwt import inspect
 from identity.crypto.keys import PrivateKey, generate_private_key
 from identity.crypto.secrets import new_id
 from identity.domain.applications import Client
+from identity.domain.authentication import BY_PASSWORD
+from identity.domain.authorization_codes import PresentedCode
 from identity.domain.projects import Project
-from identity.domain.tokens import IssuedToken
+from identity.domain.tokens import IssuedToken, TokenFamily
 from identity.domain.users import ServiceUser, Subject, TokenFormat
 from identity.domain.words import say
 from identity.provider.authorization_request import enabled_response_type
 from identity.provider.authorizations import by_assertion, by_code, by_sign_in
 from identity.provider.claims import claims_about
+from identity.provider.claims_request import ClaimsRequest
 from identity.provider.endpoints import introspect, userinfo
 from identity.provider.endpoints.token import require_registered
 from identity.provider.errors import (
@@ -331,14 +334,18 @@ class _SignIn(_Run):
             authenticated_at=context.now,
             session_id=new_id(),
             nonce="nonce",
+            methods=(BY_PASSWORD,),
+            claims=ClaimsRequest(),
         )
         self.resolve(authorization)
         family = new_family(authorization, self.granted, context)
         authorization = replace(authorization, family_id=family.id)
-        self._answer(authorization, response_type, client)
+        self._answer(authorization, family, response_type, client)
         self.tell_scopes()
 
-    def _answer(self, authorization: Authorization, response_type: ResponseType, client: Client) -> None:
+    def _answer(
+        self, authorization: Authorization, family: TokenFamily, response_type: ResponseType, client: Client
+    ) -> None:
         issues, context = response_type.issues, self.context
         text, code = None, None
         if Artifact.CODE in issues:
@@ -351,7 +358,7 @@ class _SignIn(_Run):
         if _CODE_GRANT not in context.protocol.grants:
             raise UnsupportedGrantType(f"grant_type {_CODE_GRANT} is not offered")
         require_registered(_CODE_GRANT, client)
-        redeemed = by_code(code, self.subject, client, context)
+        redeemed = by_code(PresentedCode(code, family, self.subject), client, context)
         self.resolve(redeemed)
         self.mint(redeemed)
 

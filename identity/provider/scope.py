@@ -91,6 +91,8 @@ class Scopes:
         self.all = tuple(scopes)
         self._named = {name: scope for scope in self.all for name in scope.names}
         self._patterns = tuple(scope for scope in self.all if not scope.names)
+        #: The names of all claims that some scope opens.
+        self.claims = frozenset(claim for scope in self.all for claim in scope.claims)
 
     def find(self, value: str) -> Scope | None:
         """The scope that a word belongs to."""
@@ -100,6 +102,11 @@ class Scopes:
     def opening(self, claim: str, words: Iterable[str]) -> str | None:
         """The first of these granted words that opens the claim."""
         return next((word for word in words if word in self._named and claim in self._named[word].claims), None)
+
+    def needed(self, claims: Iterable[str]) -> tuple[str, ...]:
+        """Fixed scopes that together open these claims, as far as any does."""
+        words = (self.opening(claim, self._named) for claim in claims)
+        return tuple(dict.fromkeys(word for word in words if word is not None))
 
     def opened(self, words: Iterable[str]) -> frozenset[str]:
         """The names of all claims that these granted words open."""

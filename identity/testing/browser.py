@@ -26,7 +26,8 @@ from urllib.parse import urlencode, urljoin, urlsplit
 from webtest import TestApp
 
 from identity.crypto.passwords import hash_password
-from identity.domain.sessions import BY_PASSWORD, Session
+from identity.domain.authentication import BY_PASSWORD
+from identity.domain.sessions import Session
 from identity.domain.users import PasswordHash
 from identity.testing.relying_party import FORM, Form, form_encoded
 

@@ -20,12 +20,12 @@ from identity.crypto.keys import PrivateKey, PublicKey
 from identity.crypto.secrets import digest, new_token
 from identity.domain.applications import ApplicationType
 from identity.domain.audit import AuditEvent, AuditFilter
+from identity.domain.authentication import BY_PASSWORD
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, organization_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
-from identity.domain.sessions import BY_PASSWORD
 from identity.domain.users import HumanUser, ServiceUser, TokenFormat, User
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services

@@ -42,7 +42,7 @@ def test_the_document_is_one_of_openid_connect_discovery(world: World) -> None:
         assert document[f"{endpoint}_endpoint_auth_methods_supported"][0] == "client_secret_basic"
     assert document["request_parameter_supported"] is False
     assert document["request_uri_parameter_supported"] is False
-    assert document["claims_parameter_supported"] is False
+    assert document["claims_parameter_supported"] is True
     assert {"sub", "name", "preferred_username", "updated_at"} <= set(document["claims_supported"])
 
 

@@ -180,9 +180,6 @@ def test_a_refused_request_object_says_where_its_refusal_goes_and_nothing_else(
         ("ui_locales", "de-CH fr"),
         ("ui_locales", "xx zz-ZZ"),
         ("ui_locales", "-- 1 \u2603"),
-        ("claims", '{"userinfo": {"email": {"essential": true}}, "id_token": {"auth_time": null}}'),
-        ("claims", "no json"),
-        ("claims", "[1"),
         ("resource", "https://api.example"),
         ("unheard_of", "1"),
         ("ünheard", "☃"),
@@ -198,7 +195,7 @@ def test_a_refused_request_object_says_where_its_refusal_goes_and_nothing_else(
     ],
 )
 def test_what_we_do_not_know_causes_no_error(browser: Browser, party: RelyingParty, name: str, value: str) -> None:
-    """Decisions: display, acr_values, claims_locales, unknown parameters and the claims parameter are ignored."""
+    """Decisions: display, acr_values, claims_locales and unknown parameters."""
     asked = party.ask(**{name: value})
     party.tokens(browser.open(asked.url), asked)
 

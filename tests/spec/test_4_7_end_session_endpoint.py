@@ -246,7 +246,11 @@ def test_the_end_is_audited(world: World, browser: Browser, party: RelyingParty,
     browser.open(party.logout_url(tokens.id_token))
     (event,) = world.audit_events(event="session.ended", object_id=tokens.claims["sub"])
     actor = event.actor
-    assert (actor.id, actor.client_id, actor.session_id) == (tokens.claims["sub"], party.client_id, tokens.claims["sid"])
+    assert (actor.id, actor.client_id, actor.session_id) == (
+        tokens.claims["sub"],
+        party.client_id,
+        tokens.claims["sid"],
+    )
 
 
 def test_after_that_there_is_nobody_to_sign_out(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:

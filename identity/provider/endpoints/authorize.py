@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from identity.domain.applications import Client
+from identity.domain.authentication import acr_of
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
@@ -25,6 +26,7 @@ from identity.provider.errors import (
     LargeRequest,
     LoginRequired,
     OAuthError,
+    UnmetAuthenticationRequirements,
     UnreadableRequest,
     Unredirectable,
 )
@@ -257,8 +259,11 @@ def _members(
     """The members of the answer (service description §4.2)."""
     if account is None:
         raise LoginRequired("The user is not signed in.")
-    if asked.hint is not None and asked.hint.subject != account.subject.user.id:
-        raise LoginRequired("Another user is signed in than the one that id_token_hint names.")
+    if asked.subject not in (None, account.subject.user.id):
+        raise LoginRequired("Another user is signed in than the one that the request names.")
+    methods = account.session.methods
+    if asked.claims.acr_values is not None and acr_of(methods) not in asked.claims.acr_values:
+        raise UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
     require_member(account.subject, sign_in.organization)
     refuse_without_role(account.subject, asked.client, context)
     issues = asked.response_type.issues
@@ -270,6 +275,8 @@ def _members(
         authenticated_at=account.session.authenticated_at,
         session_id=account.session.id,
         nonce=asked.nonce,
+        methods=methods,
+        claims=asked.claims,
     )
     granted = resolve(authorization, context)
     context.services.sessions.touch(account)

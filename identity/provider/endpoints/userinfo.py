@@ -5,7 +5,7 @@ from typing import Any
 from identity.domain.tokens import IssuedToken
 from identity.provider.answers import json_answer
 from identity.provider.bearer import bearer_token
-from identity.provider.claims import claims_about
+from identity.provider.claims import claims_about, single_claims
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import InsufficientScope, InvalidToken
 from identity.provider.messages import OpenIDSchema
@@ -30,6 +30,7 @@ def members_of(issued: IssuedToken, context: Context) -> dict[str, Any]:
     if OPENID not in issued.token.scope or issued.subject is None:
         raise InsufficientScope("the access token lacks the scope openid")
     claims = claims_about(issued.subject.user, issued.token.scope, context)
+    claims |= single_claims(issued.subject.user, issued.claims, context)
     claims |= told_roles(issued.subject, issued.client, granted_by(issued.token), context)
     return {"sub": issued.token.subject, **claims}
 

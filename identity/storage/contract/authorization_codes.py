@@ -61,7 +61,7 @@ class AuthorizationCodeContract(ContractBase):
         subject = Subject(human_user, organization)
         with reading() as storage:
             for stored in (code, used, expired):
-                assert storage.authorization_codes.find(stored.digest) == PresentedCode(stored, subject)
+                assert storage.authorization_codes.find(stored.digest) == PresentedCode(stored, family, subject)
             assert storage.authorization_codes.find(a_digest()) is None
 
     def test_codes_looking_redeems_nothing(
@@ -82,7 +82,7 @@ class AuthorizationCodeContract(ContractBase):
         with reading() as storage:
             found = storage.authorization_codes.find(code.digest)
         assert found is not None
-        assert (found.family_revoked, found.session_ended) == (True, False)
+        assert (found.family.revoked_at, found.session_ended) == (now, False)
 
     def test_codes_find_tells_that_the_session_has_ended_while_it_is_known(
         self,
@@ -100,7 +100,7 @@ class AuthorizationCodeContract(ContractBase):
         with reading() as storage:
             found = [storage.authorization_codes.find(code.digest) for code in codes]
         assert [each is not None and each.session_ended for each in found] == [True, False, False]
-        assert not any(each is not None and each.family_revoked for each in found)
+        assert not any(each is not None and each.family.revoked_at for each in found)
         with in_transaction() as storage:
             assert storage.sessions.purge(session.ends_at + SECOND, 10) == 1
         with reading() as storage:

@@ -27,8 +27,8 @@ class MemoryAuthorizationCodeStore(AuthorizationCodeStore):
             return None
         return PresentedCode(
             code,
+            self._tables.families.get(code.family_id),
             MemoryUserStore(self._tables).find_subject(code.user_id),
-            family_revoked=self._tables.families.get(code.family_id).revoked_at is not None,
             session_ended=has_ended(self._tables, code.session_id),
         )
 

@@ -65,6 +65,7 @@ class MemoryTokenStore(TokenStore):
         token = self._tables.access_tokens.find(digest)
         if token is None:
             return None
+        family = None if token.family_id is None else self._tables.families.find(token.family_id)
         users, applications = MemoryUserStore(self._tables), MemoryApplicationStore(self._tables)
         return IssuedToken(
             token,
@@ -72,6 +73,7 @@ class MemoryTokenStore(TokenStore):
             None if token.application_id is None else applications.find_client(token.application_id),
             family_revoked=token.family_id is not None and self._is_revoked(token.family_id),
             session_ended=has_ended(self._tables, token.session_id),
+            claims=() if family is None else family.userinfo_claims,
         )
 
     def revoke_access(self, digest: bytes, at: datetime) -> None:

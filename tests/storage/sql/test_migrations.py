@@ -37,6 +37,7 @@ PLAN = [
     "0003: Managers manage.",
     "0004: Audit events name clients and sessions; answers that are kept hold no secrets.",
     "0005: Sign-ins that wait go with the person who proved something for them.",
+    "0006: A family of tokens knows how its person proved to be it, and which single claims were asked for.",
 ]
 
 

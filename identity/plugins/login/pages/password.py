@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
+from identity.domain.authentication import BY_PASSWORD
 from identity.domain.errors import Invalid
-from identity.domain.sessions import BY_PASSWORD
 from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.hashing import Busy

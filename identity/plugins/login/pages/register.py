@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
+from identity.domain.authentication import BY_PASSWORD
 from identity.domain.errors import Denied, Invalid
 from identity.domain.organizations import Organization
-from identity.domain.sessions import BY_PASSWORD
 from identity.domain.words import say
 from identity.hashing import Busy
 from identity.pages.forms import Form

@@ -98,7 +98,7 @@ class SignInPage(FormPage):
         if asked is None:
             return []
         namespaces = self.request.registry.identity.settings.urn_namespaces
-        return received(asked.scope, asked.client.project.name, self.words, namespaces)
+        return received(asked.disclosed, asked.client.project.name, self.words, namespaces)
 
     def lead(self) -> Markup:
         """The line below the heading."""

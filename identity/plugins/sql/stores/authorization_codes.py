@@ -15,7 +15,7 @@ from identity.plugins.sql.rows import (
     words,
     words_of,
 )
-from identity.plugins.sql.stores import organizations, users
+from identity.plugins.sql.stores import organizations, tokens, users
 from identity.plugins.sql.tables import authorization_codes as table
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import sessions, token_families
@@ -43,8 +43,9 @@ _THIS = (table.c.digest == bindparam("code"), table.c.client_id == bindparam("cl
 _END = len(_COLUMNS)
 
 _ADD = Prepared(insert(table))
+_FAMILY_END = _END + len(tokens.FAMILY)
 _FIND = Prepared(
-    select(*_COLUMNS, token_families.c.revoked_at, sessions.c.ended_at, *users.COLUMNS, *organizations.COLUMNS)
+    select(*_COLUMNS, *tokens.FAMILY, sessions.c.ended_at, *users.COLUMNS, *organizations.COLUMNS)
     .select_from(table)
     .join(token_families, token_families.c.id == table.c.family_id)
     .outerjoin(sessions, sessions.c.id == table.c.session_id)
@@ -101,11 +102,11 @@ class SqlAuthorizationCodeStore(SqlStore, AuthorizationCodeStore):
         row = self._one(_FIND, {"code": digest})
         if row is None:
             return None
-        family_revoked_at, session_ended_at, *user = row[_END:]
+        session_ended_at, *user = row[_FAMILY_END:]
         return PresentedCode(
             _code_of(*row[:_END]),
+            tokens.family_of(*row[_END:_FAMILY_END]),
             None if user[0] is None else users.subject_of(user),
-            family_revoked=family_revoked_at is not None,
             session_ended=session_ended_at is not None,
         )
 

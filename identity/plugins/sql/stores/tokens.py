@@ -40,7 +40,7 @@ from identity.plugins.sql.tables import users as users_table
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.stores.tokens import TokenStore
 
-_FAMILY = (
+FAMILY = (
     families.c.id,
     families.c.user_id,
     families.c.client_id,
@@ -49,6 +49,9 @@ _FAMILY = (
     families.c.ends_at,
     families.c.session_id,
     families.c.offline,
+    families.c.methods,
+    families.c.userinfo_claims,
+    families.c.id_token_claims,
     families.c.revoked_at,
 )
 _ACCESS = (
@@ -89,7 +92,7 @@ _REFRESH = (
 )
 
 _START_FAMILY = Prepared(insert(families))
-_FIND_FAMILY = find_by_id(families, _FAMILY)
+_FIND_FAMILY = find_by_id(families, FAMILY)
 _REVOKE_FAMILY = (
     update(families)
     .where(families.c.id == bindparam("family"), families.c.revoked_at.is_(None))
@@ -109,7 +112,7 @@ _LAST_REFRESH = (
 )
 _CONNECTIONS = (
     select(
-        *_FAMILY,
+        *FAMILY,
         func.coalesce(_LAST_REFRESH, families.c.started_at),
         *applications.COLUMNS,
         *projects.COLUMNS,
@@ -131,7 +134,7 @@ _CONNECTIONS = (
 # organizations, so that table is joined twice.
 _owner = organizations_table.alias("owner")
 _ACCESS_END = len(_ACCESS)
-_STANDING_END = _ACCESS_END + 2
+_STANDING_END = _ACCESS_END + 3
 _USER_END = _STANDING_END + len(users.COLUMNS)
 _SUBJECT_END = _USER_END + len(organizations.COLUMNS)
 _ADD_ACCESS = Prepared(insert(access))
@@ -140,6 +143,7 @@ _FIND_ISSUED = Prepared(
     select(
         *_ACCESS,
         families.c.revoked_at,
+        families.c.userinfo_claims,
         sessions.c.ended_at,
         *users.COLUMNS,
         *organizations.COLUMNS,
@@ -163,11 +167,11 @@ _REVOKE_LIVE = _REVOKE_ACCESS.where(access.c.expires_at > bindparam("at"))
 _REVOKE_OF_USER = _REVOKE_LIVE.where(access.c.user_id == bindparam("user"))
 
 _REFRESH_END = len(_REFRESH)
-_FAMILY_END = _REFRESH_END + len(_FAMILY)
+_FAMILY_END = _REFRESH_END + len(FAMILY)
 _ADD_REFRESH = Prepared(insert(refresh))
 _FIND_REFRESH = select(*_REFRESH).where(refresh.c.digest == bindparam("token"))
 _FIND_PRESENTED = Prepared(
-    select(*_REFRESH, *_FAMILY, sessions.c.ended_at, *users.COLUMNS, *organizations.COLUMNS)
+    select(*_REFRESH, *FAMILY, sessions.c.ended_at, *users.COLUMNS, *organizations.COLUMNS)
     .select_from(refresh)
     .join(families, families.c.id == refresh.c.family_id)
     .outerjoin(sessions, sessions.c.id == refresh.c.session_id)
@@ -245,6 +249,9 @@ class SqlTokenStore(SqlStore, TokenStore):
             "ends_at": seconds(family.ends_at),
             "session_id": family.session_id,
             "offline": family.offline,
+            "methods": words(family.methods),
+            "userinfo_claims": words(family.userinfo_claims),
+            "id_token_claims": words(family.id_token_claims),
             "revoked_at": seconds_or_none(family.revoked_at),
         }
         self._try(_START_FAMILY, values)
@@ -252,7 +259,7 @@ class SqlTokenStore(SqlStore, TokenStore):
     def find_family(self, family_id: str) -> TokenFamily | None:
         """The family with this id."""
         row = self._one(_FIND_FAMILY, {"key": family_id})
-        return None if row is None else _family_of(*row)
+        return None if row is None else family_of(*row)
 
     def revoke_family(self, family_id: str, at: datetime) -> None:
         """Revoke the family and so all its tokens."""
@@ -291,7 +298,7 @@ class SqlTokenStore(SqlStore, TokenStore):
         row = self._one(_FIND_ISSUED, {"token": digest})
         if row is None:
             return None
-        family_revoked_at, session_ended_at = row[_ACCESS_END:_STANDING_END]
+        family_revoked_at, claims, session_ended_at = row[_ACCESS_END:_STANDING_END]
         user, client = row[_STANDING_END:_SUBJECT_END], row[_SUBJECT_END:]
         return IssuedToken(
             _access_of(*row[:_ACCESS_END]),
@@ -299,6 +306,7 @@ class SqlTokenStore(SqlStore, TokenStore):
             None if client[0] is None else applications.client_of(client, ()),
             family_revoked=family_revoked_at is not None,
             session_ended=session_ended_at is not None,
+            claims=words_of(claims) if claims else (),
         )
 
     def revoke_access(self, digest: bytes, at: datetime) -> None:
@@ -328,7 +336,7 @@ class SqlTokenStore(SqlStore, TokenStore):
         session_ended_at, *user = row[_FAMILY_END:]
         return PresentedRefreshToken(
             _refresh_of(*row[:_REFRESH_END]),
-            _family_of(*row[_REFRESH_END:_FAMILY_END]),
+            family_of(*row[_REFRESH_END:_FAMILY_END]),
             None if user[0] is None else users.subject_of(user),
             session_ended=session_ended_at is not None,
         )
@@ -359,10 +367,10 @@ class SqlTokenStore(SqlStore, TokenStore):
 
     def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
         """What applications hold of the user, last used first, in one query."""
-        end = len(_FAMILY)
+        end = len(FAMILY)
         rows = self._all(_CONNECTIONS, {"user": user_id, "at": seconds(at)})
         return connections(
-            (_family_of(*row[:end]), applications.client_of(row[end + 1 :], ()), moment(row[end])) for row in rows
+            (family_of(*row[:end]), applications.client_of(row[end + 1 :], ()), moment(row[end])) for row in rows
         )
 
     def revoke_of_client(self, user_id: str, client_id: str, at: datetime) -> int:
@@ -378,7 +386,7 @@ class SqlTokenStore(SqlStore, TokenStore):
         return self._change(_PURGE_FAMILIES, {"before": seconds(before), "limit": limit})
 
 
-def _family_of(
+def family_of(
     id_: str,
     user_id: str,
     client_id: str,
@@ -387,8 +395,12 @@ def _family_of(
     ends_at: int,
     session_id: str | None,
     offline: bool,
+    methods: str,
+    userinfo_claims: str,
+    id_token_claims: str,
     revoked_at: int | None,
 ) -> TokenFamily:
+    """The family of a row of FAMILY."""
     return TokenFamily(
         id=id_,
         user_id=user_id,
@@ -398,6 +410,9 @@ def _family_of(
         ends_at=moment(ends_at),
         session_id=session_id,
         offline=offline,
+        methods=words_of(methods),
+        userinfo_claims=words_of(userinfo_claims),
+        id_token_claims=words_of(id_token_claims),
         revoked_at=moment_or_none(revoked_at),
     )
 
