@@ -68,7 +68,7 @@ def _run(
     identity: "Identity", user_name: str | None, role: str | None, key_out: Path | None, client_out: Path | None
 ) -> Outcome:
     with secret_files() as write, identity.transaction() as services:
-        instance, owner = bootstrap.ensure_instance(services)
+        instance, owner = bootstrap.ensure_instance(services, registration=identity.settings.development)
         user = None
         if user_name is not None:
             user = bootstrap.ensure_service_user(services, instance.organization_id, user_name)

@@ -16,6 +16,6 @@ class Organization:
     primary_domain: str
     created_at: datetime
     changed_at: datetime
-    registration: bool = True
+    registration: bool = False
     active: bool = True
     version: int = 1

@@ -41,8 +41,9 @@ class NewOwner:
         return f"NewOwner(login_name={self.login_name!r})"
 
 
-def ensure_instance(services: Services) -> tuple[Instance, NewOwner | None]:
-    """The instance, and its owner with a one-time password if this call made them.
+def ensure_instance(services: Services, *, registration: bool) -> tuple[Instance, NewOwner | None]:
+    """The instance, and its owner with a one-time password if this call made them; ``registration`` says whether people
+    may make an account of its own organization for themselves.
 
     Of two racing calls one makes everything; the other's transaction fails with Duplicate and finds it on retry.
     """
@@ -51,7 +52,8 @@ def ensure_instance(services: Services) -> tuple[Instance, NewOwner | None]:
         services.signing_keys.add_first()
         return instance, None
     try:
-        organization = services.organizations.create(decode(CreateOrganization, {"name": "Identity"}))
+        made = decode(CreateOrganization, {"name": "Identity", "registration": registration})
+        organization = services.organizations.create(made)
     except Invalid:
         # Nothing but the other call can have taken the domain: to the operator this is no mistake of theirs.
         raise Duplicate("instance") from None

@@ -47,6 +47,7 @@ class Organizations(UseCases):
             id=id or new_id(),
             name=command.name,
             primary_domain=domain,
+            registration=command.registration,
             created_at=self._now,
             changed_at=self._now,
         )

@@ -228,7 +228,7 @@ class World:
         return f"{namespace}:org:project:id:{project_id or self.instance.project_id}:aud"
 
     def an_organization(self, **overrides: Any) -> Organization:
-        """A new organization."""
+        """A new organization, in which people may register."""
         with self.transaction() as services:
             return self._organization(services, **overrides)
 
@@ -463,7 +463,7 @@ class World:
 
     def _organization(self, services: Services, **overrides: Any) -> Organization:
         name = _unique("Organization")
-        return services.organizations.create(CreateOrganization(**({"name": name} | overrides)))
+        return services.organizations.create(CreateOrganization(**({"name": name, "registration": True} | overrides)))
 
 
 _WEB: dict[str, Any] = {

@@ -96,8 +96,8 @@ class TestChanges:
         project = {"name": "Shop", "roles": [{"key": "a", "display_name": "A"}]}
         assert applied(small(projects=[project])).status == 0
         project = {"name": "Shop", "check_roles": True, "roles": [{"key": "a", "display_name": "B"}]}
-        ran = applied(small(registration=False, projects=[project]))
-        assert "~ organization acme.example   (registration: true → false)" in ran.out
+        ran = applied(small(registration=True, projects=[project]))
+        assert "~ organization acme.example   (registration: false → true)" in ran.out
         assert "~ project acme.example / Shop   (check_roles: false → true)" in ran.out
         assert '~ project role acme.example / Shop / a   (display_name: "A" → "B")' in ran.out
         assert ran.out.splitlines()[-1] == "Done: 0 added, 3 changed, 0 removed."

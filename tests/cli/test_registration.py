@@ -14,7 +14,8 @@ def stored(data):
     backend.close()
 
 
-def test_it_is_switched_off_and_on(on_data, stored):
+def test_it_is_on_from_the_first_start_in_development_and_switched_off_and_on(on_data, stored):
+    assert stored.organizations.find_by_domain("identity.localhost").registration
     for option, word, state in (("--off", "may not", False), ("--on", "may", True)):
         ran = on_data("registration", "--organization", "identity.localhost", option)
         assert ran.status == 0

@@ -41,7 +41,7 @@ _WEB = RegisterApplication(name="Web", type="web", redirect_uris=("https://app.e
 
 def everything(services: Services) -> set[str]:
     """Do every change there is; returns the secrets that came out."""
-    own = services.organizations.create(CreateOrganization(name="Own"))
+    own = services.organizations.create(CreateOrganization(name="Own", registration=True))
     other = services.organizations.create(CreateOrganization(name="Other"))
     services.organizations.change(own.id, ChangeOrganization(name="Owned"))
     services.organizations.deactivate(other.id, by=THE_OPERATOR)

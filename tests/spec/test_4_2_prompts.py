@@ -384,7 +384,7 @@ def test_a_new_account_is_made_and_answers(world: World, party: RelyingParty) ->
 
 
 def test_where_registration_is_closed_it_is_access_denied(world: World, browser: Browser) -> None:
-    """Decisions: a setting per organization, on by default; off: access_denied."""
+    """Decisions: a setting per organization; off: access_denied."""
     organization = world.an_organization()
     party = RelyingParty.of(world, project_id=world.a_project(organization).id)
     with world.transaction() as services:

@@ -1,9 +1,12 @@
 """Management API: organizations."""
 
+from functools import partial
+
 import pytest
 
 from identity.domain.permissions import INSTANCE, project_resource
 from identity.services.access import THE_OPERATOR
+from identity.storage.paging import every_row
 from identity.testing.responses import check_api_error
 from identity.testing.world import World
 from tests.plugins.management.estate import Api
@@ -19,10 +22,10 @@ def test_an_organization_from_its_beginning_to_its_end(world: World, api: Api) -
     made = api.post("/organizations", {"name": name})
     path = f"/organizations/{made['id']}"
     assert made["primary_domain"].endswith(".id.example.com")
-    assert (made["registration"], made["state"]) == (True, "active")
+    assert (made["registration"], made["state"]) == (False, "active")
     assert api.get(path) == made
-    changed = api.patch(path, {"name": f"{name} & Co", "registration": False})
-    assert (changed["name"], changed["registration"], changed["version"]) == (f"{name} & Co", False, 2)
+    changed = api.patch(path, {"name": f"{name} & Co", "registration": True})
+    assert (changed["name"], changed["registration"], changed["version"]) == (f"{name} & Co", True, 2)
     assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
     assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
     api.delete(path)
@@ -71,9 +74,9 @@ def test_an_owner_who_cannot_sign_in_is_not_the_last_one(world: World) -> None:
     """Of two owners of the instance one lives in an organization that is deactivated."""
     [first, second] = [world.a_manager("IAM_OWNER", resource=INSTANCE) for _ in range(2)]
     with world.transaction() as services:
-        others = [one for one in services.managers.page(INSTANCE) if one.user_id not in (first.id, second.id)]
-        for one in others:
-            services.managers.remove(one.id, by=THE_OPERATOR)
+        for one in list(every_row(partial(services.managers.page, INSTANCE))):
+            if one.user_id not in (first.id, second.id):
+                services.managers.remove(one.id, by=THE_OPERATOR)
     api = Api.of(first)
     api.post(f"/organizations/{second.organization.id}/deactivate", status=200)
     check_api_error(api.ask("POST", f"/service-users/{first.id}/deactivate"), 409, "conflict")

@@ -101,7 +101,7 @@ class NewOrganization(ConsoleForm):
     section = SECTION
     of_instance = True
     creates = True
-    fields = ("name", "primary_domain")
+    fields = ("name", "primary_domain", "registration")
 
     def title(self) -> str:
         """The heading."""
@@ -122,7 +122,11 @@ class NewOrganization(ConsoleForm):
 
     def submit(self, form: Form) -> Response:
         """Make it; without a primary domain one is derived from the name."""
-        values = {**form.texts("name"), "primary_domain": form.one("primary_domain") or None}
+        values = {
+            **form.texts("name"),
+            "primary_domain": form.one("primary_domain") or None,
+            "registration": form.one("registration") == _YES,
+        }
         command = self.decoded(CreateOrganization, values)
         self.use_once(form)
         organization = self.services.organizations.create(command)

@@ -1,0 +1,160 @@
+"""Decisions: registration is a setting per organization, off by default; an address is verified by its link alone."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.services.access import THE_OPERATOR
+from identity.services.apply import apply, read_state
+from identity.services.commands.users import RegisterUser
+from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.management.estate import Api
+
+pytestmark = pytest.mark.storages("memory")
+
+ADDRESS = "ada@people.example"
+#: What somebody would say who wants to be believed.
+SAID = {"email": ADDRESS, "email_verified": True}
+
+#: Makes an organization with these members; returns its id.
+Make = Callable[[World, dict[str, Any]], str]
+
+
+def an_owner(world: World) -> Api:
+    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+
+
+def by_api(world: World, members: dict[str, Any]) -> str:
+    made: str = an_owner(world).post("/organizations", members)["id"]
+    return made
+
+
+def by_import(world: World, members: dict[str, Any]) -> str:
+    head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
+    made: str = an_owner(world).post("/organizations/import", {**head, "organization": members})["id"]
+    return made
+
+
+def by_apply(world: World, members: dict[str, Any]) -> str:
+    with world.transaction() as services:
+        apply(services, read_state({"version": 1, "organizations": [members]}), by=THE_OPERATOR)
+        found = services.storage.organizations.find_by_domain(members["primary_domain"])
+    assert found is not None
+    return found.id
+
+
+def by_console(world: World, members: dict[str, Any]) -> str:
+    person = world.a_person()
+    world.make_manager(person, "IAM_OWNER", resource=INSTANCE)
+    browser = Browser(world)
+    browser.start_session(person)
+    browser.open("/console/organizations/new")
+    assert not browser.form("page-form")["registration"].checked
+    browser.submit({**members, "registration": bool(members.get("registration"))}, form="page-form")
+    return browser.path.rpartition("/")[2]
+
+
+@pytest.mark.parametrize("make", [by_api, by_import, by_apply, by_console])
+@pytest.mark.parametrize("said", [{}, {"registration": False}, {"registration": True}], ids=str)
+def test_a_new_organization_is_open_only_if_that_is_said(world: World, make: Make, said: dict[str, bool]) -> None:
+    domain = f"{make.__name__}-{len(said)}-{said.get('registration')}".replace("_", "-").lower()
+    members = {"name": "New", "primary_domain": f"{domain}.id.example.com", **said}
+    organization_id = make(world, members)
+    with world.reading() as services:
+        organization = services.organizations.get(organization_id)
+    party = RelyingParty.of(world, project_id=world.a_project(organization).id)
+    browser, asked = Browser(world), party.ask(prompt="create")
+    browser.open(asked.url, by=party.origin)
+    if said.get("registration"):
+        assert browser.step == "register"
+    else:
+        party.refused(browser.page, asked, "access_denied")
+
+
+def test_the_instances_own_organization_is_closed_outside_development(world: World) -> None:
+    assert an_owner(world).get(f"/organizations/{world.instance.organization_id}")["registration"] is False
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+
+def created(world: World, organization_id: str, user_name: str) -> None:
+    api, path = an_owner(world), f"/organizations/{organization_id}/users"
+    named = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace"}
+    assert api.ask("POST", path, {**named, **SAID}).status_int == 422
+    api.post(path, {**named, "email": ADDRESS})
+
+
+def invited(world: World, organization_id: str, user_name: str) -> None:
+    """The manager has seen the link, so that whoever uses it need not read that address."""
+    named = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace", "email": ADDRESS}
+    link = an_owner(world).post(f"/organizations/{organization_id}/users", named)["initial"]["secret"]
+    browser = Browser(world)
+    browser.open(link)
+    browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD}, form="page-form")
+
+
+def changed(world: World, organization_id: str, user_name: str) -> None:
+    created(world, organization_id, user_name)
+    api = an_owner(world)
+    [user] = api.list(f"/organizations/{organization_id}/users?q={user_name}")
+    path = f"/users/{user['id']}"
+    assert api.ask("PATCH", path, SAID).status_int == 422
+    api.patch(path, {"email": f"other.{ADDRESS}"})
+    api.patch(path, {"email": ADDRESS})
+
+
+def registered(world: World, organization_id: str, user_name: str) -> None:
+    """Where no mail can be sent, the account is made at once."""
+    with world.transaction() as services:
+        command = RegisterUser(user_name=user_name, given_name="Ada", family_name="Lovelace", email=ADDRESS)
+        organization = services.organizations.get(organization_id)
+        services.registration.register(organization, command, services.passwords.hash(PASSWORD))
+
+
+def described(world: World, organization_id: str, user_name: str) -> None:
+    with world.reading() as services:
+        organization = services.organizations.get(organization_id)
+    user = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace"}
+
+    def state(*users: object) -> dict[str, Any]:
+        here = {"name": organization.name, "primary_domain": organization.primary_domain, "users": users}
+        return {"version": 1, "organizations": [here]}
+
+    refused = partial(read_state, state({**user, **SAID}))
+    with pytest.raises(Exception, match="email_verified"):
+        refused()
+    with world.transaction() as services:
+        apply(services, read_state(state({**user, "email": ADDRESS})), by=THE_OPERATOR)
+
+
+def said_by_oneself(world: World, organization_id: str, user_name: str) -> None:
+    with world.reading() as services:
+        organization = services.organizations.get(organization_id)
+    person = world.a_person(organization)
+    give_password(world, person)
+    browser = Browser(world)
+    browser.start_session(person)
+    browser.open("/account/profile")
+    browser.submit({"email": ADDRESS, "current_password": PASSWORD}, form="page-form")
+
+
+@pytest.mark.parametrize("way", [created, invited, changed, registered, described, said_by_oneself])
+def test_no_way_but_its_link_verifies_an_address(world: World, way: Callable[[World, str, str], None]) -> None:
+    organization = world.an_organization()
+    way(world, organization.id, "ada")
+    [user] = [
+        one for one in an_owner(world).list(f"/organizations/{organization.id}/users") if one["email"] == ADDRESS
+    ]
+    assert user["email_verified"] is False
+    with world.transaction() as services:
+        link = services.users.issue_email_link(user["id"], ADDRESS)
+    browser = Browser(world)
+    browser.open(link)
+    browser.submit(form="page-form")
+    assert an_owner(world).get(f"/users/{user['id']}")["email_verified"] is True
