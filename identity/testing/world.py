@@ -462,8 +462,8 @@ class World:
         self.identity.close()
 
     def _organization(self, services: Services, **overrides: Any) -> Organization:
-        name = _unique("Organization")
-        return services.organizations.create(CreateOrganization(**({"name": name, "registration": True} | overrides)))
+        members: dict[str, Any] = {"name": _unique("Organization"), "registration": True}
+        return services.organizations.create(CreateOrganization(**(members | overrides)))
 
 
 _WEB: dict[str, Any] = {
