@@ -99,19 +99,19 @@ class Registration(UseCases):
         taken = self._storage.users.find_by_name(organization.id, command.user_name) is not None
         return Announced(command, organization, taken, content["sign_in"])
 
-    def complete(self, code: str, *, user_name: str | None = None) -> Subject:
-        """The person whom the link announced, their address verified; under another user name if one is given.
+    def complete(self, code: str, command: RegisterUser, hashed: str | None = None) -> Subject:
+        """The person whom the link announced, their address verified.
 
-        Raises LinkUsed, Denied; Invalid if the user name is taken meanwhile: then the link stays good.
+        ``command`` is what was announced or typed instead, but for the address. ``hashed`` takes the place of the
+        announced password: whoever opens the link need not be who chose that one. Raises LinkUsed, Denied; Invalid if
+        the user name is taken meanwhile: then the link stays good.
         """
         _, content = self._links.look(CodeKind.REGISTRATION, code)
         organization = self._storage.organizations.find(content["organization_id"])
         if organization is None:
             raise Denied("Registration is closed.")
-        command = _announced(content)
-        if user_name is not None:
-            command = decode(RegisterUser, {**dict(command), "user_name": user_name})
-        made = self._create(self._open(organization), command, content["hash"], verified=True)
+        command = command.model_copy(update={"email": content["email"]})
+        made = self._create(self._open(organization), command, hashed or content["hash"], verified=True)
         # Last, so that a refusal leaves it as it was; of racing callers one gets through.
         self._links.use(CodeKind.REGISTRATION, code)
         return made

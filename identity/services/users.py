@@ -218,9 +218,12 @@ class Users(UseCases):
         found, content = self._links.look(CodeKind.EMAIL_CHANGE, code)
         return self._owner(found), content["email"]
 
-    def verify_email(self, code: str) -> HumanUser:
-        """The person with the address that the link proves. Raises LinkUsed."""
+    def verify_email(self, code: str, user_id: str) -> HumanUser:
+        """The person, who is signed in, with the address that the link proves. Raises LinkUsed, also for a link of
+        somebody else."""
         used, content = self._links.use(CodeKind.EMAIL_CHANGE, code)
+        if used.user_id != user_id:
+            raise LinkUsed
         before = self.get(self._owner(used).user.id)
         profile = replace(before.profile, email=content["email"], email_verified=True)
         after: HumanUser = self._next(before, "user", None, profile=profile)

@@ -275,17 +275,63 @@ def test_registration_from_end_to_end(world: World, post: Post) -> None:
     assert Browser(world).open(link).status_int == 410
 
 
-def test_registration_is_finished_in_another_browser(world: World, post: Post) -> None:
+#: What somebody types who opens the link in another browser than the one in which it was asked for.
+OWN = {
+    "user_name": "hopper",
+    "given_name": "Murray",
+    "family_name": "Hopper",
+    "password": "and my own password",
+    "password_again": "and my own password",
+}
+
+
+def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(world: World, post: Post) -> None:
+    """Registered with another person's address, by somebody who knows the password: the owner opens the link."""
     party = RelyingParty.of(world)
-    register(world, party, user_name="grace", email="grace@navy.example")
+    stranger, _ = register(world, party, user_name="mallory", email="grace@navy.example")
     world.identity.senders["mail"].send_due()
-    other = Browser(world)
-    other.open(link_in(post.only()))
-    other.submit(form="page-form")
-    # There the password is asked: whoever reads the mail may not be the one who typed it.
-    assert other.path.endswith("/password")
-    other.submit({"password": NEW}, form="page-form")
-    assert other.path == "/account/profile"
+    link = link_in(post.only())
+    owner = Browser(world)
+    owner.open(link)
+    assert "grace@navy.example" in owner.page.text
+    assert not [word for word in ("Grace", "Hopper", "mallory") if word in owner.page.text]
+    for missing in OWN:
+        owner.submit({**OWN, missing: ""}, form="page-form")
+        assert owner.page.status_int == 422, missing
+    owner.submit(OWN, form="page-form")
+    # The account is made: its password is asked, so that it is known to be remembered.
+    assert owner.path.endswith("/password")
+    owner.submit({"password": OWN["password"]}, form="page-form")
+    assert owner.path == "/account/profile"
+    with world.reading() as services:
+        assert services.storage.users.find_by_login_name("mallory") is None
+        subject = services.storage.users.find_by_login_name("hopper")
+    assert subject is not None
+    assert isinstance(subject.user, HumanUser)
+    profile = subject.user.profile
+    assert (profile.given_name, profile.family_name) == ("Murray", "Hopper")
+    assert (profile.email, profile.email_verified) == ("grace@navy.example", True)
+
+    # Neither the password nor the sign-in of the stranger opens the account.
+    stranger.open("/login")
+    stranger.sign_in(subject.login_name, NEW)
+    assert stranger.path.endswith("/password")
+    stranger.open("/account")
+    assert not stranger.session_cookies
+    assert stranger.open(link).status_int == 410
+
+
+@pytest.mark.storages("memory")
+def test_the_browser_of_a_registration_that_is_over_is_another_one(world: World, post: Post) -> None:
+    party = RelyingParty.of(world)
+    browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
+    world.identity.senders["mail"].send_due()
+    link = link_in(post.only())
+    world.clock.advance(minutes=31)
+    browser.open(link)
+    assert "password" in browser.form("page-form").fields
+    browser.submit(OWN, form="page-form")
+    assert browser.path.endswith("/password")
 
 
 @pytest.mark.storages("memory")
@@ -311,7 +357,7 @@ def test_registration_tells_nobody_who_is_known(world: World, post: Post) -> Non
     assert "https://id.example.com/password/reset\n" in told
 
     # A user name that is taken is asked again behind the link, and the link stays good meanwhile.
-    browser = Browser(world)
+    browser = taken.tab()
     browser.open(link_in(letters["eve2@acme.example"]))
     assert browser.form("page-form")["user_name"].value == person.user_name
     browser.submit(form="page-form")
@@ -321,15 +367,14 @@ def test_registration_tells_nobody_who_is_known(world: World, post: Post) -> Non
     assert browser.page.status_int == 422
     assert browser.form("page-form")["user_name"].value == "e v e"
     browser.submit({"user_name": "eve2"}, form="page-form")
-    assert browser.path.endswith("/password")
+    assert browser.left_for is not None
 
 
 @pytest.mark.storages("memory")
 def test_registration_that_was_closed_meanwhile(world: World, post: Post) -> None:
     party = RelyingParty.of(world)
-    register(world, party, user_name="grace", email="grace@navy.example")
+    browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
     world.identity.senders["mail"].send_due()
-    browser = Browser(world)
     browser.open(link_in(post.only()))
     with world.transaction() as services:
         client = services.applications.find_client(party.client_id)
@@ -375,7 +420,7 @@ def test_another_address_from_end_to_end(world: World, post: Post) -> None:
     assert (letter["To"], letter["Subject"]) == ("ada@byron.example", "Confirm your email address")
     link = link_in(letter)
 
-    reader = Browser(world)
+    reader = browser.tab()
     assert reader.open(link).status_int == 200
     with world.reading() as services:
         assert services.users.get(person.id).profile.email == "ada@acme.example"
@@ -391,6 +436,35 @@ def test_another_address_from_end_to_end(world: World, post: Post) -> None:
     assert (told["To"], told["Subject"]) == ("ada@acme.example", "Your email address was changed")
     assert Browser(world).open(reset_link).status_int == 410
     assert Browser(world).open(link).status_int == 410
+
+
+@pytest.mark.storages("memory")
+@pytest.mark.parametrize("signed_in", [False, True])
+def test_an_address_is_confirmed_by_the_account_alone(world: World, post: Post, signed_in: bool) -> None:
+    """A stranger has a link sent to the victim, whose click is to make the address look like the stranger's."""
+    stranger, login_name = a_person(world, email="mallory@evil.example")
+    asking = Browser(world)
+    asking.start_session(stranger)
+    asking.open("/account/profile")
+    asking.submit({"email": "victim@acme.example", "current_password": OLD}, form="page-form")
+    world.identity.senders["mail"].send_due()
+    link = link_in(post.only())
+    victim = Browser(world)
+    if signed_in:
+        victim.start_session(world.a_person())
+    victim.open(link)
+    assert login_name not in victim.page.text
+    victim.submit(form="page-form")
+    assert victim.step == "", "asked to sign in, and to what"
+    with world.reading() as services:
+        profile = services.users.get(stranger.id).profile
+    assert (profile.email, profile.email_verified) == ("mallory@evil.example", False)
+
+    # Whoever has signed in there opens it again.
+    victim.sign_in(login_name, OLD)
+    victim.open(link)
+    victim.submit(form="page-form")
+    assert victim.path == "/email/confirmed"
 
 
 @pytest.mark.storages("memory")
@@ -417,7 +491,7 @@ def test_an_address_that_was_never_proved_is_proved_by_a_link(world: World, post
     browser.submit(form="page-form")
     assert browser.path == "/account/profile"
     world.identity.senders["mail"].send_due()
-    reader = Browser(world)
+    reader = browser.tab()
     reader.open(link_in(post.only()))
     reader.submit(form="page-form")
     world.identity.senders["mail"].send_due()

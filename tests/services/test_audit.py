@@ -96,7 +96,7 @@ def everything(services: Services) -> set[str]:
     link = services.passwords.issue_link(person.id)
     services.passwords.reset(link.rpartition("/")[2], services.passwords.hash(_PASSWORD))
     email_link = services.users.issue_email_link(person.id, "anna@b.example")
-    services.users.verify_email(email_link.rpartition("/")[2])
+    services.users.verify_email(email_link.rpartition("/")[2], person.id)
     anna = services.storage.users.find_subject(person.id)
     assert anna is not None
     account, session_secret = services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")

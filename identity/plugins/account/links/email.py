@@ -1,9 +1,13 @@
 """/email: behind the link that proves that a person reads an address."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from pyramid.response import Response
 
+from identity.domain.users import Subject
+from identity.http.sign_ins import sign_in_anew
+from identity.pages.drawing import HOME
 from identity.pages.forms import Form
 from identity.pages.mails import email_of, mail_notice
 from identity.pages.page import FormPage
@@ -11,22 +15,36 @@ from identity.plugins.account.links.link_page import LinkPage
 
 
 class VerifyEmail(LinkPage, FormPage):
-    """Asks, because opening a link proves nothing: a mail scanner may have done it."""
+    """Asks, because opening a link proves nothing: a mail scanner may have done it.
+
+    Only the account itself takes the address: a stranger may have asked for the link, to have somebody who reads the
+    mail confirm it.
+    """
 
     template = "account/verify_email.html"
 
+    @cached_property
+    def signed_in(self) -> Subject | None:
+        """Whose address it becomes, if they are signed in at this browser. Raises LinkUsed."""
+        subject, _ = self.request.services.users.find_email_by_link(self.code)
+        sessions = self.request.services.sessions
+        here = sessions.of_browser(self.request.browser.sessions.values())
+        return next((subject for one in here if one.subject.user.id == subject.user.id and sessions.live(one)), None)
+
     def show(self) -> Mapping[str, object]:
-        """Which address becomes whose. Raises LinkUsed."""
-        subject, email = self.request.services.users.find_email_by_link(self.code)
-        return {"login_name": subject.login_name, "email": email}
+        """Which address becomes whose, to whoever it belongs to. Raises LinkUsed."""
+        if self.signed_in is None:
+            return {"login_name": None}
+        _, email = self.request.services.users.find_email_by_link(self.code)
+        return {"login_name": self.signed_in.login_name, "email": email}
 
     def submit(self, form: Form) -> Response:
-        """Make it theirs; the address that they had is told."""
-        services = self.request.services
-        before, email = services.users.find_email_by_link(self.code)
-        services.users.verify_email(self.code)
-        former = email_of(before)
-        if former != email:
+        """Make it theirs; the address that they had is told. Somebody who is not signed in signs in first."""
+        if self.signed_in is None:
+            return sign_in_anew(self.request, target=HOME)
+        before, former = self.signed_in, email_of(self.signed_in)
+        after = self.request.services.users.verify_email(self.code, before.user.id)
+        if former != after.profile.email:
             mail_notice(self.request, "email_changed", before, former, language=self.language)
         return self.go_to("/email/confirmed")
 

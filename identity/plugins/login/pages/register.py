@@ -5,33 +5,24 @@ from collections.abc import Mapping
 from pyramid.response import Response
 
 from identity.domain.authentication import BY_PASSWORD
-from identity.domain.errors import Denied, Invalid
+from identity.domain.errors import Denied
 from identity.domain.organizations import Organization
-from identity.domain.words import say
 from identity.hashing import Busy
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
 from identity.pages.mails import mail_announcement
+from identity.pages.registration import NAMES, SECRETS, typed_account
 from identity.plugins.login.interactions import Create, open_organization
 from identity.plugins.login.pages.sign_in_page import SignInPage
-from identity.services.commands import decode
-from identity.services.commands.users import RegisterUser
 from identity.services.passwords import TooManyAttempts
-
-_TEXTS = ("user_name", "given_name", "family_name", "email")
-_MISSING = {
-    "given_name": say("Enter your given name."),
-    "family_name": say("Enter your family name."),
-    "email": say("Enter your email address."),
-}
 
 
 class Register(SignInPage):
     """With mail, the account is made by a link in it, and nobody learns here which names and addresses are known."""
 
     template = "login/register.html"
-    fields = (*_TEXTS, "password", "password_again")
-    secret_fields = frozenset({"password", "password_again"})
+    fields = (*NAMES, "email", *SECRETS)
+    secret_fields = frozenset(SECRETS)
 
     @property
     def organization(self) -> Organization:
@@ -48,7 +39,7 @@ class Register(SignInPage):
     def submit(self, form: Form) -> Response:
         """Make the account, or send the mail that will."""
         organization = self.organization
-        command = self._command(form)
+        command = typed_account(self.request, form, form.one("email"))
         try:
             self.request.services.passwords.count_address()
             # What is counted stands, and nobody waits for a lock while the password is hashed.
@@ -65,27 +56,6 @@ class Register(SignInPage):
         pending = services.sign_ins.prove(self.pending, subject, (BY_PASSWORD,))
         services.sign_ins.done(pending, Create.name)
         return self.go_on()
-
-    def _command(self, form: Form) -> RegisterUser:
-        """What was typed. Raises Invalid for all that is wrong with it at once."""
-        problems: dict[str, str] = {}
-        command = None
-        try:
-            command = decode(RegisterUser, form.texts(*_TEXTS))
-        except Invalid as refused:
-            problems |= refused.fields
-        # What is said of an empty field tells which one it is: the summary above the form lists them.
-        problems |= {name: sentence for name, sentence in _MISSING.items() if not form.one(name).strip()}
-        names = (form.one("user_name"), form.one("email"))
-        try:
-            self.request.services.passwords.check(
-                form.one("password"), form.again("password"), names=names, field="password"
-            )
-        except Invalid as refused:
-            problems |= refused.fields
-        if command is None or problems:
-            raise Invalid(problems)
-        return command
 
 
 class RegistrationSent(SignInPage):

@@ -1,0 +1,39 @@
+"""What people type to make an account of their own: read alike by the form, and behind the link that finishes it."""
+
+from pyramid.request import Request
+
+from identity.domain.errors import Invalid
+from identity.domain.words import say
+from identity.pages.forms import Form
+from identity.services.commands import decode
+from identity.services.commands.users import RegisterUser
+
+NAMES = ("user_name", "given_name", "family_name")
+SECRETS = ("password", "password_again")
+
+_MISSING = {
+    "given_name": say("Enter your given name."),
+    "family_name": say("Enter your family name."),
+    "email": say("Enter your email address."),
+}
+
+
+def typed_account(request: Request, form: Form, email: str) -> RegisterUser:
+    """The account that was typed, with this address. Raises Invalid for all that is wrong with it at once."""
+    problems: dict[str, str] = {}
+    command = None
+    values = form.texts(*NAMES) | {"email": email}
+    try:
+        command = decode(RegisterUser, values)
+    except Invalid as refused:
+        problems |= refused.fields
+    # What is said of an empty field tells which one it is: the summary above the form lists them.
+    problems |= {name: sentence for name, sentence in _MISSING.items() if not values[name].strip()}
+    names = (values["user_name"], email)
+    try:
+        request.services.passwords.check(form.one("password"), form.again("password"), names=names, field="password")
+    except Invalid as refused:
+        problems |= refused.fields
+    if command is None or problems:
+        raise Invalid(problems)
+    return command
