@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
                 live = service_users.secrets(user_id)
                 if len(live) >= MAX_LIVE_SECRETS:
                     raise Failed(f"Two secrets are live: {_listed(live)}. End one with --remove ID.")
-                secret = service_users.add_secret(user_id, by=THE_OPERATOR)
+                _, secret = service_users.add_secret(user_id, by=THE_OPERATOR)
             live = service_users.secrets(user_id)
     show("user", subject.login_name)
     show("client id", user_id)

@@ -103,8 +103,7 @@ class Applications(UseCases):
         other.
         """
         application = self.add(project_id, command, by=by)
-        secret = None if application.public else self._new_secret(application)
-        return application, secret
+        return application, None if application.public else self._new_secret(application)[1]
 
     def add(
         self,
@@ -151,8 +150,8 @@ class Applications(UseCases):
         """Its live secrets, oldest first. Raises NotFound."""
         return self._storage.applications.secrets(self.get(application_id).id)
 
-    def add_secret(self, application_id: str, *, by: Principal) -> str:
-        """A second live secret, shown this once, so that the first can be replaced without a gap.
+    def add_secret(self, application_id: str, *, by: Principal) -> tuple[ClientSecret, str]:
+        """A second live secret and its text, shown this once, so that the first can be replaced without a gap.
 
         Raises NotFound, Denied; Conflict if two are live, and for a public client.
         """
@@ -161,16 +160,17 @@ class Applications(UseCases):
             raise Conflict(
                 say("The application is public and has no secret. Choose another authentication method first.")
             )
-        if len(self._storage.applications.secrets(application_id)) >= MAX_LIVE_SECRETS:
+        if len(self._storage.applications.lock_secrets(application_id)) >= MAX_LIVE_SECRETS:
             raise Conflict(say("The application has two live secrets. End the older one first."))
         return self._new_secret(application)
 
     def replace_oldest_secret(self, application_id: str, *, by: Principal) -> str:
         """A new secret, shown this once; if two are live already, the older one ends. Raises NotFound, Denied."""
-        secrets = self._storage.applications.secrets(application_id)
+        secrets = self._storage.applications.lock_secrets(application_id)
         if len(secrets) >= MAX_LIVE_SECRETS:
             self.remove_secret(application_id, secrets[0].id, by=by)
-        return self.add_secret(application_id, by=by)
+        _, text = self.add_secret(application_id, by=by)
+        return text
 
     def remove_secret(self, application_id: str, secret_id: str, *, by: Principal) -> None:
         """End one secret at once. Raises NotFound, Denied."""
@@ -256,13 +256,13 @@ class Applications(UseCases):
                 given[field] = tuple(dict.fromkeys(given[field]))
         return given
 
-    def _new_secret(self, application: Application) -> str:
+    def _new_secret(self, application: Application) -> tuple[ClientSecret, str]:
         text = new_token()
         secret = ClientSecret(id=new_id(), digest=digest(text), created_at=self._now)
         with told("application", application.id):
             self._storage.applications.add_secret(application.id, secret)
         self._record_secret("client_secret.added", application, secret.id)
-        return text
+        return secret, text
 
     def _record_secret(self, event: str, application: Application, secret_id: str) -> None:
         self._audit.record(

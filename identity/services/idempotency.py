@@ -26,7 +26,7 @@ class Kept:
 
 
 class Idempotency(UseCases):
-    """Keys belong to whoever uses them; an answer, which may hold a secret that is shown once, is kept sealed.
+    """Keys belong to whoever uses them; an answer is kept sealed. What is shown once must not be given to keep.
 
     Both live in the transaction of what they guard: what is aborted can be tried again under the same key.
     """

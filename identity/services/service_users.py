@@ -198,20 +198,20 @@ class ServiceUsers(UseCases):
         """Its live secrets, oldest first. Raises NotFound."""
         return self._storage.service_user_secrets.of_user(self.get(user_id).id)
 
-    def add_secret(self, user_id: str, *, by: Principal) -> str:
-        """A new secret, shown this once; beside another one, so that this can be replaced without a gap.
+    def add_secret(self, user_id: str, *, by: Principal) -> tuple[ServiceUserSecret, str]:
+        """A new secret and its text, shown this once; beside another one, so that this can be replaced without a gap.
 
         Raises NotFound; Conflict if two are live; Denied if the user holds manager roles beyond the caller's.
         """
         user = self._governed(user_id, by)
-        if len(self._storage.service_user_secrets.of_user(user_id)) >= MAX_LIVE_SECRETS:
+        if len(self._storage.service_user_secrets.lock_of_user(user_id)) >= MAX_LIVE_SECRETS:
             raise Conflict(say("The service user has two live secrets. End the older one first."))
         text = new_token()
         secret = ServiceUserSecret(id=new_id(), user_id=user_id, digest=digest(text), created_at=self._now)
         with told("service user", user_id):
             self._storage.service_user_secrets.add(secret)
         self._record_created("service_user_secret.added", "service_user_secret", secret, user.organization_id)
-        return text
+        return secret, text
 
     def remove_secret(self, user_id: str, secret_id: str, *, by: Principal) -> None:
         """Delete the secret; the tokens it obtained stop working. Raises NotFound, Denied."""

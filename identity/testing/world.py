@@ -263,7 +263,7 @@ class World:
     def a_secret(self, robot: Robot, *, in_form: bool = False) -> Credentials:
         """A new secret of the service user, with its id: what it shows to be a client."""
         with self.transaction() as services:
-            secret = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+            _, secret = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
         self.client.secrets.add(secret)
         return (FormCredentials if in_form else Credentials)(robot.id, secret)
 

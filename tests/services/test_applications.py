@@ -188,7 +188,7 @@ def test_one_that_was_public_gets_a_secret_on_request(services: Services, projec
     application, _ = register(services, project, **{**_WEB, "type": "browser"})
     change(services, application, authentication_method="client_secret_post")
     assert services.applications.secrets(application.id) == ()
-    secret = services.applications.add_secret(application.id, by=THE_OPERATOR)
+    _, secret = services.applications.add_secret(application.id, by=THE_OPERATOR)
     assert services.applications.authenticate(application.id, secret) is not None
 
 

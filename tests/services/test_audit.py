@@ -79,7 +79,7 @@ def everything(services: Services) -> set[str]:
         project.id, RegisterApplication(name="API", type="api"), by=THE_OPERATOR
     )
     assert secret is not None
-    second = services.applications.add_secret(application.id, by=THE_OPERATOR)
+    _, second = services.applications.add_secret(application.id, by=THE_OPERATOR)
     services.applications.remove_secret(
         application.id, services.storage.applications.secrets(application.id)[0].id, by=THE_OPERATOR
     )
@@ -113,7 +113,7 @@ def everything(services: Services) -> set[str]:
     services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), by=THE_OPERATOR)
     file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
     services.service_users.remove_key(robot.id, file.key_id, by=THE_OPERATOR)
-    robot_secret = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+    _, robot_secret = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
     [stored] = services.service_users.secrets(robot.id)
     services.service_users.remove_secret(robot.id, stored.id, by=THE_OPERATOR)
     named = AddPersonalAccessToken(name="Nightly")

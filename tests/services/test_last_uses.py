@@ -27,7 +27,7 @@ class Program:
             application, secret = services.applications.register(project.id, command, by=THE_OPERATOR)
             robot = services.service_users.create(organization.id, CreateServiceUser(user_name="r", display_name="R"))
             self.application_id, self.secret = application.id, secret or ""
-            self.robot_id, self.robot_secret = robot.id, services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+            self.robot_id, self.robot_secret = robot.id, services.service_users.add_secret(robot.id, by=THE_OPERATOR)[1]
 
     def use(self) -> None:
         with self.identity.reading() as services:

@@ -203,7 +203,7 @@ def test_keys_that_expire_soon_are_spoken_of_once_per_step(
 def test_a_secret_is_shown_once_and_its_digest_kept(
     services: Services, robot: ServiceUser, clock: MovableClock
 ) -> None:
-    text = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+    _, text = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
     assert len(text) == 43
     assert text.isalnum()
     [stored] = services.service_users.secrets(robot.id)
@@ -214,7 +214,7 @@ def test_a_secret_is_shown_once_and_its_digest_kept(
 def test_two_secrets_are_live_and_not_three(services: Services, robot: ServiceUser) -> None:
     """Security 3.2."""
     users = services.service_users
-    first, second = (users.add_secret(robot.id, by=THE_OPERATOR) for _ in range(2))
+    first, second = (users.add_secret(robot.id, by=THE_OPERATOR)[1] for _ in range(2))
     assert users.authenticate(robot.id, first) is not None
     assert users.authenticate(robot.id, second) is not None
     with pytest.raises(Conflict, match="two live secrets"):
@@ -232,7 +232,7 @@ def test_a_secret_is_its_service_user_s_alone(
 ) -> None:
     users = services.service_users
     other = users.create(organization.id, CreateServiceUser(user_name="other", display_name="Other"))
-    text = users.add_secret(robot.id, by=THE_OPERATOR)
+    _, text = users.add_secret(robot.id, by=THE_OPERATOR)
     users.add_secret(other.id, by=THE_OPERATOR)
     [stored] = users.secrets(robot.id)
     found = users.authenticate(robot.id, text)
@@ -249,7 +249,7 @@ def test_a_secret_is_its_service_user_s_alone(
 
 def test_a_secret_works_until_something_stands_against_its_user(services: Services, robot: ServiceUser) -> None:
     users = services.service_users
-    text = users.add_secret(robot.id, by=THE_OPERATOR)
+    _, text = users.add_secret(robot.id, by=THE_OPERATOR)
     users.deactivate(robot.id, by=THE_OPERATOR)
     assert users.authenticate(robot.id, text) is None
     users.reactivate(robot.id, by=THE_OPERATOR)

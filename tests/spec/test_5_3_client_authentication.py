@@ -145,7 +145,8 @@ def test_a_service_user_is_no_application(world: World) -> None:
 def test_two_secrets_are_live_while_one_replaces_the_other(world: World, client: Credentials) -> None:
     """Security 3.2."""
     with world.transaction() as services:
-        second = Credentials(client.client_id, services.applications.add_secret(client.client_id, by=THE_OPERATOR))
+        _, text = services.applications.add_secret(client.client_id, by=THE_OPERATOR)
+        second = Credentials(client.client_id, text)
     assert ask(world, client.header).status_int == 200
     assert ask(world, second.header).status_int == 200
     with pytest.raises(Conflict), world.transaction() as services:

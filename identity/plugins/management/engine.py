@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,13 @@ from identity.domain.errors import Denied, Invalid
 from identity.domain.names import is_printable
 from identity.domain.words import say
 from identity.http.endpoints import context_of, protocol_request
-from identity.http.errors import Malformed, PreconditionFailed, TooLarge, Unsupported
+from identity.http.errors import Malformed, PreconditionFailed, TooLarge, Unsupported, api_error
 from identity.http.json_object import read_object
 from identity.http.lists import asked_page, next_cursor
 from identity.http.targets import Target
 from identity.plugins.management import conditions
 from identity.plugins.management.json_body import Nothing, decode_members, decode_nested
-from identity.plugins.management.operation import Call, Operation
+from identity.plugins.management.operation import Call, Operation, readable, shown_once
 from identity.plugins.management.representation import Representation
 from identity.provider.errors import RequestTooLarge
 from identity.provider.request import ProtocolRequest
@@ -38,6 +38,9 @@ JSON = "application/json"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}\Z")
 _MEMBER = re.compile(r"\{(\w+)\}")
 _READ = ("GET", "HEAD")
+_MADE_ALREADY = (
+    "This was made already, and what it showed is shown once. If that was lost, ask again with another Idempotency-Key."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +75,15 @@ class Answer:
 
 
 class View:
-    """The view of one operation. ``reader`` shows what the operation is about, where there is such an operation."""
+    """The view of one operation. ``reader`` shows what the operation is about, where there is such an operation.
 
-    def __init__(self, operation: Operation, reader: Operation | None) -> None:
+    ``once`` names the members of the answer that are shown once, and so are not kept.
+    """
+
+    def __init__(self, operation: Operation, reader: Operation | None, once: Collection[str]) -> None:
         self._operation = operation
         self._reader = reader
+        self._once = once
         self._known: dict[str, Mapping[str, Any]] = {name: {} for name in _names(operation)} | {
             one.name: one.schema for one in operation.parameters
         }
@@ -94,14 +101,28 @@ class View:
         if key is not None:
             kept = idempotency.begin(call.by.id or "", key, _fingerprint(request, sent))
             if kept is not None:
-                return Answer.of_kept(kept.status, kept.body).response()
+                return self._again(Answer.of_kept(kept.status, kept.body), request)
         members = read_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
         call = self._expecting(call, request)
         decoder = decode_nested if self._operation.nested else decode_members
         answer = self._answer(replace(call, command=decoder(self._operation.command or Nothing, members)), request)
         if key is not None:
-            idempotency.keep(answer.status, answer.kept())
+            idempotency.keep(answer.status, (replace(answer, body="") if self._shows_once(answer) else answer).kept())
         return answer.response()
+
+    def _again(self, answer: Answer, request: Request) -> Response:
+        """The answer to a request that was answered before."""
+        if self._operation.answers is None or (answer.body and not self._shows_once(answer)):
+            return answer.response()
+        refusal = api_error(request, 409, "conflict", _MADE_ALREADY)
+        if answer.location is not None:
+            refusal.headers["Location"] = answer.location
+        return refusal
+
+    def _shows_once(self, answer: Answer) -> bool:
+        """True if the answer holds what is shown once."""
+        members = json.loads(answer.body) if self._once and answer.body else {}
+        return any(members[name] is not None for name in self._once if name in members)
 
     def _call(self, context: Target, request: Request) -> Call:
         identity: Identity = request.registry.identity
@@ -186,6 +207,7 @@ PREFIX = "/management/v1"
 def add_operations(config: Configurator, operations: Iterable[Operation]) -> None:
     """Route and view of every operation. Raises ValueError for a name or an address that stands twice."""
     table = tuple(operations)
+    shown = readable(table)
     readers = {one.path: one for one in table if one.method == "GET" and not one.many}
     if len({one.name for one in table}) != len(table) or len({(one.method, one.path) for one in table}) != len(table):
         raise ValueError("two operations have the same name, or the same method and address")
@@ -199,7 +221,7 @@ def add_operations(config: Configurator, operations: Iterable[Operation]) -> Non
             request_method=operation.method,
             factory=operation.target,
         )
-        view = View(operation, readers.get(operation.subject))
+        view = View(operation, readers.get(operation.subject), shown_once(operation, shown))
         config.add_view(_plain(view), route_name=name, permission=operation.permission)
 
 

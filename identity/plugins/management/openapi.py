@@ -9,10 +9,11 @@ from pydantic import BaseModel
 from identity import __version__
 from identity.plugins.management.engine import JSON, PREFIX
 from identity.plugins.management.json_body import Nothing
-from identity.plugins.management.operation import Operation
+from identity.plugins.management.operation import Operation, readable, shown_once
 from identity.plugins.management.schemas import components, input_schema, reference
 from identity.plugins.management.table import RESOURCES
 
+_READABLE = readable(one for resource in RESOURCES for one in resource.OPERATIONS)
 _PATTERN = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 
 _DESCRIPTION = """\
@@ -21,7 +22,8 @@ Everything that the console can do, for programs. Send an access token whose aud
 
 Identifiers are opaque. Moments are RFC 3339 in UTC, lifetimes whole seconds. Lists come in pages: give `next_cursor` as
 `cursor` until it is null. `ETag` names a version: send it as `If-Match` with a change, and nobody's change is lost.
-A POST with an `Idempotency-Key` can be sent again: the same answer comes, and nothing is done twice."""
+A POST with an `Idempotency-Key` can be sent again: the same answer comes, and nothing is done twice. What is shown once
+is not kept: then the answer is 409, with the address of what was made."""
 
 _ERRORS: Mapping[int, str] = {
     400: "The request cannot be read.",
@@ -122,6 +124,9 @@ def _operation(operation: Operation, tag: str) -> dict[str, Any]:
     }
     if operation.description:
         said["description"] = operation.description
+    once = sorted(shown_once(operation, _READABLE)) if operation.method == "POST" else []
+    if once:
+        said["x-shown-once"] = once
     if operation.method in ("POST", "PATCH"):
         said["requestBody"] = _request_body(operation)
     return said

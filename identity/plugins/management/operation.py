@@ -1,6 +1,6 @@
 """Operation: one method at one address of the API, as data. Routes, views and the OpenAPI document are made from it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -110,6 +110,22 @@ class Operation:
     def subject(self) -> str:
         """The address of what the operation is about: for a state change, of what changes its state."""
         return self.path.removesuffix("/deactivate").removesuffix("/reactivate")
+
+
+def readable(operations: Iterable[Operation]) -> frozenset[type[Representation]]:
+    """The kinds of representations that some of these operations show whoever asks."""
+    return frozenset(one.answers for one in operations if one.method == "GET" and one.answers is not None)
+
+
+def shown_once(operation: Operation, readable: Collection[type[Representation]]) -> frozenset[str]:
+    """The members of an answer that can never be read again: all that stand in no readable kind.
+
+    They are secrets unless the opposite is shown: a kind that nobody thought of is taken for one.
+    """
+    if operation.answers is None:
+        return frozenset()
+    again = next((kind.model_fields for kind in readable if kind in operation.answers.__mro__), {})
+    return frozenset(operation.answers.model_fields.keys() - again)
 
 
 def shown(kind: type[Shown], values: Page[Any] | Iterable[Any]) -> Page[Shown]:

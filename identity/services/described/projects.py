@@ -176,7 +176,8 @@ def _first_secret(build: Build, name: str, application: Application) -> str | No
     if not build.with_secrets or application.public or applications.secrets(application.id):
         return None
     build.note(Action.ADD, "client secret", name)
-    return applications.add_secret(application.id, by=build.by)
+    _, text = applications.add_secret(application.id, by=build.by)
+    return text
 
 
 def _find_application(present: Present[Application], described: DescribedApplication) -> Application | None:

@@ -19,6 +19,7 @@ from identity.domain.users import HumanUser, ServiceUser
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
 from identity.storage.contract.factories import (
+    a_client_secret,
     a_code,
     a_digest,
     a_family,
@@ -371,6 +372,16 @@ class RaceContract(ContractBase):
             stored = storage.service_user_secrets.of_user(service_user.id)
         assert {secret.last_used_at for secret in stored} == {now + 59 * SECOND}
 
+    def test_races_secrets_are_counted_by_one_at_a_time(
+        self, save: Save, race: Race, reading: Reading, service_user: ServiceUser, application: Application
+    ) -> None:
+        outcomes = race(partial(add_unless_two, user_id=service_user.id, application_id=application.id), 24)
+        assert outcomes.errors == {}
+        assert sorted(outcomes.values, reverse=True)[:2] == [True, True]
+        with reading() as storage:
+            assert len(storage.service_user_secrets.of_user(service_user.id)) == 2
+            assert len(storage.applications.secrets(application.id)) == 2
+
     def test_races_the_last_holder_of_a_role_stays(
         self, save: Save, race: Race, reading: Reading, organization: Organization
     ) -> None:
@@ -489,6 +500,17 @@ def touch(storage: Storage, number: int, *, ids: list[str], at: datetime) -> Non
     """Note a use of all these secrets, later ones by higher numbers, in either order."""
     ordered = ids if number % 2 else ids[::-1]
     storage.service_user_secrets.touch(dict.fromkeys(ordered, at + number * SECOND))
+
+
+def add_unless_two(storage: Storage, number: int, *, user_id: str, application_id: str) -> bool:
+    """Add a secret to either, or to none of them if it has two; True if one was added."""
+    service_user_has_room = len(storage.service_user_secrets.lock_of_user(user_id)) < 2
+    application_has_room = len(storage.applications.lock_secrets(application_id)) < 2
+    if service_user_has_room:
+        storage.service_user_secrets.add(a_service_user_secret(user_id=user_id))
+    if application_has_room:
+        storage.applications.add_secret(application_id, a_client_secret())
+    return service_user_has_room or application_has_room
 
 
 def append_once(storage: Storage, number: int) -> bool:

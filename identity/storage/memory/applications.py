@@ -64,6 +64,10 @@ class MemoryApplicationStore(ApplicationStore):
         secrets = [secret for (owner, _), secret in self._tables.client_secrets.rows.items() if owner == application_id]
         return tuple(sorted(secrets, key=lambda secret: (secret.created_at, secret.id)))
 
+    def lock_secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
+        # A writer has the whole storage for itself, so there is nothing more to lock.
+        return self.secrets(application_id)
+
     def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
         counts = Counter(owner for owner, _ in self._tables.client_secrets.rows)
         return {id_: counts[id_] for id_ in ids if id_ in self._tables.applications}

@@ -30,6 +30,10 @@ class MemoryServiceUserSecretStore(ServiceUserSecretStore):
         secrets = [secret for secret in self._tables.service_user_secrets if secret.user_id == user_id]
         return tuple(sorted(secrets, key=lambda secret: (secret.created_at, secret.id)))
 
+    def lock_of_user(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
+        # A writer has the whole storage for itself, so there is nothing more to lock.
+        return self.of_user(user_id)
+
     def remove(self, user_id: str, secret_id: str) -> None:
         if self._tables.service_user_secrets.get(secret_id).user_id != user_id:
             raise Missing(secret_id)

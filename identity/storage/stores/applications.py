@@ -56,6 +56,10 @@ class ApplicationStore(ABC):
         """The application's secrets, oldest first."""
 
     @abstractmethod
+    def lock_secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
+        """The same, so that they can be counted: whoever else locks them waits for the end of the transaction."""
+
+    @abstractmethod
     def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
         """How many secrets each of these applications has, in one query; unknown ids are left out."""
 

@@ -27,6 +27,10 @@ class ServiceUserSecretStore(ABC):
         """The user's secrets, oldest first."""
 
     @abstractmethod
+    def lock_of_user(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
+        """The same, so that they can be counted: whoever else locks them waits for the end of the transaction."""
+
+    @abstractmethod
     def remove(self, user_id: str, secret_id: str) -> None:
         """Delete one secret of the user with the access tokens that it obtained. Raises Missing."""
 

@@ -175,6 +175,26 @@ def test_a_database_of_the_second_version_is_migrated_in_place(
         assert storage.tokens.find_access(live.digest) is None
 
 
+def test_what_the_third_version_kept_of_answers_is_emptied(
+    opened: Callable[[], SqlBackend], connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of it is shown once. The key itself stays: nothing may be done twice."""
+    backend = opened()
+    monkeypatch.setattr(runner, "HEAD", "0003")
+    backend.migrate()
+    monkeypatch.undo()
+    times = {"created_at": 1, "expires_at": 9}
+    _insert(connection, "idempotency_records", {"key": b"k", "request": b"r", **times, "status": 201, "sealed": b"s"})
+    connection.commit()
+    backend.migrate()
+    rows = connection.execute(text("SELECT key, request, status, sealed FROM idempotency_records")).all()
+    assert [tuple(map(_plain, row)) for row in rows] == [(b"k", b"r", 0, b"")]
+
+
+def _plain(value: object) -> object:
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
 def test_the_versions_before_can_go_on_with_the_new_schema(
     opened: Callable[[], SqlBackend], connection: Connection
 ) -> None:

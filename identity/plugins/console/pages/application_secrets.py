@@ -33,7 +33,7 @@ class NewSecret(OfApplication, ConsoleForm):
     def submit(self, form: Form) -> Response:
         """Make it, beside another one that keeps working."""
         self.use_once(form, ALREADY)
-        secret = self.services.applications.add_secret(self.application.id, by=self.principal)
+        _, secret = self.services.applications.add_secret(self.application.id, by=self.principal)
         shown = {"client_id": self.application.id, "secret": secret, "back": f"{self.href}#secrets"}
         return self.draw({**shown, "title": self.words.t("Client secret added")}, template="console/secret_added.html")
 

@@ -48,7 +48,7 @@ class NewSecret(OfServiceUser, ConsoleForm):
     def submit(self, form: Form) -> Response:
         """Make it, beside another one that keeps working."""
         self.use_once(form, ALREADY)
-        secret = self.services.service_users.add_secret(self.user.id, by=self.principal)
+        _, secret = self.services.service_users.add_secret(self.user.id, by=self.principal)
         shown = {"client_id": self.user.id, "secret": secret, "back": f"{self.href}#secret"}
         return self.draw({**shown, "title": self.words.t("Client secret added")}, template="console/secret_added.html")
 

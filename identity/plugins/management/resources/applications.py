@@ -90,9 +90,7 @@ def _list_secrets(call: Call) -> Page[ApplicationSecret]:
 
 
 def _add_secret(call: Call) -> NewApplicationSecret:
-    before = {one.id for one in call.services.applications.secrets(call.value.id)}
-    text = call.services.applications.add_secret(call.value.id, by=call.by)
-    [added] = [one for one in call.services.applications.secrets(call.value.id) if one.id not in before]
+    added, text = call.services.applications.add_secret(call.value.id, by=call.by)
     return NewApplicationSecret.of(added, client_secret=text)
 
 

@@ -29,10 +29,7 @@ def _list(call: Call) -> Page[ServiceUserSecret]:
 
 
 def _add(call: Call) -> NewServiceUserSecret:
-    users = call.services.service_users
-    before = {one.id for one in users.secrets(call.value.id)}
-    text = users.add_secret(call.value.id, by=call.by)
-    [added] = [one for one in users.secrets(call.value.id) if one.id not in before]
+    added, text = call.services.service_users.add_secret(call.value.id, by=call.by)
     return NewServiceUserSecret.of(added, client_secret=text)
 
 

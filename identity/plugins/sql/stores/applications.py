@@ -72,6 +72,8 @@ _OLDEST_SECRET_FIRST = (client_secrets.c.created_at, client_secrets.c.id)
 
 _ADD = insert(table)
 _FIND = find_by_id(table, COLUMNS)
+#: Tokens may be issued meanwhile: their reference to the row does not wait for this.
+_LOCK = select(table.c.id).where(table.c.id == bindparam("key")).with_for_update(key_share=True)
 _FIND_MANY = find_many_by_id(table, COLUMNS)
 #: One row per secret, or one without.
 _FIND_CLIENT = Prepared(
@@ -168,6 +170,11 @@ class SqlApplicationStore(SqlStore, ApplicationStore):
     def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
         """The application's secrets, oldest first."""
         return _secrets_of(self._all(_SECRETS, {"application": application_id}))
+
+    def lock_secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
+        """The same, locked by their application's row."""
+        self._one(_LOCK, {"key": application_id})
+        return self.secrets(application_id)
 
     def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
         """How many secrets each of these applications has."""

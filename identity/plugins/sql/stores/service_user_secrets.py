@@ -38,6 +38,8 @@ _FIND_HOLDER = Prepared(
     .order_by(*_OLDEST_FIRST)
 )
 _OF_USER = select(*COLUMNS).where(table.c.user_id == bindparam("user")).order_by(*_OLDEST_FIRST)
+#: Tokens may be issued meanwhile: their reference to the row does not wait for this.
+_LOCK = select(users_table.c.id).where(users_table.c.id == bindparam("key")).with_for_update(key_share=True)
 _TOUCH = move_forward(table.c.last_used_at)
 _REMOVE = delete(table).where(table.c.id == bindparam("key"), table.c.user_id == bindparam("user"))
 
@@ -66,6 +68,11 @@ class SqlServiceUserSecretStore(SqlStore, ServiceUserSecretStore):
     def of_user(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
         """The user's secrets, oldest first."""
         return tuple(_secret_of(*row) for row in self._all(_OF_USER, {"user": user_id}))
+
+    def lock_of_user(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
+        """The same, locked by their user's row."""
+        self._one(_LOCK, {"key": user_id})
+        return self.of_user(user_id)
 
     def remove(self, user_id: str, secret_id: str) -> None:
         """Delete one secret of the user with the access tokens that it obtained."""

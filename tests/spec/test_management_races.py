@@ -1,0 +1,89 @@
+"""Every POST of the management API, sent several times at once (security 5.2, 12.6): done or refused, never a 500."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.plugins.management.operation import Operation
+from identity.plugins.management.table import OPERATIONS
+from identity.testing.world import World
+from tests.plugins.management.estate import ROLE, Api, Estate, an_estate
+
+# The other storages have one writer at a time.
+pytestmark = pytest.mark.storages("postgresql")
+
+AT_ONCE = 4
+ROUNDS = 3
+POSTS = [one for one in OPERATIONS if one.method == "POST"]
+
+
+def _members(name: str, world: World, estate: Estate) -> dict[str, Any]:
+    """What is asked: the same of all, so that they meet wherever something can be there once."""
+    person, robot = estate.places["user"], estate.places["service_user"]
+    roles = {"instance": "IAM_OWNER_VIEWER", "organization": "ORG_OWNER_VIEWER"}
+    roles |= {"project": "PROJECT_OWNER_VIEWER", "project_grant": "PROJECT_GRANT_OWNER_VIEWER"}
+    managers = {f"add_{level}_manager": {"user_id": person, "roles": [role]} for level, role in roles.items()}
+    found: dict[str, dict[str, Any]] = {
+        **managers,
+        "create_organization": {"name": "Narwhal", "primary_domain": f"{person}.id.example.com"},
+        "invite_user": {
+            "user_name": "bert", "given_name": "B", "family_name": "E", "email": "b@e.example", "initial": "link",
+        },
+        "create_service_user": {"user_name": "nightly", "display_name": "Nightly"},
+        "add_personal_access_token": {"name": "CI"},
+        "create_project": {"name": "Ocean"},
+        "add_project_role": {"key": "writer", "display_name": "Writer"},
+        "register_application": {"name": "Stock", "type": "api"},
+        "add_project_grant": {"organization_id": world.an_organization().id, "roles": [ROLE]},
+        "add_user_grant": {"project_id": world.a_project(estate.organization, roles=[ROLE]).id, "roles": [ROLE]},
+        "add_service_user_grant": {"project_id": estate.project.id, "roles": [ROLE]},
+        "add_project_user_grant": {"user_id": robot, "roles": [ROLE]},
+        "add_project_grant_user_grant": {"user_id": world.a_person(estate.holder).id, "roles": [ROLE]},
+    }  # fmt: skip
+    return found.get(name, {})
+
+
+@pytest.mark.parametrize("operation", POSTS, ids=lambda one: one.name)
+def test_several_at_once_are_done_or_refused(world: World, operation: Operation) -> None:
+    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    together = threading.Barrier(AT_ONCE)
+    for _ in range(ROUNDS):
+        estate = an_estate(world)
+        path, members = estate.address(operation.path), _members(operation.name, world, estate)
+        if operation.name == "import_organization":
+            members = api.post(f"/organizations/{estate.organization.id}/export", status=200)
+            path += "?keep_ids=false"
+
+        def ask(_: int, path: str = path, members: object = members) -> int:
+            together.wait(60)
+            status: int = api.ask("POST", path, members).status_int
+            return status
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            statuses = list(pool.map(ask, range(AT_ONCE)))
+        assert set(statuses) <= {operation.status, 409, 422}, statuses
+        assert operation.status in statuses or operation.name == "import_organization", statuses
+
+
+@pytest.mark.parametrize("path", ["/service-users/{service_user}/secrets", "/applications/{application}/secrets"])
+def test_of_secrets_that_are_added_at_once_two_are_live(world: World, path: str) -> None:
+    """Security 3.2: one was there. Each answer names its own."""
+    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    together = threading.Barrier(AT_ONCE)
+    for _ in range(ROUNDS):
+        address = an_estate(world).address(path)
+
+        def ask(_: int, address: str = address) -> Any:
+            together.wait(60)
+            return api.ask("POST", address)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            answers = list(pool.map(ask, range(AT_ONCE)))
+        assert sorted(answer.status_int for answer in answers) == [201] + [409] * (AT_ONCE - 1)
+        [made] = [answer.json for answer in answers if answer.status_int == 201]
+        assert len(api.list(address)) == 2
+        del made["client_secret"]
+        assert made in api.list(address)
