@@ -34,6 +34,7 @@ from identity.plugins.login import interactions
 from identity.plugins.manager_roles import ROLES
 from identity.provider import (
     authorization_request,
+    claims_request,
     client_authentication,
     errors,
     id_token_hint,
@@ -190,7 +191,16 @@ ERRORS = {name for name, one in vars(errors).items() if inspect.isclass(one) and
 EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
     "service-users": (issuing, jwt_bearer, project_audience, scope),
     "authorization-requests": (
-        *(authorization_request, authorize, id_token_hint, interactions, oidc, organization_scopes, parameters),
+        *(
+            authorization_request,
+            authorize,
+            claims_request,
+            id_token_hint,
+            interactions,
+            oidc,
+            organization_scopes,
+            parameters,
+        ),
         *(project_audience, project_roles, roles, scope),
     ),
     "code-and-refresh": (authorization_code, one_time, refresh_token, roles),
