@@ -148,9 +148,7 @@ def said_by_oneself(world: World, organization_id: str, user_name: str) -> None:
 def test_no_way_but_its_link_verifies_an_address(world: World, way: Callable[[World, str, str], None]) -> None:
     organization = world.an_organization()
     way(world, organization.id, "ada")
-    [user] = [
-        one for one in an_owner(world).list(f"/organizations/{organization.id}/users") if one["email"] == ADDRESS
-    ]
+    [user] = [one for one in an_owner(world).list(f"/organizations/{organization.id}/users") if one["email"] == ADDRESS]
     assert user["email_verified"] is False
     with world.transaction() as services:
         link = services.users.issue_email_link(user["id"], ADDRESS)
