@@ -7,11 +7,13 @@ terminal as a command.
 import json
 import logging
 import re
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _DELETE = "\x7f"
+_MINUTE = 60.0
 
 
 class JsonLines(logging.Formatter):
@@ -47,6 +49,22 @@ class PlainLines(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """The line, its control characters shown as escapes."""
         return _CONTROL.sub(_escaped, super().formatMessage(record))
+
+
+class OnceAMinute(logging.Filter):
+    """Lets a message pass once a minute, whatever its arguments are: what floods a server must not flood its log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """True if the message was not said within the last minute."""
+        now = time.monotonic()
+        if now - self._said.get(record.msg, float("-inf")) < _MINUTE:
+            return False
+        self._said[record.msg] = now
+        return True
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -1,19 +1,23 @@
 """The server of the ini files' [server:main]: waitress, taking its port first and stopping without losing an answer."""
 
 import logging
+import resource
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from types import FrameType
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from waitress import wasyncore
-from waitress.channel import HTTPChannel
-from waitress.server import BaseWSGIServer, create_server
+from waitress.adjustments import Adjustments
+from waitress.task import ThreadedTaskDispatcher
 
 from identity import hashing
+from identity.connections import Channel, Limits, Listener, TcpListener, UnixListener
 from identity.ini_file import with_variables
 
 log = logging.getLogger(__name__)
@@ -25,6 +29,8 @@ GRACE = 25.0
 
 _LOOK_AROUND = 1.0
 _LAST_LOOKS = 0.1
+#: Files that a process opens beside its connections.
+_OTHER_FILES = 200
 
 
 def listen(global_config: Mapping[str, str], **settings: str) -> Callable[[Application], None]:
@@ -34,7 +40,7 @@ def listen(global_config: Mapping[str, str], **settings: str) -> Callable[[Appli
     made and no password been printed. Raises SystemExit, saying what to change.
     """
     try:
-        server = _Server(with_variables(global_config, settings))
+        server = Server(with_variables(global_config, settings))
     except OSError as problem:
         where = with_variables(global_config, settings).get("listen", "the address")
         raise SystemExit(
@@ -43,42 +49,65 @@ def listen(global_config: Mapping[str, str], **settings: str) -> Callable[[Appli
         ) from None
     except ValueError as problem:
         raise SystemExit(f"identity cannot start. [server:main]: {problem}") from None
-    return server.serve
+    server.obey_signals()
+    return partial(_serve, server)
 
 
-class _Server:
+def _serve(server: "Server", application: Application) -> None:
+    """Answer until SIGTERM or Ctrl-C; then finish what is being answered, and return."""
+    hashing.stepping_aside = server.stepping_aside
+    for one in server.listeners:
+        one.print_listen("Serving on http://{}:{}")
+    try:
+        server.serve(application)
+    finally:
+        identity = getattr(getattr(application, "registry", None), "identity", None)
+        if identity is not None:
+            identity.close()
+    log.info("stopped")
+
+
+class Server:
     """Bound when made; answers once it serves."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Take the addresses; raises OSError if one is taken, ValueError for a setting that does not fit."""
+        own = {one.name: _number(one.name, settings[one.name]) for one in fields(Limits) if one.name in settings}
+        self._adjustments = Adjustments(**{name: value for name, value in settings.items() if name not in own})
         self._application: Application | None = None
         self._sockets: dict[int, Any] = {}
-        self._server = create_server(self._call, map=self._sockets, **settings)
-        self._threads = self._server.adj.threads
+        self._dispatcher = ThreadedTaskDispatcher()
+        self.listeners = list(self._open(Limits(**own)))
         self._aside = 0
         self._counting = threading.Lock()
         self._stopping = False
         self._give_up_at = float("inf")
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, self._stop)
+        self._make_room(0)
+        _allow_files(self._adjustments.connection_limit + _OTHER_FILES)
+
+    def obey_signals(self) -> None:
+        """Stop on SIGTERM and Ctrl-C."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: self._signalled(number))
 
     def serve(self, application: Application) -> None:
-        """Answer until SIGTERM or Ctrl-C, then finish what is being answered and return."""
+        """Answer until told to stop, then finish what is being answered and return."""
         self._application = application
-        hashing.stepping_aside = self.stepping_aside
-        for one in self._listeners():
-            one.print_listen("Serving on http://{}:{}")
         try:
             while not self._stopping:
                 self._look(_LOOK_AROUND)
             self._drain()
         finally:
-            self._server.task_dispatcher.shutdown(timeout=max(_LAST_LOOKS, self._give_up_at - time.monotonic()))
+            self._dispatcher.shutdown(timeout=max(_LAST_LOOKS, self._give_up_at - time.monotonic()))
             wasyncore.close_all(self._sockets, ignore_all=True)
-            identity = getattr(getattr(application, "registry", None), "identity", None)
-            if identity is not None:
-                identity.close()
-        log.info("stopped")
+
+    def stop(self, grace: float = GRACE) -> None:
+        """Have ``serve`` come to its end, after as many seconds at most; told twice, it waits for nobody any longer."""
+        self._give_up_at = time.monotonic() + (0 if self._stopping else grace)
+        self._stopping = True
+        # The loop may be asleep.
+        for one in self.listeners:
+            one.pull_trigger()
 
     @contextmanager
     def stepping_aside(self) -> Iterator[None]:
@@ -93,59 +122,70 @@ class _Server:
         finally:
             self._make_room(-1)
 
+    def _open(self, limits: Limits) -> Iterator[Listener]:
+        adjustments = self._adjustments
+        common = {"dispatcher": self._dispatcher, "adj": adjustments, "limits": limits}
+        if adjustments.unix_socket:
+            family = (socket.AF_UNIX, socket.SOCK_STREAM, None, None)
+            yield UnixListener(self._call, self._sockets, sockinfo=family, **common)
+        elif adjustments.sockets:
+            for one in adjustments.sockets:
+                bound = (one.family, one.type, one.proto, one.getsockname())
+                yield TcpListener(self._call, self._sockets, True, one, bind_socket=False, sockinfo=bound, **common)
+        else:
+            for where in adjustments.listen:
+                yield TcpListener(self._call, self._sockets, sockinfo=where, **common)
+
     def _make_room(self, more: int) -> None:
         with self._counting:
             self._aside += more
             if not self._stopping:
-                self._server.task_dispatcher.set_thread_count(self._threads + self._aside)
+                self._dispatcher.set_thread_count(self._adjustments.threads + self._aside)
 
     def _call(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if self._application is None:
             raise RuntimeError("a request was answered before there was an application")
         return self._application(environ, start_response)
 
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Told to stop; told twice, no longer wait for anybody."""
+    def _signalled(self, number: int) -> None:
         if self._application is None:
             raise SystemExit(128 + number)
-        self._give_up_at = time.monotonic() + (0 if self._stopping else GRACE)
-        self._stopping = True
-        # The loop may be asleep.
-        for one in self._listeners():
-            one.pull_trigger()
+        self.stop()
 
     def _drain(self) -> None:
-        """Take no more connections; return when every answer is sent, or the time is up."""
+        """Take no more connections; return when the last one has ended, or the time is up."""
         # What has arrived by now is still heard.
         self._look(0)
-        for one in self._listeners():
-            # The socket alone: its trigger still wakes the loop when an answer is ready.
-            wasyncore.dispatcher.close(one)
-        while self._close_idle():
-            if time.monotonic() >= self._give_up_at:
-                break
+        for one in self.listeners:
+            one.stop_listening()
+        while self._channels() and time.monotonic() < self._give_up_at:
             self._look(_LAST_LOOKS)
-        else:
-            return
-        log.warning("stopped with %d connections that had no answer yet", len(self._channels()))
-
-    def _close_idle(self) -> bool:
-        """Close connections on which nothing is under way; False if none is left."""
-        for channel in self._channels():
-            if not _busy(channel):
-                channel.handle_close()
-        return bool(self._channels())
+            for channel in self._channels():
+                channel.end_if_quiet(time.time())
+        unanswered = [one for one in self._channels() if one.requests or one.request is not None]
+        if unanswered:
+            log.warning("stopped with %d connections that had no answer yet", len(unanswered))
 
     def _look(self, timeout: float) -> None:
-        wasyncore.loop(timeout=timeout, use_poll=self._server.adj.asyncore_use_poll, map=self._sockets, count=1)
+        wasyncore.loop(timeout=timeout, use_poll=self._adjustments.asyncore_use_poll, map=self._sockets, count=1)
+        now = time.time()
+        for one in self.listeners:
+            one.maintain(now)
 
-    def _listeners(self) -> list[BaseWSGIServer]:
-        return [one for one in self._sockets.values() if isinstance(one, BaseWSGIServer)]
-
-    def _channels(self) -> list[HTTPChannel]:
-        return [one for one in self._sockets.values() if isinstance(one, HTTPChannel)]
+    def _channels(self) -> list[Channel]:
+        return [one for one in self._sockets.values() if isinstance(one, Channel)]
 
 
-def _busy(channel: HTTPChannel) -> bool:
-    """True while a request is read or answered, or an answer not all sent."""
-    return bool(channel.requests or channel.request is not None or channel.total_outbufs_len)
+def _number(name: str, value: Any) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a whole number") from None
+
+
+def _allow_files(wanted: int) -> None:
+    """Let the process open as many files as its connections need, as far as it may decide that."""
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != allowed < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if most < 0 else min(wanted, most), most))

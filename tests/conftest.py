@@ -4,8 +4,8 @@ import pytest
 
 pytest_plugins = ["identity.testing.fixtures"]
 
-#: How the reason begins for which the browser tests are skipped.
-NO_BROWSER = "Chromium is not installed"
+#: How the reasons begin for which tests with programs of others are skipped.
+MISSING = {"Chromium is not installed": "the browser tests", "nginx is not installed": "the tests with nginx"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,5 +34,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if isinstance(report.longrepr, tuple)
     }
     for reason in sorted(reasons):
-        if reason.startswith(NO_BROWSER):
-            terminalreporter.write_line(f"Left out: the browser tests, because {reason}", yellow=True)
+        for beginning, tests in MISSING.items():
+            if reason.startswith(beginning):
+                terminalreporter.write_line(f"Left out: {tests}, because {reason}", yellow=True)

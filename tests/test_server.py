@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from identity import hashing
-from identity.server import _Server
+from identity.server import Server
 
 WAIT = 30
 
@@ -35,16 +35,15 @@ class Application:
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Application, str]]:
-    monkeypatch.setattr(hashing, "stepping_aside", hashing.stepping_aside)
-    server = _Server({"listen": "127.0.0.1:0", "threads": "1"})
+    server = Server({"listen": "127.0.0.1:0", "threads": "1"})
+    monkeypatch.setattr(hashing, "stepping_aside", server.stepping_aside)
     application = Application()
     thread = threading.Thread(target=server.serve, args=[application])
     thread.start()
-    (listener,) = server._listeners()
+    (listener,) = server.listeners
     host, port = listener.socket.getsockname()
     yield application, f"http://{host}:{port}"
-    server._stopping = True
-    listener.pull_trigger()
+    server.stop()
     thread.join(WAIT)
     assert not thread.is_alive()
 

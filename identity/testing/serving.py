@@ -17,7 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from waitress import create_server
+
+from identity.server import Server
 
 #: As the ini files have it (security: limits of the HTTP layer).
 LIMITS: dict[str, Any] = {
@@ -41,24 +42,17 @@ def loopback_socket() -> socket.socket:
 
 
 @contextmanager
-def serving(app: Any, bound: socket.socket) -> Iterator[None]:
-    """Serve the application on the socket, from a thread, until the block ends."""
-    server = create_server(app, sockets=[bound], **LIMITS)
-    thread = threading.Thread(target=server.run, name="http-server", daemon=True)
+def serving(app: Any, bound: socket.socket, **settings: str) -> Iterator[None]:
+    """Serve the application on the socket, from a thread, until the block ends; settings as in [server:main]."""
+    server = Server({**LIMITS, **settings, "sockets": [bound]})
+    thread = threading.Thread(target=server.serve, args=[app], name="http-server", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        # From the server's own loop: it is not made for being closed by another thread.
-        server.trigger.pull_trigger(lambda: _close_all(server))
+        server.stop(grace=0)
         thread.join(30)
-        server.task_dispatcher.shutdown()
         bound.close()
-
-
-def _close_all(server: Any) -> None:
-    for dispatcher in list(server._map.values()):
-        dispatcher.close()
 
 
 class _Server(ThreadingMixIn, WSGIServer):

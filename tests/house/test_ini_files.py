@@ -54,7 +54,9 @@ class TestKeys:
     def test_the_server_is_limited(self, ini):
         server = sections(ini)["server:main"]
         assert int(server["connection_limit"]) >= 1000
+        assert int(server["connections_per_address"]) <= 100
         assert int(server["channel_timeout"]) <= 30
+        assert int(server["header_timeout"]) <= 10
         assert int(server["max_request_header_size"]) == 32 * 1024
         assert int(server["max_request_body_size"]) == 1024 * 1024
         assert server["asyncore_use_poll"] == server["clear_untrusted_proxy_headers"] == "true"
@@ -178,6 +180,45 @@ class TestDevelopment:
         assert "Traceback" not in served.output
 
 
+class KeptAlive(threading.Thread):
+    """Asks over and over on one connection, until that ends."""
+
+    def __init__(self, port: int, *, pause: float) -> None:
+        super().__init__(daemon=True)
+        self._port, self._pause = port, pause
+        self._connection: socket.socket | None = None
+        self.well_under_way = threading.Event()
+        self.outcome = "nothing yet"
+
+    def connect(self) -> socket.socket:
+        if self._connection is None:
+            self._connection = socket.create_connection(("127.0.0.1", self._port), timeout=60)
+        return self._connection
+
+    def run(self) -> None:
+        with self.connect() as connection:
+            try:
+                self.outcome = self._ask(connection)
+            except OSError as problem:
+                self.outcome = f"a request was lost: {problem}"
+
+    def _ask(self, connection: socket.socket) -> str:
+        for number in range(10_000):
+            time.sleep(self._pause)
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"}"):
+                piece = connection.recv(4096)
+                if not piece:
+                    return f"a request was lost after {number} answers"
+                answer += piece
+            if b"Connection: close" in answer:
+                return "told to close, then closed" if connection.recv(1) == b"" else "told to close, and kept"
+            if number == 3:
+                self.well_under_way.set()
+        return "never told to close"
+
+
 class TestStopping:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
     def test_is_clean(self, pserve, tmp_path, number):
@@ -202,6 +243,26 @@ class TestStopping:
             answer = half.makefile("rb").readline()
         assert answer.startswith(b"HTTP/1.1 400")
         assert served.process.wait(60) == 0
+
+    def test_kept_alive_connections_get_every_answer(self, pserve, tmp_path):
+        served = pserve(DEVELOPMENT, data=tmp_path / "data")
+        asking = [KeptAlive(served.port, pause=0.2 * (number % 4)) for number in range(30)]
+        for one in asking:
+            one.start()
+        for one in asking:
+            assert one.well_under_way.wait(60)
+        # Connected, and about to ask.
+        late = [KeptAlive(served.port, pause=0.5) for _ in range(10)]
+        for one in late:
+            one.connect()
+        served.process.send_signal(signal.SIGTERM)
+        for one in late:
+            one.start()
+        for one in (*asking, *late):
+            one.join(60)
+        assert [one.outcome for one in (*asking, *late)] == ["told to close, then closed"] * 40
+        assert served.process.wait(60) == 0
+        assert "Traceback" not in served.output
 
     def test_idle_connections_do_not_hold_it_up(self, pserve, tmp_path):
         served = pserve(DEVELOPMENT, data=tmp_path / "data")

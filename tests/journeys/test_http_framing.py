@@ -1,53 +1,167 @@
-"""Security 12.4: a request whose length could be read in two ways gets one refusal, and the connection ends."""
+"""Security 12.4 and 18.10: a request whose end could be seen in two places is refused once, and the connection ends."""
 
+import re
 import socket
-from urllib.parse import urlsplit
+from collections.abc import Iterator
 
 import pytest
 
-from identity.testing.world import World
+from identity.testing.clock import RunningClock
+from identity.testing.fixtures import Databases
+from identity.testing.serving import loopback_socket, serving
+from identity.testing.world import KeyPool, World
 
 BODY = b"grant_type=x"
+CHUNKED = b"c\r\ngrant_type=x\r\n0\r\n\r\n"
 
-AMBIGUOUS = {
-    "length and chunks": [b"Content-Length: 12", b"Transfer-Encoding: chunked"],
-    "chunks and length": [b"Transfer-Encoding: chunked", b"Content-Length: 12"],
-    "two lengths": [b"Content-Length: 12", b"Content-Length: 7"],
-    "two lengths in one": [b"Content-Length: 12, 7"],
-    "a negative length": [b"Content-Length: -12"],
-    "a length with a sign": [b"Content-Length: +12"],
-    "a length in hexadecimal": [b"Content-Length: 0xc"],
-    "an unknown encoding": [b"Transfer-Encoding: gzip, chunked"],
-    "space before the colon": [b"Content-Length : 12"],
-    "a bare line feed": [b"X: y\nContent-Length: 12"],
+AMBIGUOUS: dict[str, tuple[list[bytes], bytes]] = {
+    "length and chunks": ([b"Content-Length: 12", b"Transfer-Encoding: chunked"], BODY),
+    "chunks and length": ([b"Transfer-Encoding: chunked", b"Content-Length: 12"], BODY),
+    "length and valid chunks": ([b"Content-Length: 22", b"Transfer-Encoding: chunked"], CHUNKED),
+    "valid chunks and length": ([b"Transfer-Encoding: chunked", b"Content-Length: 22"], CHUNKED),
+    "no length and valid chunks": ([b"Content-Length: 0", b"Transfer-Encoding: chunked"], CHUNKED),
+    "two lengths": ([b"Content-Length: 12", b"Content-Length: 7"], BODY),
+    "the same length twice": ([b"Content-Length: 12", b"Content-Length: 12"], BODY),
+    "two lengths in one": ([b"Content-Length: 12, 7"], BODY),
+    "no length at all": ([b"Content-Length:"], BODY),
+    "a negative length": ([b"Content-Length: -12"], BODY),
+    "a length with a sign": ([b"Content-Length: +12"], BODY),
+    "a length in hexadecimal": ([b"Content-Length: 0xc"], BODY),
+    "a length with an underscore": ([b"Content-Length: 1_2"], BODY),
+    "a length with a tab": ([b"Content-Length:\t12"], BODY),
+    "a length of 5000 digits": ([b"Content-Length: " + b"0" * 4998 + b"12"], BODY),
+    "an unknown encoding": ([b"Transfer-Encoding: gzip, chunked"], CHUNKED),
+    "an encoding that does nothing": ([b"Transfer-Encoding: identity"], BODY),
+    "no encoding": ([b"Transfer-Encoding:", b"Content-Length: 12"], BODY),
+    "nothing but a comma": ([b"Transfer-Encoding: ,"], CHUNKED),
+    "chunked twice": ([b"Transfer-Encoding: chunked, chunked"], CHUNKED),
+    "two encodings": ([b"Transfer-Encoding: chunked", b"Transfer-Encoding: chunked"], CHUNKED),
+    "an encoding with a tab": ([b"Transfer-Encoding:\tchunked"], CHUNKED),
+    "an encoding with a vertical tab": ([b"Transfer-Encoding: \x0bchunked"], CHUNKED),
+    "an encoding in quotes": ([b'Transfer-Encoding: "chunked"'], CHUNKED),
+    "an encoding with a parameter": ([b"Transfer-Encoding: chunked;q=1"], CHUNKED),
+    "space before the colon": ([b"Content-Length : 12"], BODY),
+    "space before the colon of chunks": ([b"Transfer-Encoding : chunked"], CHUNKED),
+    "a folded header": ([b"Transfer-Encoding:", b" chunked"], CHUNKED),
+    "a folded header with a tab": ([b"X: y", b"\tContent-Length: 12"], BODY),
+    "a folded first header": ([b" X: y", b"Content-Length: 12"], BODY),
+    "a bare line feed": ([b"X: y\nContent-Length: 12"], BODY),
+    "a bare carriage return": ([b"X: y\rContent-Length: 12"], BODY),
+    "headers that end with bare line feeds": ([b"X: y\n\nContent-Length: 12"], BODY),
+    "a NUL": ([b"X: y\0", b"Content-Length: 12"], BODY),
+    "two hosts": ([b"Host: elsewhere.example", b"Content-Length: 12"], BODY),
+    "a chunk size with a line feed": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"c\r\n", b"c\n\r\n", 1)),
+    "a chunk that ends with a line feed": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"x\r\n", b"x\n", 1)),
+    "chunks whose lines end with line feeds": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"\r", b"")),
+    "a chunk with a sign": ([b"Transfer-Encoding: chunked"], b"+" + CHUNKED),
+    "a chunk in 0x": ([b"Transfer-Encoding: chunked"], b"0x" + CHUNKED),
+    "a chunk with space before its size": ([b"Transfer-Encoding: chunked"], b" " + CHUNKED),
+    "a chunk with space behind its size": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"c\r", b"c \r", 1)),
+    "a line between chunks": ([b"Transfer-Encoding: chunked"], b"\r\n" + CHUNKED),
+    "a chunk that is too long for its size": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"c\r", b"b\r", 1)),
+    "a chunk of 17 digits": ([b"Transfer-Encoding: chunked"], b"1" * 16 + CHUNKED),
+    "an extension with a line feed": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"c\r", b"c;a\n\r", 1)),
+    "a huge extension": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"c\r", b"c;" + b"a" * 70_000 + b"\r", 1)),
+    "a trailer with a bare line feed": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"0\r\n", b"0\r\nX: y\n")),
+    "a trailer that is none": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"0\r\n", b"0\r\nGET / HTTP/1.1\r\n")),
+}
+#: Whole requests, where the mistake stands in the first line.
+LINES: dict[str, bytes] = {
+    "chunks in HTTP/1.0": b"POST /oauth/v2/token HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNKED,
+    "HTTP/0.9": b"GET /healthz\r\n\r\n",
+    "HTTP/2.0": b"GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "line feeds alone": b"GET /healthz HTTP/1.1\nHost: x\n\n",
+    "space before the request": b" GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "empty lines before the request": b"\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a tab in the request line": b"GET\t/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "no method": b"/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
 }
 
 
-@pytest.mark.storages("memory")  # refused before any storage
-@pytest.mark.parametrize("headers", AMBIGUOUS.values(), ids=AMBIGUOUS.keys())
-def test_ambiguous_framing_is_refused_once(served: World, headers: list[bytes]) -> None:
-    parts = urlsplit(served.issuer)
-    head = [b"POST /oauth/v2/token HTTP/1.1", f"Host: {parts.netloc}".encode(), *headers]
-    smuggled = f"GET /oauth/v2/keys HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode()
-    assert parts.port is not None
-    with socket.create_connection(("127.0.0.1", parts.port), timeout=10) as connection:
-        connection.sendall(b"\r\n".join([*head, b"", BODY + smuggled]))
-        received = b""
+def _corpus() -> dict[str, bytes]:
+    head = b"POST /oauth/v2/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    with_headers = {name: head + b"\r\n".join([*given, b"", body]) for name, (given, body) in AMBIGUOUS.items()}
+    return with_headers | LINES
+
+
+CORPUS = _corpus()
+SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def port(databases: Databases, key_pool: KeyPool) -> Iterator[int]:
+    """Where a service listens; all is refused before any storage."""
+    bound = loopback_socket()
+    port: int = bound.getsockname()[1]
+    own = {"identity.development": "true", "identity.issuer_url": f"http://127.0.0.1:{port}"}
+    world = World(databases.settings("memory") | own, clock=RunningClock(), key_pool=key_pool)
+    with serving(world.app, bound):
+        yield port
+    world.close()
+
+
+def said(port: int, *pieces: bytes) -> bytes:
+    """All that the server answers until it closes the connection, which it does by itself."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        # Otherwise small pieces wait for each other.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in pieces:
+            connection.sendall(piece)
         while piece := connection.recv(65536):
             received += piece
-    assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4", b"HTTP/1.1 501")), received
-    assert received.count(b"HTTP/1.") == 1
+    return received
 
 
-@pytest.mark.storages("memory")  # refused before any storage
-def test_oversized_requests_are_refused_by_the_server(served: World) -> None:
+@pytest.mark.parametrize("request_", CORPUS.values(), ids=CORPUS.keys())
+class TestAmbiguousFraming:
+    """One refusal, and the connection ends; nothing behind it is read."""
+
+    def test_is_refused_once(self, port: int, request_: bytes) -> None:
+        received = said(port, request_ + SMUGGLED)
+        assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), received
+        assert received.count(b"HTTP/1.") == 1
+
+    def test_is_refused_behind_a_good_request(self, port: int, request_: bytes) -> None:
+        received = said(port, SMUGGLED + request_ + SMUGGLED)
+        first, refusal = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", received)
+        assert (first, refusal[:1]) == (b"200", b"4")
+
+    def test_is_refused_however_it_is_cut(self, port: int, request_: bytes) -> None:
+        cuts = range(0, min(len(request_), 400), 3)
+        pieces = [request_[at : at + 3] for at in cuts] + [request_[len(cuts) * 3 :], SMUGGLED]
+        received = said(port, *pieces)
+        assert received.count(b"HTTP/1.") == 1
+        assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), received
+
+
+@pytest.mark.parametrize("cut", [1, 2, 7, 1000])
+def test_good_chunks_are_read(port: int, cut: int) -> None:
+    """With an extension and a trailer, which mean nothing to us; the next request begins where they end."""
+    body = b"4;a=b\r\ngran\r\n008\r\nt_type=x\r\n0\r\nX-Sum: 1\r\n\r\n"
+    head = b"POST /oauth/v2/token HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTransfer-Encoding: chunked\r\n" % port
+    head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+    last = b"\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    whole = head + body + last
+    received = said(port, *(whole[at : at + cut] for at in range(0, len(whole), cut)))
+    assert re.findall(rb"HTTP/1\.1 (\d\d\d) ", received) == [b"400", b"200"]
+    assert b"unsupported_grant_type" in received
+
+
+def test_a_refusal_reaches_who_is_still_sending(port: int) -> None:
+    """A connection closed over unread bytes is reset, and the answer lost."""
+    head = b"POST /oauth/v2/token HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n"
+    for _ in range(5):
+        assert b" 413 " in said(port, head + b"x" * 200_000)
+
+
+def test_oversized_requests_are_refused_by_the_server(port: int) -> None:
     """Security 12.2: header 32 KiB, body 1 MiB."""
-    parts = urlsplit(served.issuer)
-    assert parts.port is not None
     for head, status in (
-        (b"GET /oauth/v2/keys HTTP/1.1\r\nX: " + b"x" * 40000 + b"\r\n\r\n", b"431"),
-        (b"POST /oauth/v2/token HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n", b"413"),
+        (b"GET /oauth/v2/keys HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 40000 + b"\r\n\r\n", b"431"),
+        (b"POST /oauth/v2/token HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n", b"413"),
     ):
-        with socket.create_connection(("127.0.0.1", parts.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             connection.sendall(head)
             assert status in connection.recv(65536).split(b"\r\n")[0]

@@ -1,0 +1,109 @@
+"""Where a request begins and ends, read in one way or refused: waitress's parser, made strict (RFC 9112 §6).
+
+A proxy and a server that disagree about the end of a request let one person's request become part of another's. So
+whatever could be read in two ways is answered once, with 400, and the connection ends.
+"""
+
+import re
+from typing import Any
+
+from waitress.buffers import OverflowableBuffer
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.receiver import ChunkedReceiver
+from waitress.utilities import BadRequest
+
+_BARE = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)")
+_FOLDED = re.compile(rb"\r\n[ \t]")
+_FRAMING = re.compile(rb"\r\n(content-length|transfer-encoding|host)[ \t]*:([^\r]*)", re.IGNORECASE)
+_LENGTH = re.compile(rb"[0-9]{1,15}")
+
+#: A chunk's size with its extensions, or one line of the trailer.
+_LONGEST_LINE = 256
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:;[\t\x20-\x7e\x80-\xff]*)?\r\n")
+_END = re.compile(rb"\r\n")
+_TRAILER = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)?\r\n")
+
+
+class StrictParser(HTTPRequestParser):  # type: ignore[misc]
+    """One request as it arrives; nothing that follows a refused one is ever read."""
+
+    def received(self, data: bytes) -> int:
+        """How many bytes belong to this request."""
+        if not self.headers_finished and not self.completed:
+            before = self.header_plus[-3:]
+            head, _, _ = (before + data).partition(b"\r\n\r\n")
+            if _BARE.search(head, max(0, len(before) - 1)):
+                self._refuse("Bare CR or LF")
+            elif (self.header_plus + data).lstrip(b"\r\n")[:1].isspace():
+                self._refuse("Space before the request")
+        consumed: int = 0 if self.error else super().received(data)
+        if self.empty:
+            self._refuse("No request")
+        return len(data) if self.error else consumed
+
+    def _refuse(self, why: str) -> None:
+        self.error = BadRequest(why)
+        self.completed, self.empty = True, False
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Read request line and headers; raises ParsingError."""
+        if _FOLDED.search(header_plus):
+            raise ParsingError("Folded header line")
+        given: dict[bytes, list[bytes]] = {}
+        for name, value in _FRAMING.findall(header_plus):
+            given.setdefault(name.lower(), []).append(value.strip(b" "))
+        lengths, encodings = given.get(b"content-length", []), given.get(b"transfer-encoding", [])
+        if len(lengths) + len(encodings) > 1:
+            raise ParsingError("More than one Content-Length or Transfer-Encoding")
+        if lengths and not _LENGTH.fullmatch(lengths[0]):
+            raise ParsingError("Content-Length is invalid")
+        if encodings and encodings[0].lower() != b"chunked":
+            raise ParsingError("Transfer-Encoding is not supported")
+        super().parse_header(header_plus)
+        if self.version not in ("1.0", "1.1") or (encodings and not self.chunked):
+            raise ParsingError("HTTP version is not supported")
+        hosts = given.get(b"host", [])
+        if len(hosts) > 1 or (not hosts and self.version == "1.1"):
+            raise ParsingError("There has to be one Host")
+        if self.chunked:
+            self.body_rcv = Chunks(OverflowableBuffer(self.adj.inbuf_overflow))
+
+
+class Chunks(ChunkedReceiver):  # type: ignore[misc]
+    """A body in chunks (RFC 9112 §7.1), to the letter; extensions and trailer are left unread, and short."""
+
+    def __init__(self, buffer: Any) -> None:
+        super().__init__(buffer)
+        self._left = 0
+        self._line = b""
+        self._expected = _SIZE
+
+    def received(self, data: bytes) -> int:
+        """How many bytes belong to the body; ``error`` tells if it is malformed."""
+        taken = 0
+        while taken < len(data) and not self.completed and self.error is None:
+            if self._left:
+                piece = data[taken : taken + self._left]
+                self.buf.append(piece)
+                self._left -= len(piece)
+                taken += len(piece)
+            else:
+                end = data.find(b"\n", taken) + 1
+                self._line += data[taken : end or len(data)]
+                taken = end or len(data)
+                self._read_line(whole=end > 0)
+        return taken
+
+    def _read_line(self, *, whole: bool) -> None:
+        found = self._expected.fullmatch(self._line) if whole else None
+        if len(self._line) > _LONGEST_LINE or (whole and found is None):
+            self.error = BadRequest("Chunked body is malformed")
+        elif found is not None:
+            self._line = b""
+            if self._expected is _SIZE:
+                self._left = int(found[1], 16)
+                self._expected = _END if self._left else _TRAILER
+            elif self._expected is _END:
+                self._expected = _SIZE
+            else:
+                self.completed = found[0] == b"\r\n"

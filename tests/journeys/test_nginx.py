@@ -1,0 +1,197 @@
+"""The nginx of docs/operators/reverse-proxy, as it stands there, in front of a service on three hosts."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from identity.testing.clock import RunningClock
+from identity.testing.fixtures import Databases
+from identity.testing.serving import loopback_socket, self_signed_certificate, serving
+from identity.testing.world import THREE_HOSTS, KeyPool, World
+from tests.journeys.test_http_framing import CORPUS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "docs" / "operators" / "examples" / "nginx.conf"
+MISSING = "nginx is not installed (Debian: apt-get install nginx-light)."
+WAIT = 30
+
+
+@dataclass
+class Proxied:
+    """A service behind nginx."""
+
+    world: World
+    port: int
+    #: The paths that reached the service.
+    seen: list[str]
+
+    def ask(self, host: str, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> Any:
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT, context=_trusting())
+        connection.request(method, path, body or None, {"Host": host, **headers})
+        answer = connection.getresponse()
+        answer.content = answer.read()  # type: ignore[attr-defined]
+        connection.close()
+        return answer
+
+    def say(self, request: bytes) -> bytes:
+        """All that is answered to these bytes."""
+        received = b""
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT)
+        with _trusting().wrap_socket(plain, server_hostname="id.example.com") as connection, suppress(OSError):
+            connection.sendall(request)
+            while piece := connection.recv(65536):
+                received += piece
+        return received
+
+
+def _trusting() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _watched(app: Any, seen: list[str]) -> Callable[..., Iterable[bytes]]:
+    def watch(environ: dict[str, Any], start_response: Any) -> Any:
+        seen.append(environ["PATH_INFO"])
+        return app(environ, start_response)
+
+    return watch
+
+
+@pytest.fixture(scope="module")
+def proxied(databases: Databases, key_pool: KeyPool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
+    """What a proxy does has nothing to do with storages."""
+    # Debian keeps it where only administrators look.
+    program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if program is None:
+        if os.environ.get("IDENTITY_NGINX_TESTS") == "required":
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    folder, bound, front = tmp_path_factory.mktemp("nginx"), loopback_socket(), loopback_socket()
+    port: int = front.getsockname()[1]
+    front.close()
+    world = World(databases.settings("memory") | THREE_HOSTS, clock=RunningClock(), key_pool=key_pool)
+    world.bootstrap()
+    seen: list[str] = []
+    with serving(_watched(world.app, seen), bound, trusted_proxy="127.0.0.1", trusted_proxy_headers="x-forwarded-for"):
+        process = _start(program, folder, port=port, service=bound.getsockname()[1])
+        yield Proxied(world, port, seen)
+        process.terminate()
+        assert process.wait(WAIT) == 0
+    world.close()
+
+
+def _start(program: str, folder: Path, *, port: int, service: int) -> subprocess.Popen[bytes]:
+    """nginx with the example, in which only ports and files are others."""
+    example, certificate = EXAMPLE.read_text(), self_signed_certificate(folder)
+    for words, own in (
+        ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
+        ("http://127.0.0.1:8080;", f"http://127.0.0.1:{service};"),
+        ("/etc/ssl/identity.crt", str(certificate)),
+        ("/etc/ssl/private/identity.key", str(certificate)),
+    ):
+        assert example.count(words) == 1, words
+        example = example.replace(words, own)
+    places = "".join(
+        f"{one}_temp_path {folder}/{one};\n" for one in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    # Its workers write to the folder, whoever starts it.
+    user = "user root root; " if os.geteuid() == 0 else ""
+    whole = f"{user}daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off;\n{places}{example}}}\n"
+    (folder / "nginx.conf").write_text(whole)
+    words = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "errors.log")]
+    process = subprocess.Popen(words)
+    give_up_at = time.monotonic() + WAIT
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            assert process.poll() is None, (folder / "errors.log").read_text()
+            assert time.monotonic() < give_up_at
+            time.sleep(0.05)
+        else:
+            return process
+
+
+def test_all_hosts_answer_and_the_host_is_passed_on(proxied: Proxied) -> None:
+    document = json.loads(proxied.ask("id.example.com", "/.well-known/openid-configuration").content)
+    assert document["issuer"] == "https://id.example.com"
+    assert json.loads(proxied.ask("api.example.com", "/oauth/v2/keys").content)["keys"]
+    assert proxied.ask("login.example.com", "/login").status in (200, 303)
+    assert proxied.ask("elsewhere.example.com", "/login").status == 421
+
+
+def test_what_is_not_for_the_public(proxied: Proxied) -> None:
+    assert proxied.ask("id.example.com", "/readyz").status == 403
+    assert proxied.ask("id.example.com", "/healthz").status == 200
+
+
+def test_a_logout_with_long_addresses(proxied: Proxied) -> None:
+    """The answer's headers are larger than nginx takes by itself."""
+    world = proxied.world
+    bye = f"https://app.example/bye?{'x' * 1900}"
+    client, session = world.a_web_application(post_logout_redirect_uris=(bye,)), world.a_session()
+    hint = world.tokens(client, session, scope="openid")["id_token"]
+    asked = urlencode({"id_token_hint": hint, "post_logout_redirect_uri": bye, "state": "ä" * 1000})
+    answer = proxied.ask("login.example.com", f"/oauth/v2/endsession?{asked}", **session.headers)
+    assert answer.status == 303
+    assert answer.headers["Location"].startswith(bye)
+    assert len(answer.headers["Location"]) > 7000
+
+
+def test_a_long_authorization_request(proxied: Proxied) -> None:
+    asked = urlencode({"client_id": "none", "state": "x" * 2048, "nonce": "y" * 2048, "ui_locales": "z" * 9000})
+    answer = proxied.ask("login.example.com", f"/oauth/v2/authorize?{asked}")
+    assert answer.status == 400
+    assert b"We do not know this application" in answer.content
+
+
+def test_large_bodies(proxied: Proxied) -> None:
+    path = "/oauth/v2/token"
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    within = proxied.ask("api.example.com", path, method="POST", body=b"x" * 60_000, **form)
+    assert within.status == 400
+    over = proxied.ask("api.example.com", path, method="POST", body=b"x" * 900_000, **form)
+    assert over.status == 413
+
+
+def test_the_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
+    """Not what the client says of itself."""
+    world = proxied.world
+    robot = world.a_robot()
+    assertion = robot.assertion(aud="https://elsewhere.example")
+    form = urlencode({"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion})
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "X-Forwarded-For": "192.0.2.66"}
+    answer = proxied.ask("api.example.com", "/oauth/v2/token", method="POST", body=form.encode(), **headers)
+    assert answer.status == 400
+    with world.reading() as services:
+        newest = services.storage.audit.page().items[0]
+    assert newest.actor.client_address == "127.0.0.1"
+
+
+@pytest.mark.parametrize("request_", CORPUS.values(), ids=CORPUS.keys())
+def test_nothing_is_smuggled(proxied: Proxied, request_: bytes) -> None:
+    """The service sees no request that nginx has not seen: for each one there is an answer."""
+    proxied.seen.clear()
+    request = request_.replace(b"Host: x", b"Host: api.example.com")
+    smuggled = b"GET /smuggled HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"
+    statuses = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", proxied.say(request + smuggled))
+    assert len(proxied.seen) <= len(statuses)
+    # nginx's own words for an encoding and a version that it does not know.
+    assert {status for status in statuses if status.startswith(b"5")} <= {b"501", b"505"}, statuses
+    if len(statuses) == 1:
+        assert "/smuggled" not in proxied.seen
