@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
+from identity.domain.search import search_text
 from identity.domain.users import TokenFormat
 from identity.domain.words import say
 
@@ -61,6 +62,11 @@ class Application:
     development: bool = False
     active: bool = True
     version: int = 1
+
+    @property
+    def search_text(self) -> str:
+        """Where searches look for it."""
+        return search_text(self.name)
 
     @property
     def public(self) -> bool:

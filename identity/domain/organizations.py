@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from identity.domain.search import search_text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Organization:
@@ -19,3 +21,8 @@ class Organization:
     registration: bool = False
     active: bool = True
     version: int = 1
+
+    @property
+    def search_text(self) -> str:
+        """Where searches look for it."""
+        return search_text(self.name, self.primary_domain)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from identity.domain.search import search_text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
@@ -21,6 +23,11 @@ class Project:
     check_roles: bool = False
     active: bool = True
     version: int = 1
+
+    @property
+    def search_text(self) -> str:
+        """Where searches look for it."""
+        return search_text(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from identity.domain.organizations import Organization
+from identity.domain.search import search_text_of_user
 
 
 class TokenFormat(StrEnum):
@@ -73,6 +74,12 @@ class HumanUser:
         """The name shown to people."""
         return self.profile.name or self.user_name
 
+    @property
+    def search_text(self) -> str:
+        """Where searches look for the person."""
+        known = self.profile
+        return search_text_of_user(self.user_name, known.name, known.given_name, known.family_name, known.email)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceUser:
@@ -88,6 +95,11 @@ class ServiceUser:
     access_token_type: TokenFormat = TokenFormat.OPAQUE
     active: bool = True
     version: int = 1
+
+    @property
+    def search_text(self) -> str:
+        """Where searches look for it."""
+        return search_text_of_user(self.user_name, self.display_name)
 
 
 User = HumanUser | ServiceUser

@@ -1,4 +1,4 @@
-"""What all stores share: running statements, converting values, paging by key, versioned updates."""
+"""What all stores share: running statements, converting values, versioned updates."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,13 +15,9 @@ from sqlalchemy import (
     Select,
     Table,
     Update,
-    and_,
     bindparam,
-    literal,
     or_,
     select,
-    tuple_,
-    union,
     update,
 )
 from sqlalchemy import Insert as PlainInsert
@@ -29,10 +25,8 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.base import Executable
 
-from identity.domain.names import name_key
 from identity.plugins.sql.errors import FAILURES, Unstorable, translated
 from identity.storage.errors import Missing, Stale
-from identity.storage.paging import Cursor, Page, PageRequest, page_of
 
 Value = TypeVar("Value")
 Values = dict[str, Any]
@@ -41,7 +35,6 @@ Record = Sequence[Any]
 
 #: SQLAlchemy counts the rows of inserts when told so.
 _COUNTED = {"preserve_rowcount": True}
-_LAST_CODE_POINT = "\U0010ffff"
 
 
 #: What can be prepared.
@@ -234,86 +227,6 @@ class SqlStore:
         if self._one(select(ids).where(ids == bindparam("key")), {"key": key}) is None:
             raise Missing
         raise Stale
-
-    def _page_by_name(
-        self, statement: Select[Any], table: Table, request: PageRequest, of_row: Callable[..., Value]
-    ) -> Page[Value]:
-        """A page in the order of ``name_key``, narrowed to names that start with the query."""
-        if request.query:
-            statement = statement.where(starts_with(table.c.name_key, name_key(request.query)))
-        statement = _narrowed(statement, table, request)
-        order = (table.c.name_key, table.c.id)
-        rows = self._all(
-            statement.where(*after_name(table, request)).add_columns(*order).order_by(*order).limit(request.limit + 1)
-        )
-        page = page_of(list(rows), request.limit, lambda row: Cursor(row[-2], row[-1]))
-        return Page(tuple(of_row(*row[:-2]) for row in page.items), page.next)
-
-    def _page_newest_first(
-        self, statement: Select[Any], table: Table, request: PageRequest, of_row: Callable[..., Value]
-    ) -> Page[Value]:
-        """A page in the order of creation, newest first."""
-        statement = _narrowed(statement, table, request)
-        order = (table.c.created_at, table.c.id)
-        if request.cursor is not None:
-            before = _position(order, int(request.cursor.value), request.cursor.id)
-            statement = statement.where(tuple_(*order) < before)
-        descending = [column.desc() for column in order]
-        rows = self._all(statement.add_columns(*order).order_by(*descending).limit(request.limit + 1))
-        page = page_of(list(rows), request.limit, lambda row: Cursor(str(row[-2]), row[-1]))
-        return Page(tuple(of_row(*row[:-2]) for row in page.items), page.next)
-
-
-def _narrowed(statement: Select[Any], table: Table, request: PageRequest) -> Select[Any]:
-    if request.active is None or "active" not in table.c:
-        return statement
-    return statement.where(table.c.active.is_(request.active))
-
-
-def _position(order: Sequence[ColumnElement[Any]], value: object, id_: str) -> ColumnElement[Any]:
-    return tuple_(literal(value, order[0].type), literal(id_, order[1].type))
-
-
-def after_name(table: Table, request: PageRequest) -> tuple[ColumnElement[bool], ...]:
-    """What holds for the rows after the cursor in the order of ``name_key``."""
-    if request.cursor is None:
-        return ()
-    order = (table.c.name_key, table.c.id)
-    return (tuple_(*order) > _position(order, request.cursor.value, request.cursor.id),)
-
-
-def first_of(
-    arms: Sequence[Select[Any]], order: Sequence[ColumnElement[Any]], limit: int, *, descending: bool = False
-) -> Select[Any]:
-    """The first rows that any of several selects finds, each row once: an index gives each select its own first ones.
-
-    The columns of the order are among those selected.
-    """
-
-    def ordered(statement: Select[Any], columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
-        return statement.order_by(*(column.desc() if descending else column for column in columns)).limit(limit)
-
-    first = [ordered(arm, order) for arm in arms]
-    if len(first) == 1:
-        return first[0]
-    together = union(*(arm.subquery().select() for arm in first)).subquery()
-    return ordered(together.select(), (together.c[str(column.key)] for column in order))
-
-
-def starts_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
-    """True for texts with this prefix, as a range: an index answers it, and no character is special."""
-    end = prefix_end(prefix)
-    return column >= prefix if end is None else and_(column >= prefix, column < end)
-
-
-def prefix_end(prefix: str) -> str | None:
-    """The least text, by code points, that is greater than all with this prefix; None if there is no such text."""
-    rest = prefix.rstrip(_LAST_CODE_POINT)
-    if not rest:
-        return None
-    # Surrogates are no characters: UTF-8 cannot write them.
-    following = 0xE000 if rest[-1] == "\ud7ff" else ord(rest[-1]) + 1
-    return rest[:-1] + chr(following)
 
 
 def find_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[Any]:

@@ -24,6 +24,8 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
+    literal_column,
     text,
     true,
 )
@@ -44,6 +46,11 @@ Moment = BigInteger
 
 def _string(name: str, *, nullable: bool = False) -> Column[str]:
     return Column(name, String, nullable=nullable)
+
+
+def _search_text() -> Column[str]:
+    # Filled in by the database for versions that do not know it.
+    return Column("search_text", String, nullable=False, server_default="")
 
 
 def _id(name: str = "id") -> Column[str]:
@@ -83,6 +90,7 @@ organizations = Table(
     _id(),
     _string("name"),
     _string("name_key"),
+    _search_text(),
     _string("primary_domain"),
     _moment("created_at"),
     _moment("changed_at"),
@@ -92,6 +100,8 @@ organizations = Table(
     _number("version"),
     UniqueConstraint("primary_domain", info={"field": "primary_domain"}),
     Index(None, "name_key", "id"),
+    Index(None, "created_at", "id"),
+    Index(None, "search_text", "id", "active"),
 )
 
 projects = Table(
@@ -101,6 +111,7 @@ projects = Table(
     _parent("organization_id", "organizations"),
     _string("name"),
     _string("name_key"),
+    _search_text(),
     _moment("created_at"),
     _moment("changed_at"),
     _flag("assert_roles"),
@@ -160,6 +171,7 @@ users = Table(
     _string("display_name"),
     _string("display_key"),
     _string("email_key"),
+    _search_text(),
     _string("description"),
     _string("access_token_type"),
     # All of a person's profile in one JSON object; NULL for service users.
@@ -171,15 +183,23 @@ users = Table(
     _number("version"),
     # The name comes first: a bare user name is looked for in all organizations.
     UniqueConstraint("name_key", "organization_id", info={"field": "user_name"}),
-    # Lists, and searches: what a search has to look at is in the index itself, however much it finds.
-    Index("ix_users_list", "organization_id", "kind", "active", "name_key", "id"),
-    Index("ix_users_display", "organization_id", "display_key", "kind", "active", "name_key", "id"),
-    Index("ix_users_email", "organization_id", "email_key", "kind", "active", "name_key", "id"),
-    # The same over all organizations.
-    Index("ix_users_list_of_all", "kind", "active", "name_key", "id"),
-    Index("ix_users_display_of_all", "display_key", "kind", "active", "name_key", "id"),
-    Index("ix_users_email_of_all", "email_key", "kind", "active", "name_key", "id"),
 )
+
+#: What lists are sorted by where nobody ever signed in, too.
+last_sign_in = func.coalesce(users.c.last_sign_in_at, literal_column("0"), type_=Moment())
+
+# Lists in each of their orders. What narrows them stands in the index as well.
+for _name, _order in (
+    ("list", users.c.name_key),
+    ("display", users.c.display_key),
+    ("email", users.c.email_key),
+    ("created", users.c.created_at),
+    ("last_sign_in", last_sign_in),
+    # Searches read it from end to end: a third of what the table itself takes.
+    ("search", users.c.search_text),
+):
+    Index(f"ix_users_{_name}", users.c.organization_id, _order, users.c.id, users.c.kind, users.c.active)
+Index("ix_users_list_of_all", users.c.name_key, users.c.id, users.c.kind, users.c.active)
 
 user_grants = Table(
     "user_grants",
@@ -281,6 +301,7 @@ applications = Table(
     _parent("project_id", "projects"),
     _string("name"),
     _string("name_key"),
+    _search_text(),
     _string("type"),
     _moment("created_at"),
     _moment("changed_at"),

@@ -26,9 +26,12 @@ from identity.storage.contract.paging import (
     check_insertion,
     check_order,
     check_query,
+    check_sorts,
+    check_totals,
     fetching,
 )
 from identity.storage.errors import Duplicate, Missing, Stale
+from identity.storage.stores.applications import ORDERS
 
 
 class ApplicationContract(ContractBase):
@@ -327,7 +330,15 @@ class ApplicationContract(ContractBase):
         save(*active, *inactive)
         check_active(applications, active=active, inactive=inactive)
 
-    def test_applications_page_by_the_start_of_the_name(
+    def test_applications_page_sorted_by_each_of_its_orders(
+        self, save: Save, applications: Fetch[Application], project: Project, now: datetime
+    ) -> None:
+        for name, seconds, active in (("Beta-all", 2, True), ("alpha-all", 3, False), ("gamma-all", 2, True)):
+            save(an_application(project, name=name, created_at=now + timedelta(seconds=seconds), active=active))
+        check_sorts(applications, ORDERS, "ALL")
+        check_totals(applications, rows=3, active=2)
+
+    def test_applications_page_by_any_part_of_the_name(
         self, save: Save, applications: Fetch[Application], project: Project
     ) -> None:
         shop, street, percent = (an_application(project, name=name) for name in ("Shop", "Straße", "%"))
@@ -335,7 +346,9 @@ class ApplicationContract(ContractBase):
         check_query(applications, "SHO", [shop])
         check_query(applications, "strass", [street])
         check_query(applications, "%", [percent])
-        check_query(applications, "hop", [])
+        check_query(applications, "hop", [shop])
+        check_query(applications, "pp", [])
+        check_query(applications, shop.id, [shop])
 
     def test_applications_secrets_are_oldest_first(
         self,

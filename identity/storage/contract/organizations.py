@@ -1,7 +1,7 @@
 """What is demanded of the organization store."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -33,11 +33,14 @@ from identity.storage.contract.paging import (
     check_order,
     check_query,
     check_removal,
+    check_sorts,
     check_ties,
+    check_totals,
     fetching,
 )
 from identity.storage.errors import Duplicate, Missing, Stale
 from identity.storage.paging import PageRequest
+from identity.storage.stores.organizations import ORDERS
 
 
 class OrganizationContract(ContractBase):
@@ -271,12 +274,23 @@ class OrganizationContract(ContractBase):
         save(*active, *inactive)
         check_active(organizations, active=active, inactive=inactive)
 
+    def test_organizations_page_sorted_by_each_of_its_orders(
+        self, save: Save, organizations: Fetch[Organization], now: datetime
+    ) -> None:
+        for name, seconds, active in (("Beta-all", 2, True), ("alpha-all", 3, False), ("gamma-all", 2, True)):
+            save(an_organization(name=name, created_at=now + timedelta(seconds=seconds), active=active))
+        check_sorts(organizations, ORDERS, "ALL")
+        check_totals(organizations, rows=3, active=2)
+
     @pytest.mark.parametrize(
         ("query", "names"),
         [
-            ("ac", {"Acme", "ACME II"}),
+            ("ac", {"Acme", "ACME II", "\\back"}),
             ("ACME", {"Acme", "ACME II"}),
-            ("cme", set()),
+            ("cme", {"Acme", "ACME II"}),
+            ("ii acme", {"ACME II"}),
+            ("cne", set()),
+            ("0.test", {"Acme"}),
             ("STRASS", {"Straße"}),
             ("fi", {"ﬁne"}),
             ("%", {"%percent"}),
@@ -286,7 +300,7 @@ class OrganizationContract(ContractBase):
             ("株", {"株式会社"}),
         ],
     )
-    def test_organizations_page_by_the_start_of_the_name(
+    def test_organizations_page_by_any_part_of_the_name(
         self,
         save: Save,
         organizations: Fetch[Organization],
@@ -294,7 +308,7 @@ class OrganizationContract(ContractBase):
         names: set[str],
     ) -> None:
         everyone = ("Acme", "ACME II", "Bolt", "Straße", "ﬁne", "%percent", "_under", "\\back", "'quote", "株式会社")
-        rows = [an_organization(name=name) for name in everyone]
+        rows = [an_organization(name=name, primary_domain=f"{n}.test") for n, name in enumerate(everyone)]
         save(*rows)
         check_query(organizations, query, [row for row in rows if row.name in names])
 
@@ -303,7 +317,7 @@ class OrganizationContract(ContractBase):
     ) -> None:
         wanted = an_organization(name="Acme")
         save(wanted, an_organization(name="Acme", active=False), an_organization(name="Bolt"))
-        page = organizations(PageRequest(limit=10, query="a", active=True))
+        page = organizations(PageRequest(limit=10, query="acm", active=True))
         assert page.items == (wanted,)
 
     def test_organizations_find_many(

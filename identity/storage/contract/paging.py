@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from identity.storage.backend import Storage
-from identity.storage.paging import Cursor, Page, PageRequest
+from identity.storage.paging import Cursor, Orders, Page, PageRequest, Sort, Total
 
 Row = TypeVar("Row")
 Fetch = Callable[[PageRequest], Page[Row]]
@@ -24,12 +24,18 @@ def fetching(
 
 
 def walk(
-    fetch: Fetch[Row], *, limit: int, cursor: Cursor | None = None, query: str = "", active: bool | None = None
+    fetch: Fetch[Row],
+    *,
+    limit: int,
+    cursor: Cursor | None = None,
+    query: str = "",
+    active: bool | None = None,
+    sort: Sort | None = None,
 ) -> list[Row]:
     """All rows from the cursor on, page by page."""
     rows: list[Row] = []
     for _ in range(1000):
-        page = fetch(PageRequest(limit=limit, cursor=cursor, query=query, active=active))
+        page = fetch(PageRequest(limit=limit, cursor=cursor, query=query, active=active, sort=sort))
         assert len(page) <= limit, f"a page of at most {limit} rows was asked for"
         rows.extend(page.items)
         if page.next is None:
@@ -87,3 +93,29 @@ def check_query(fetch: Fetch[Row], query: str, expected: Collection[Any]) -> Non
     rows = walk(fetch, limit=1, query=query)
     assert len(rows) == len(expected), f"query {query!r} found {rows}"
     assert all(row in rows for row in expected), f"query {query!r} found {rows}"
+    total = fetch(PageRequest(limit=1, query=query, counted=True)).total
+    assert total == Total(len(expected)), f"query {query!r} was counted wrong"
+
+
+def check_sorts(fetch: Fetch[Any], orders: Orders[Any], query: str) -> None:
+    """The list comes in each order, both ways, whatever the page size; ``query`` finds all of it, sorted as well."""
+    rows = walk(fetch, limit=1000)
+    assert len(rows) > 1, "too few rows for an order"
+    for by, value in orders.items():
+        ordered = sorted(rows, key=lambda row: (value(row), row.id))
+        for sort in (Sort(by), Sort(by, descending=True)):
+            expected = ordered[::-1] if sort.descending else ordered
+            for limit in (1, 2, len(rows)):
+                for searched in ("", query):
+                    assert walk(fetch, limit=limit, sort=sort, query=searched) == expected, f"{sort}, pages of {limit}"
+
+
+def check_totals(fetch: Fetch[Any], *, rows: int, active: int) -> None:
+    """The total is that of all pages, on each of them, in each state; nobody counts unasked."""
+    for state, expected in ((None, rows), (True, active), (False, rows - active)):
+        page = fetch(PageRequest(limit=1, active=state, counted=True))
+        assert page.total == Total(expected), f"active={state}"
+        if page.next is not None:
+            following = PageRequest(limit=1, active=state, counted=True, cursor=page.next)
+            assert fetch(following).total == Total(expected), f"active={state}, second page"
+    assert fetch(PageRequest(limit=1)).total is None

@@ -1,7 +1,7 @@
 """What is demanded of the project store."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -32,9 +32,12 @@ from identity.storage.contract.paging import (
     check_insertion,
     check_order,
     check_query,
+    check_sorts,
+    check_totals,
     fetching,
 )
 from identity.storage.errors import Duplicate, Missing, Stale
+from identity.storage.stores.projects import ORDERS
 
 
 class ProjectContract(ContractBase):
@@ -183,7 +186,15 @@ class ProjectContract(ContractBase):
         save(*active, *inactive)
         check_active(projects, active=active, inactive=inactive)
 
-    def test_projects_page_by_the_start_of_the_name(
+    def test_projects_page_sorted_by_each_of_its_orders(
+        self, save: Save, projects: Fetch[Project], organization: Organization, now: datetime
+    ) -> None:
+        for name, seconds, active in (("Beta-all", 2, True), ("alpha-all", 3, False), ("gamma-all", 2, True)):
+            save(a_project(organization, name=name, created_at=now + timedelta(seconds=seconds), active=active))
+        check_sorts(projects, ORDERS, "ALL")
+        check_totals(projects, rows=3, active=2)
+
+    def test_projects_page_by_any_part_of_the_name(
         self, save: Save, projects: Fetch[Project], organization: Organization, other_organization: Organization
     ) -> None:
         rocket, straight, percent = (a_project(organization, name=name) for name in ("Rocket", "Straße", "%"))
@@ -191,7 +202,9 @@ class ProjectContract(ContractBase):
         check_query(projects, "ROCK", [rocket])
         check_query(projects, "strass", [straight])
         check_query(projects, "%", [percent])
-        check_query(projects, "ocket", [])
+        check_query(projects, "ocket", [rocket])
+        check_query(projects, "pocket", [])
+        check_query(projects, straight.id, [straight])
 
     def test_projects_audience_holds_what_the_organization_owns_or_was_granted(
         self, save: Save, reading: Reading, organization: Organization, other_organization: Organization

@@ -32,11 +32,14 @@ from identity.storage.contract.paging import (
     check_order,
     check_query,
     check_removal,
+    check_sorts,
     check_ties,
+    check_totals,
     fetching,
 )
 from identity.storage.errors import Duplicate, Missing, Stale
-from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, UserKind
+from identity.storage.paging import MOST_COUNTED, PageRequest, Sort, Total
+from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, ORDERS, UserKind
 
 #: Pairs of spellings that name_key makes one.
 SPELLINGS = [("ada", "ADA"), ("straße", "STRASSE"), ("ﬁona", "Fiona"), ("Ａda", "ada"), ("zoe\u0308", "Zoë")]
@@ -453,18 +456,34 @@ class UserContract(ContractBase):
         [
             ("KAR", {"karl"}),
             ("Grace H", {"gh"}),
-            ("grace hop", {"gh"}),
+            ("hopper", {"gh"}),
+            ("opp", {"gh"}),
+            ("hopper  gRACE", {"gh"}),
+            ("hopper karl", set()),
+            ("raceho", set()),
+            ("lovelace", {"countess"}),
             ("strass", {"zoe"}),
+            ("SSE", {"zoe"}),
+            ("emilie", {"zoe"}),
+            ("Émilie", {"zoe"}),
             ("mia@ACME", {"gh"}),
-            ("%", set()),
+            ("acme.exam", {"gh"}),
+            ("karl@", {"karl"}),
+            ("karl@acm", {"karl"}),
+            ("karl@acme.test", {"karl"}),
+            ("arl@acme.test", {"karl"}),
+            ("karl@bolt.test", set()),
+            ("percent%@acme.test", {"percent%"}),
+            ("%", {"percent%"}),
             ("_", {"_under"}),
-            ("arl", set()),
-            ("hopper", set()),
+            ("/", set()),
+            ("\\", set()),
         ],
     )
-    def test_users_page_of_people_by_the_start_of_what_is_known_of_them(
+    def test_users_page_of_people_by_any_part_of_what_is_known_of_them(
         self,
         save: Save,
+        in_transaction: InTransaction,
         people: Fetch[User],
         organization: Organization,
         other_organization: Organization,
@@ -477,14 +496,18 @@ class UserContract(ContractBase):
         rows = [
             person("karl", given_name="Count"),
             person("gh", given_name="Grace", family_name="Hopper", email="Mia@Acme.Example"),
-            person("zoe", display_name="Straße"),
+            person("countess", display_name="The Countess", given_name="Ada", family_name="Lovelace"),
+            person("zoe", display_name="Straße", given_name="E\u0301milie"),
             person("percent%"),
             person("_under"),
         ]
+        named = replace(organization, primary_domain="acme.test", version=2)
+        with in_transaction() as storage:
+            storage.organizations.update(named)
         save(*rows, a_human_user(other_organization, user_name="karl"), a_service_user(organization, user_name="kar"))
         check_query(people, query, [row for row in rows if row.user_name in user_names])
 
-    def test_users_page_of_service_users_by_the_start_of_what_is_known_of_them(
+    def test_users_page_of_service_users_by_any_part_of_what_is_known_of_them(
         self, save: Save, service_users: Fetch[User], organization: Organization
     ) -> None:
         robot = a_service_user(organization, user_name="fetcher", display_name="Größe Messer")
@@ -492,9 +515,57 @@ class UserContract(ContractBase):
         save(robot, other)
         check_query(service_users, "FETCH", [robot])
         check_query(service_users, "GRÖSSE", [robot])
-        check_query(service_users, "etcher", [])
+        check_query(service_users, "messer grosse", [robot])
+        check_query(service_users, "etcher", [robot])
+        check_query(service_users, robot.id[:7], [])
+        check_query(service_users, robot.id[9:], [])
+        check_query(service_users, robot.id.upper(), [robot])
         check_query(service_users, robot.id[:13], [robot])
         check_query(service_users, other.id, [other])
+
+    def test_users_page_sorted_by_each_of_its_orders(
+        self, save: Save, people: Fetch[User], organization: Organization, now: datetime
+    ) -> None:
+        moments = [now + timedelta(seconds=seconds) for seconds in (3, 1, 2, 2)]
+        rows = [
+            a_human_user(
+                organization,
+                user_name=f"{name}-of-all",
+                profile=Profile(display_name=display_name, email=email),
+                created_at=created_at,
+                last_sign_in_at=signed_in_at,
+            )
+            for name, display_name, email, created_at, signed_in_at in (
+                ("Dora", "anna", "Zoe@acme.example", moments[0], None),
+                ("bob", "Émile", "", moments[1], moments[0]),
+                ("carl", "zeno", "a@acme.example", moments[2], moments[2]),
+                ("ann", "Anna", "", moments[3], None),
+            )
+        ]
+        save(*rows)
+        check_sorts(people, ORDERS, "of-all")
+        check_totals(people, rows=4, active=4)
+
+    def test_users_page_finds_and_counts_what_is_found_often(
+        self, save: Save, people: Fetch[User], organization: Organization
+    ) -> None:
+        save(*(a_human_user(organization, user_name=f"crowd{number:04}") for number in range(MOST_COUNTED + 1)))
+        for query, total in (("crowd", Total(MOST_COUNTED, exact=False)), ("crowd0", Total(MOST_COUNTED))):
+            page = people(PageRequest(limit=2, query=query, sort=Sort("user_name", descending=True), counted=True))
+            assert page.total == total
+            assert page.items[0].user_name == ("crowd1000" if query == "crowd" else "crowd0999")
+        assert people(PageRequest(limit=2, counted=True)).total == Total(MOST_COUNTED, exact=False)
+        assert [user.user_name for user in people(PageRequest(query="crowd0500"))] == ["crowd0500"]
+
+    def test_users_page_finds_what_was_changed(
+        self, in_transaction: InTransaction, people: Fetch[User], human_user: HumanUser
+    ) -> None:
+        profile = Profile(given_name="Grace", family_name="Hopper")
+        changed = replace(human_user, user_name="gh", profile=profile, version=2)
+        with in_transaction() as storage:
+            storage.users.update(changed)
+        check_query(people, human_user.user_name, [])
+        check_query(people, "hopper", [changed])
 
     def test_users_find_many_of_both_kinds(
         self,

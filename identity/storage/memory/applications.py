@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from identity.domain.applications import Application, Client, ClientSecret
+from identity.domain.search import is_found
 from identity.storage.memory.cascades import remove_application
-from identity.storage.memory.paging import page_by_name, starts_with
 from identity.storage.memory.tables import Tables, touch, update
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.applications import ApplicationStore
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
+from identity.storage.stores.applications import ORDERS, ApplicationStore
 
 
 class MemoryApplicationStore(ApplicationStore):
@@ -49,9 +49,9 @@ class MemoryApplicationStore(ApplicationStore):
         rows = (
             each
             for each in self._tables.applications
-            if each.project_id == project_id and starts_with(each.name, request.query)
+            if each.project_id == project_id and is_found(request.query, each)
         )
-        return page_by_name(rows, request, lambda each: each.name)
+        return page_sorted(rows, request, ORDERS)
 
     def add_secret(self, application_id: str, secret: ClientSecret) -> None:
         self._tables.applications.get(application_id)

@@ -5,9 +5,8 @@ from dataclasses import replace
 from itertools import islice
 
 from identity.domain.audit import EVERYTHING, AuditEvent, AuditFilter
-from identity.storage.memory.paging import page_descending
 from identity.storage.memory.tables import Tables
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest, Sort, page_sorted
 from identity.storage.stores.audit import AuditStore
 
 
@@ -31,7 +30,8 @@ class MemoryAuditStore(AuditStore):
 
     def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = EVERYTHING) -> Page[AuditEvent]:  # noqa: A002
         rows = (row for row in self._tables.audit_events if filter.fits(row))
-        return page_descending(rows, request, lambda row: f"{row.sequence:020}")
+        orders = {"sequence": lambda row: f"{row.sequence:020}"}
+        return page_sorted(rows, request, orders, usual=Sort("sequence", descending=True))
 
     def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
         # Rows lie in the order of their numbers, which have no gaps.

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 
 from identity.domain.organizations import Organization
+from identity.domain.search import is_found
 from identity.storage.memory.cascades import remove_organization
-from identity.storage.memory.paging import page_by_name, starts_with
 from identity.storage.memory.tables import Tables, require_free, update
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.organizations import OrganizationStore
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
+from identity.storage.stores.organizations import ORDERS, OrganizationStore
 
 
 class MemoryOrganizationStore(OrganizationStore):
@@ -37,8 +37,8 @@ class MemoryOrganizationStore(OrganizationStore):
         remove_organization(self._tables, organization_id)
 
     def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
-        rows = (each for each in self._tables.organizations if starts_with(each.name, request.query))
-        return page_by_name(rows, request, lambda each: each.name)
+        rows = (each for each in self._tables.organizations if is_found(request.query, each))
+        return page_sorted(rows, request, ORDERS)
 
     def _require_free_domain(self, organization: Organization) -> None:
         require_free(

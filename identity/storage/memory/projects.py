@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.domain.search import is_found
 from identity.storage.errors import Stale
 from identity.storage.memory.cascades import remove_project
-from identity.storage.memory.paging import page_by_name, starts_with
 from identity.storage.memory.tables import Table, Tables, update
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.projects import ProjectStore
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
+from identity.storage.stores.projects import ORDERS, ProjectStore
 
 Grant = TypeVar("Grant", ProjectGrant, UserGrant)
 
@@ -42,9 +42,9 @@ class MemoryProjectStore(ProjectStore):
         rows = (
             each
             for each in self._tables.projects
-            if each.organization_id == organization_id and starts_with(each.name, request.query)
+            if each.organization_id == organization_id and is_found(request.query, each)
         )
-        return page_by_name(rows, request, lambda each: each.name)
+        return page_sorted(rows, request, ORDERS)
 
     def counts(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
         applications = Counter(application.project_id for application in self._tables.applications)

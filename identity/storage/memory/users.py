@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from identity.domain.names import name_key
+from identity.domain.search import is_found
 from identity.domain.users import HumanUser, Subject, User
 from identity.storage.memory.cascades import remove_user
-from identity.storage.memory.paging import page_by_name, starts_with
 from identity.storage.memory.tables import Tables, require_free, update
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, UserKind, UserStore
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
+from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, ORDERS, UserKind, UserStore
 
 
 class MemoryUserStore(UserStore):
@@ -83,9 +83,9 @@ class MemoryUserStore(UserStore):
             for user in self._tables.users
             if organization_id in (None, user.organization_id)
             and kind in (None, _kind_of(user))
-            and _fits(user, request.query)
+            and is_found(request.query, user, self._tables.organizations.get(user.organization_id).primary_domain)
         )
-        return page_by_name(rows, request, lambda user: user.user_name)
+        return page_sorted(rows, request, ORDERS)
 
     def _named(self, user_name: str) -> list[User]:
         key = name_key(user_name)
@@ -102,8 +102,3 @@ class MemoryUserStore(UserStore):
 
 def _kind_of(user: User) -> UserKind:
     return UserKind.HUMAN if isinstance(user, HumanUser) else UserKind.SERVICE
-
-
-def _fits(user: User, query: str) -> bool:
-    email = user.profile.email if isinstance(user, HumanUser) else ""
-    return any(starts_with(text, query) for text in (user.user_name, user.display_name, email, user.id))

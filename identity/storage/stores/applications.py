@@ -5,7 +5,14 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from identity.domain.applications import Application, Client, ClientSecret
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.domain.names import name_key
+from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
+
+#: What the list can be sorted by, the usual order first.
+ORDERS: Orders[Application] = {
+    "name": lambda each: name_key(each.name),
+    "created_at": lambda each: in_order(each.created_at),
+}
 
 
 class ApplicationStore(ABC):
@@ -41,7 +48,7 @@ class ApplicationStore(ABC):
 
     @abstractmethod
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[Application]:
-        """The project's applications by name; ``query`` is the start of the name."""
+        """The project's applications, usually by name."""
 
     @abstractmethod
     def add_secret(self, application_id: str, secret: ClientSecret) -> None:

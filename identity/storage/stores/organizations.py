@@ -3,8 +3,16 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 
+from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
+
+#: What the list can be sorted by, the usual order first.
+ORDERS: Orders[Organization] = {
+    "name": lambda each: name_key(each.name),
+    "primary_domain": lambda each: each.primary_domain,
+    "created_at": lambda each: in_order(each.created_at),
+}
 
 
 class OrganizationStore(ABC):
@@ -36,4 +44,4 @@ class OrganizationStore(ABC):
 
     @abstractmethod
     def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
-        """Organizations by name; ``query`` is the start of the name (as name_key compares)."""
+        """Organizations, usually by name."""

@@ -3,8 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 
+from identity.domain.names import name_key
 from identity.domain.projects import Project, ProjectRole
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
+
+#: What the list can be sorted by, the usual order first.
+ORDERS: Orders[Project] = {
+    "name": lambda each: name_key(each.name),
+    "created_at": lambda each: in_order(each.created_at),
+}
 
 
 class ProjectStore(ABC):
@@ -32,7 +39,7 @@ class ProjectStore(ABC):
 
     @abstractmethod
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[Project]:
-        """The organization's projects by name; ``query`` is the start of the name."""
+        """The organization's projects, usually by name."""
 
     @abstractmethod
     def counts(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:

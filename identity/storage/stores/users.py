@@ -5,8 +5,9 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
 
-from identity.domain.users import Subject, User
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.domain.names import name_key
+from identity.domain.users import HumanUser, Subject, User
+from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
 
 #: How many people with one email address are found.
 MOST_WITH_ONE_EMAIL = 10
@@ -17,6 +18,16 @@ class UserKind(StrEnum):
 
     HUMAN = "human"
     SERVICE = "service"
+
+
+#: What the list can be sorted by, the usual order first. Who has no address or never signed in comes before the others.
+ORDERS: Orders[User] = {
+    "user_name": lambda user: name_key(user.user_name),
+    "display_name": lambda user: name_key(user.display_name),
+    "email": lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else "",
+    "created_at": lambda user: in_order(user.created_at),
+    "last_sign_in_at": lambda user: in_order(user.last_sign_in_at) if isinstance(user, HumanUser) else "",
+}
 
 
 class UserStore(ABC):
@@ -67,5 +78,4 @@ class UserStore(ABC):
 
     @abstractmethod
     def page(self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE) -> Page[User]:
-        """The organization's users of one kind by user name; ``query`` is the start of user name, display name,
-        email or id. None: of all organizations, of both kinds."""
+        """The organization's users of one kind, usually by user name. None: of all organizations, of both kinds."""

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event
 
 from identity.plugins.sql import Plugin, Settings, SqlBackend
-from identity.plugins.sql.rows import prefix_end
+from identity.plugins.sql.paging import prefix_end
 from identity.settings import BadSetting
 from identity.storage.contract.factories import (
     NOW,

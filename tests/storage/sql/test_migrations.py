@@ -38,6 +38,7 @@ PLAN = [
     "0004: Audit events name clients and sessions; answers that are kept hold no secrets.",
     "0005: Sign-ins that wait go with the person who proved something for them.",
     "0006: A family of tokens knows how its person proved to be it, and which single claims were asked for.",
+    "0007: Searches find any part.",
 ]
 
 
@@ -94,6 +95,8 @@ def test_a_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> No
     backend.check()
 
 
+# SQLAlchemy cannot read back an index over an expression from SQLite.
+@pytest.mark.filterwarnings("ignore:Skipped unsupported reflection")
 def test_the_migrated_schema_is_that_of_the_tables(opened: Callable[[], SqlBackend], connection: Connection) -> None:
     opened().migrate()
     context = MigrationContext.configure(connection, opts={"compare_type": True})

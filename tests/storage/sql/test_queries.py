@@ -41,8 +41,8 @@ from identity.storage.contract.factories import (
     an_outgoing_message,
 )
 from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.paging import Cursor, PageRequest
-from identity.storage.stores.users import UserKind
+from identity.storage.paging import Cursor, PageRequest, Sort
+from identity.storage.stores.users import ORDERS, UserKind
 
 ORGANIZATION = an_organization()
 PROJECT = a_project(ORGANIZATION)
@@ -114,15 +114,17 @@ READS: dict[str, Call] = {
     "expiring": lambda storage: storage.service_user_keys.expiring(NOW, LATER, 10),
     "keys page": lambda storage: storage.service_user_keys.page(ROBOT.id, NEWER),
     "organizations page": lambda storage: storage.organizations.page(AFTER),
-    "organizations by query": lambda storage: storage.organizations.page(PageRequest(query="ac")),
-    "projects by query": lambda storage: storage.projects.page(ORGANIZATION.id, PageRequest(query="ro")),
     "applications page": lambda storage: storage.applications.page(PROJECT.id, AFTER),
     "users page": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, AFTER),
-    "users by query": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, PageRequest(query="ad")),
     "users page of both kinds": lambda storage: storage.users.page(ORGANIZATION.id, None, AFTER),
     "users page, deactivated": lambda storage: storage.users.page(ORGANIZATION.id, None, PageRequest(active=False)),
+    **{
+        f"users by {by}": lambda storage, by=by: storage.users.page(  # type: ignore[misc]
+            ORGANIZATION.id, UserKind.HUMAN, PageRequest(sort=Sort(by, descending=True))
+        )
+        for by in ORDERS
+    },
     "users page of all": lambda storage: storage.users.page(None, UserKind.HUMAN, AFTER),
-    "users by query, all": lambda storage: storage.users.page(None, None, PageRequest(query="ad")),
     "find organizations": lambda storage: storage.organizations.find_many(SOME_IDS),
     "find projects": lambda storage: storage.projects.find_many(SOME_IDS),
     "find applications": lambda storage: storage.applications.find_many(SOME_IDS),
@@ -212,7 +214,16 @@ WRITES: dict[str, Call] = {
     "purge assertions": lambda storage: storage.assertions.purge(NOW, 1000),
 }
 #: These take several statements.
-INDEXED_WRITES: dict[str, Call] = {
+INDEXED: dict[str, Call] = {
+    "organizations by query": lambda storage: storage.organizations.page(PageRequest(query="ac")),
+    "projects by query": lambda storage: storage.projects.page(ORGANIZATION.id, PageRequest(query="ro")),
+    "users by query": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, PageRequest(query="ad")),
+    "users by query, all": lambda storage: storage.users.page(None, None, PageRequest(query="ad")),
+    "users by query, sorted": lambda storage: storage.users.page(
+        ORGANIZATION.id, UserKind.HUMAN, PageRequest(query="ad", sort=Sort("last_sign_in_at", descending=True))
+    ),
+    "users counted": lambda storage: storage.users.page(ORGANIZATION.id, None, PageRequest(counted=True)),
+    "audit counted": lambda storage: storage.audit.page(PageRequest(counted=True), REFUSED_THERE),
     "rotate": lambda storage: storage.tokens.rotate(REFRESH.digest, a_refresh_token(FAMILY), NOW),
     "replace_successor": lambda storage: storage.tokens.replace_successor(ROTATED, a_refresh_token(FAMILY), NOW),
     "refused reserve": lambda storage: [storage.attempts.reserve("ada", at=NOW) for _ in range(6)],
@@ -272,9 +283,9 @@ def test_a_write_is_one_statement(backend: SqlBackend, statements: Statements, n
     assert len(statements.sent) == 1
 
 
-@pytest.mark.parametrize("name", [*READS, *WRITES, *INDEXED_WRITES])
+@pytest.mark.parametrize("name", [*READS, *WRITES, *INDEXED])
 def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: Statements, name: str) -> None:
-    call = {**READS, **WRITES, **INDEXED_WRITES}[name]
+    call = {**READS, **WRITES, **INDEXED}[name]
     transactions = Transactions()
     transactions.begin()
     storage = backend.writing(transactions)

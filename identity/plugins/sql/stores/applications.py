@@ -9,10 +9,10 @@ from sqlalchemy import bindparam, delete, func, insert, literal, select
 from identity.domain.applications import Application, ApplicationType, Client, ClientSecret
 from identity.domain.names import name_key
 from identity.domain.users import TokenFormat
+from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import (
     Prepared,
     Record,
-    SqlStore,
     Values,
     find_by_id,
     find_many_by_id,
@@ -109,9 +109,13 @@ _SECRETS = (
     .where(client_secrets.c.application_id == bindparam("application"))
     .order_by(*_OLDEST_SECRET_FIRST)
 )
+_ORDERS = {
+    "name": table.c.name_key,
+    "created_at": table.c.created_at,
+}
 
 
-class SqlApplicationStore(SqlStore, ApplicationStore):
+class SqlApplicationStore(PagedStore, ApplicationStore):
     """One row each, and one per origin; these, secrets, families, codes and tokens go by foreign keys."""
 
     def add(self, application: Application) -> None:
@@ -150,7 +154,7 @@ class SqlApplicationStore(SqlStore, ApplicationStore):
 
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[Application]:
         """The project's applications by name."""
-        return self._page_by_name(_PAGE.params(project=project_id), table, request, application_of)
+        return self._page(_PAGE.params(project=project_id), table, request, application_of, _ORDERS)
 
     def add_secret(self, application_id: str, secret: ClientSecret) -> None:
         """Store a secret beside the others."""
@@ -261,6 +265,7 @@ def _values(application: Application) -> Values:
         "project_id": application.project_id,
         "name": application.name,
         "name_key": name_key(application.name),
+        "search_text": application.search_text,
         "type": application.type.value,
         "created_at": seconds(application.created_at),
         "changed_at": seconds(application.changed_at),

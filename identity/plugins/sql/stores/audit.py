@@ -7,9 +7,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, select, text
 
 from identity.domain.audit import EVERYTHING, Actor, ActorKind, AuditEvent, AuditFilter, Result
-from identity.plugins.sql.rows import SqlStore, add_unless_there, first_of, moment, seconds
+from identity.plugins.sql.paging import PagedStore, first_of
+from identity.plugins.sql.rows import add_unless_there, moment, seconds
 from identity.plugins.sql.tables import audit_events as table
-from identity.storage.paging import FIRST_PAGE, Cursor, Page, PageRequest, page_of
+from identity.storage.paging import FIRST_PAGE, MOST_COUNTED, Cursor, Page, PageRequest, Total, page_of
 from identity.storage.stores.audit import AuditStore
 
 _COLUMNS = (
@@ -48,7 +49,7 @@ _PATIENCE_SECONDS = 1
 _STEP_SECONDS = 0.01
 
 
-class SqlAuditStore(SqlStore, AuditStore):
+class SqlAuditStore(PagedStore, AuditStore):
     """One row each; the database refuses to change or delete any."""
 
     def append(self, event: AuditEvent) -> bool:
@@ -82,8 +83,9 @@ class SqlAuditStore(SqlStore, AuditStore):
         """Events that the filter lets through."""
         before = () if request.cursor is None else (table.c.sequence < int(request.cursor.value),)
         rows = self._all(first_of(_arms(filter, *before), _ORDER, request.limit + 1, descending=True))
-        page = page_of(list(rows), request.limit, lambda row: Cursor(str(row[0]), row[1]))
-        return Page(tuple(_event_of(*row) for row in page.items), page.next)
+        total = self._total(filter) if request.counted else None
+        page = page_of(list(rows), request.limit, lambda row: Cursor(str(row[0]), row[1]), total)
+        return Page(tuple(_event_of(*row) for row in page.items), page.next, page.total)
 
     def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
         """Events with a greater sequence number that the filter lets through, oldest first."""
@@ -94,6 +96,10 @@ class SqlAuditStore(SqlStore, AuditStore):
         """The sequence number of the newest event."""
         row = self._one(_LAST, {})
         return 0 if row is None else row[0]
+
+    def _total(self, filter: AuditFilter) -> Total:  # noqa: A002
+        arms = [arm.with_only_columns(*_ORDER) for arm in _arms(filter)]
+        return Total.of(len(self._all(first_of(arms, _ORDER, MOST_COUNTED + 1, descending=True))))
 
     def _decided(self) -> int:
         """The last number before which no event can turn up any more; 0 if someone takes too long to commit.

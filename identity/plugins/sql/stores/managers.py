@@ -4,7 +4,8 @@ from sqlalchemy import bindparam, delete, insert, select
 
 from identity.domain.managers import Manager
 from identity.domain.permissions import Level, ResourceKey
-from identity.plugins.sql.rows import SqlStore, Values, find_by_id, moment, seconds, set_of, sorted_list, versioned
+from identity.plugins.sql.paging import PagedStore
+from identity.plugins.sql.rows import Values, find_by_id, moment, seconds, set_of, sorted_list, versioned
 from identity.plugins.sql.tables import managers as table
 from identity.plugins.sql.tables import organizations, project_grants, projects, users
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -57,7 +58,7 @@ _LOCK_HOLDERS = (
 )
 
 
-class SqlManagerStore(SqlStore, ManagerStore):
+class SqlManagerStore(PagedStore, ManagerStore):
     """One row each."""
 
     def add(self, manager: Manager) -> None:

@@ -6,7 +6,8 @@ from sqlalchemy import bindparam, delete, insert, select
 
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.plugins.sql.rows import SqlStore, Values, find_by_id, find_many_by_id, moment, seconds, versioned
+from identity.plugins.sql.paging import PagedStore
+from identity.plugins.sql.rows import Values, find_by_id, find_many_by_id, moment, seconds, versioned
 from identity.plugins.sql.tables import organizations as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.organizations import OrganizationStore
@@ -29,9 +30,14 @@ _FIND_BY_DOMAIN = select(*COLUMNS).where(table.c.primary_domain == bindparam("do
 _UPDATE = versioned(table)
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
 _PAGE = select(*COLUMNS)
+_ORDERS = {
+    "name": table.c.name_key,
+    "primary_domain": table.c.primary_domain,
+    "created_at": table.c.created_at,
+}
 
 
-class SqlOrganizationStore(SqlStore, OrganizationStore):
+class SqlOrganizationStore(PagedStore, OrganizationStore):
     """One row each; what belongs to it goes by foreign keys."""
 
     def add(self, organization: Organization) -> None:
@@ -62,7 +68,7 @@ class SqlOrganizationStore(SqlStore, OrganizationStore):
 
     def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
         """Organizations by name."""
-        return self._page_by_name(_PAGE, table, request, organization_of)
+        return self._page(_PAGE, table, request, organization_of, _ORDERS)
 
 
 def organization_of(
@@ -93,6 +99,7 @@ def _values(organization: Organization) -> Values:
         "id": organization.id,
         "name": organization.name,
         "name_key": name_key(organization.name),
+        "search_text": organization.search_text,
         "primary_domain": organization.primary_domain,
         "created_at": seconds(organization.created_at),
         "changed_at": seconds(organization.changed_at),

@@ -6,8 +6,8 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, insert, select
 
 from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import (
-    SqlStore,
     moment,
     moment_or_none,
     move_forward,
@@ -39,7 +39,7 @@ _REMOVE = delete(table).where(*_OF_USER)
 _PAGE = select(*_COLUMNS).where(table.c.user_id == bindparam("user"))
 
 
-class SqlPersonalAccessTokenStore(SqlStore, PersonalAccessTokenStore):
+class SqlPersonalAccessTokenStore(PagedStore, PersonalAccessTokenStore):
     """One row each; the access token that names it goes by foreign keys."""
 
     def add(self, token: PersonalAccessToken) -> None:

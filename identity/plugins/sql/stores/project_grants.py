@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import bindparam, delete, insert, select
 
 from identity.domain.projects import ProjectGrant
+from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import (
-    SqlStore,
     Values,
     find_by_id,
     find_many_by_id,
@@ -43,7 +43,7 @@ _PAGE = select(*COLUMNS).where(table.c.project_id == bindparam("project"))
 _PAGE_HELD = select(*COLUMNS).where(table.c.organization_id == bindparam("organization"))
 
 
-class SqlProjectGrantStore(SqlStore, ProjectGrantStore):
+class SqlProjectGrantStore(PagedStore, ProjectGrantStore):
     """One row each; user grants and managers that derive from it go by foreign keys."""
 
     def add(self, grant: ProjectGrant) -> None:

@@ -6,8 +6,8 @@ from sqlalchemy import Table, bindparam, delete, func, insert, or_, select, upda
 
 from identity.domain.names import name_key
 from identity.domain.projects import Project, ProjectRole
+from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import (
-    SqlStore,
     Values,
     find_by_id,
     find_many_by_id,
@@ -76,9 +76,13 @@ _UPDATE_ROLE = update(project_roles).where(*_THIS_ROLE, project_roles.c.version 
 _FIND_ROLE = select(project_roles.c.version).where(*_THIS_ROLE)
 _REMOVE_ROLE = delete(project_roles).where(*_THIS_ROLE)
 _ROLES = select(*_ROLE_COLUMNS).where(project_roles.c.project_id == bindparam("project")).order_by(project_roles.c.key)
+_ORDERS = {
+    "name": table.c.name_key,
+    "created_at": table.c.created_at,
+}
 
 
-class SqlProjectStore(SqlStore, ProjectStore):
+class SqlProjectStore(PagedStore, ProjectStore):
     """One row each; what belongs to it goes by foreign keys."""
 
     def add(self, project: Project) -> None:
@@ -104,7 +108,7 @@ class SqlProjectStore(SqlStore, ProjectStore):
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[Project]:
         """The organization's projects by name."""
-        return self._page_by_name(_PAGE.params(organization=organization_id), table, request, project_of)
+        return self._page(_PAGE.params(organization=organization_id), table, request, project_of, _ORDERS)
 
     def counts(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
         """How many applications and how many roles each of these projects has."""
@@ -184,6 +188,7 @@ def _values(project: Project) -> Values:
         "organization_id": project.organization_id,
         "name": project.name,
         "name_key": name_key(project.name),
+        "search_text": project.search_text,
         "created_at": seconds(project.created_at),
         "changed_at": seconds(project.changed_at),
         "assert_roles": project.assert_roles,

@@ -7,7 +7,8 @@ from sqlalchemy import bindparam, case, delete, func, insert, select, update
 
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.users import Subject
-from identity.plugins.sql.rows import Prepared, SqlStore, moment, moment_or_none, seconds, seconds_or_none
+from identity.plugins.sql.paging import PagedStore
+from identity.plugins.sql.rows import Prepared, moment, moment_or_none, seconds, seconds_or_none
 from identity.plugins.sql.stores import organizations, users
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import service_user_keys as table
@@ -53,7 +54,7 @@ _SUMMARIES = (
 )
 
 
-class SqlServiceUserKeyStore(SqlStore, ServiceUserKeyStore):
+class SqlServiceUserKeyStore(PagedStore, ServiceUserKeyStore):
     """One row each."""
 
     def add(self, key: ServiceUserKey) -> None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from sqlalchemy import bindparam, delete, insert, or_, select
 
 from identity.domain.projects import UserGrant
-from identity.plugins.sql.rows import SqlStore, Values, find_by_id, moment, seconds, set_of, sorted_list, versioned
+from identity.plugins.sql.paging import PagedStore
+from identity.plugins.sql.rows import Values, find_by_id, moment, seconds, set_of, sorted_list, versioned
 from identity.plugins.sql.tables import project_grants
 from identity.plugins.sql.tables import user_grants as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -44,7 +45,7 @@ _EFFECTIVE = (
 )
 
 
-class SqlUserGrantStore(SqlStore, UserGrantStore):
+class SqlUserGrantStore(PagedStore, UserGrantStore):
     """One row each."""
 
     def add(self, grant: UserGrant) -> None:

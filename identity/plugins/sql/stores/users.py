@@ -1,35 +1,33 @@
 """Users in SQL: people and programs share a table, since they share a name space."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, func, insert, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, insert, select
 
 from identity.domain.names import name_key
 from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
+from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import (
     Prepared,
     Record,
-    SqlStore,
     Values,
-    after_name,
     find_by_id,
-    first_of,
     moment,
     moment_or_none,
     move_forward,
     seconds,
     seconds_or_none,
-    starts_with,
     versioned,
 )
 from identity.plugins.sql.stores import organizations
+from identity.plugins.sql.tables import last_sign_in
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import users as table
-from identity.storage.paging import FIRST_PAGE, Cursor, Page, PageRequest, page_of
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, UserKind, UserStore
 
 COLUMNS = (
@@ -47,7 +45,13 @@ COLUMNS = (
     table.c.last_sign_in_at,
 )
 _END = len(COLUMNS)
-_ORDER = (table.c.name_key, table.c.id)
+_ORDERS = {
+    "user_name": table.c.name_key,
+    "display_name": table.c.display_key,
+    "email": table.c.email_key,
+    "created_at": table.c.created_at,
+    "last_sign_in_at": last_sign_in,
+}
 
 _SUBJECT = select(*COLUMNS, *organizations.COLUMNS).join(
     organizations_table, organizations_table.c.id == table.c.organization_id
@@ -76,7 +80,7 @@ _REMOVE = delete(table).where(table.c.id == bindparam("key"))
 _NOTE_SIGN_IN = move_forward(table.c.last_sign_in_at).where(table.c.kind == UserKind.HUMAN.value)
 
 
-class SqlUserStore(SqlStore, UserStore):
+class SqlUserStore(PagedStore, UserStore):
     """One row each; what belongs to it goes by foreign keys."""
 
     def add(self, user: User) -> None:
@@ -134,39 +138,10 @@ class SqlUserStore(SqlStore, UserStore):
         self._change(_NOTE_SIGN_IN, {"row": user_id, "at": seconds(at)})
 
     def page(self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE) -> Page[User]:
-        """The organization's users of one kind, or of all and both, by user name."""
-        after = after_name(table, request)
-        arms = [select(*_ORDER).where(*these, *after) for these in _arms(organization_id, kind, request)]
-        found = first_of(arms, _ORDER, request.limit + 1).subquery()
-        statement = select(*COLUMNS, table.c.name_key).where(table.c.id.in_(select(found.c.id)))
-        rows = self._all(statement.order_by(*_ORDER))
-        page = page_of(list(rows), request.limit, lambda row: Cursor(row[-1], row[0]))
-        return Page(tuple(user_of(*row[:-1]) for row in page.items), page.next)
-
-
-def _arms(
-    organization_id: str | None, kind: UserKind | None, request: PageRequest
-) -> Iterator[tuple[ColumnElement[bool], ...]]:
-    """What holds for the users that are asked for: for any of them one of these, and one index answers for each."""
-    kinds = [each.value for each in (UserKind if kind is None else (kind,))]
-    states = [True, False] if request.active is None else [request.active]
-    place = () if organization_id is None else (table.c.organization_id == organization_id,)
-    key = name_key(request.query)
-    names = (starts_with(table.c.name_key, key),) if request.query else ()
-    for each in kinds:
-        for state in states:
-            yield *place, table.c.kind == each, table.c.active == state, *names
-    if request.query:
-        these = (_plain(table.c.kind).in_(kinds), _plain(table.c.active).in_(states))
-        yield *place, *these, starts_with(table.c.display_key, key)
-        yield *place, *these, starts_with(table.c.email_key, key)
-        placed = () if organization_id is None else (_plain(table.c.organization_id) == organization_id,)
-        yield *placed, *these, starts_with(table.c.id, request.query)
-
-
-def _plain(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The column where no index is to be chosen for it: SQLite would rather read a list than a range of a search."""
-    return func.coalesce(column, column, type_=column.type)
+        """The organization's users of one kind, or of all and both."""
+        place = () if organization_id is None else (table.c.organization_id == organization_id,)
+        kinds = () if kind is None else (table.c.kind == kind.value,)
+        return self._page(select(*COLUMNS).where(*place, *kinds), table, request, user_of, _ORDERS)
 
 
 def expiring(
@@ -258,6 +233,7 @@ def _values(user: User) -> Values:
         "name_key": name_key(user.user_name),
         "display_name": user.display_name,
         "display_key": name_key(user.display_name),
+        "search_text": user.search_text,
         "created_at": seconds(user.created_at),
         "changed_at": seconds(user.changed_at),
         "active": user.active,

@@ -1,0 +1,76 @@
+"""Searching: where a search looks, and what it finds there. It finds any part of a name or address."""
+
+import re
+import unicodedata
+from typing import Protocol
+
+#: What the text of one thing has at most, in bytes: indexes have limits.
+_TEXT_LENGTH = 2000
+#: How many words of a search are looked for one by one; what follows is one more.
+_WORDS = 8
+#: Shorter beginnings of an id would be found in names, "ada" and "bea" among them.
+_ID = re.compile(r"[0-9a-f-]{8,36}\Z")
+
+
+def search_text(*names: str) -> str:
+    """Where searches for a thing of these names look: without case and accents, a line for each."""
+    lines: list[str] = []
+    for name in names:
+        line = _folded(name)
+        if line and not any(line in other for other in lines):
+            lines.append(line)
+    text = "".join(f"{line}\n" for line in lines)
+    return text.encode()[:_TEXT_LENGTH].decode(errors="ignore")
+
+
+def search_text_of_user(user_name: str, *names: str) -> str:
+    """The same for a user. The user name ends with the sign that follows it in a login name."""
+    return search_text(f"{user_name}@", *names)
+
+
+def search_words(query: str) -> tuple[str, ...]:
+    """What a text has to hold, in any order, for the query to find it."""
+    return tuple(dict.fromkeys(_folded(query).split(maxsplit=_WORDS)))
+
+
+def login_name_parts(word: str) -> tuple[str, str] | None:
+    """What ends a line, and what an organization's primary domain starts with, where the word is a login name."""
+    name, at, domain = word.partition("@")
+    return (f"{name}@\n", domain) if name and at and domain else None
+
+
+def id_start(query: str) -> str | None:
+    """The query as the start of an id, if it can be one."""
+    start = query.strip().lower()
+    return start if _ID.match(start) else None
+
+
+class Searched(Protocol):
+    """What can be searched for."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def search_text(self) -> str:
+        """Where searches look for it."""
+
+
+def is_found(query: str, thing: Searched, domain: str = "") -> bool:
+    """True if the query finds it; users have the primary domain of their organization, too."""
+    start, text = id_start(query), thing.search_text
+    if start is not None and thing.id.startswith(start):
+        return True
+    return all(word in text or _is_login_name(word, text, domain) for word in search_words(query))
+
+
+def _is_login_name(word: str, text: str, domain: str) -> bool:
+    parts = login_name_parts(word)
+    return parts is not None and parts[0] in text and domain.startswith(parts[1])
+
+
+def _folded(text: str) -> str:
+    """Without case, accents and surplus space: "Zoë  Straße" is "zoe strasse"."""
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return " ".join("".join(each for each in decomposed if unicodedata.category(each) != "Mn").split())

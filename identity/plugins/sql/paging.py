@@ -1,0 +1,129 @@
+"""Pages of lists in SQL: in one of several orders, by key and never by offset; searches; totals."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Select, Table, and_, literal, or_, select, tuple_, union
+
+from identity.domain.search import id_start, login_name_parts, search_words
+from identity.plugins.sql.rows import SqlStore
+from identity.plugins.sql.tables import organizations
+from identity.storage.paging import MOST_COUNTED, Cursor, Page, PageRequest, Sort, Total, page_of
+
+Value = TypeVar("Value")
+Columns = Mapping[str, ColumnElement[Any]]
+
+_LAST_CODE_POINT = "\U0010ffff"
+
+
+class PagedStore(SqlStore):
+    """A store that has lists."""
+
+    __slots__ = ()
+
+    def _page(
+        self,
+        statement: Select[Any],
+        table: Table,
+        request: PageRequest,
+        of_row: Callable[..., Value],
+        orders: Columns,
+        *,
+        usual: Sort | None = None,
+    ) -> Page[Value]:
+        """A page of what the statement selects, in one of the orders, then in that of the ids; usually in the first."""
+        sort = request.sort or usual or Sort(next(iter(orders)))
+        if request.active is not None and "active" in table.c:
+            statement = statement.where(table.c.active.is_(request.active))
+        total = None
+        if request.query:
+            statement, total = self._searched(statement, table, request.query)
+        elif request.counted:
+            total = Total.of(len(self._first_ids(statement, table)))
+        order = (orders[sort.by], table.c.id)
+        if request.cursor is not None:
+            here = _position(order, request.cursor)
+            statement = statement.where(tuple_(*order) < here if sort.descending else tuple_(*order) > here)
+        directed = [column.desc() if sort.descending else column for column in order]
+        rows = self._all(statement.add_columns(*order).order_by(*directed).limit(request.limit + 1))
+        page = page_of(list(rows), request.limit, lambda row: Cursor(str(row[-2]), row[-1]), total)
+        return Page(tuple(of_row(*row[:-2]) for row in page.items), page.next, page.total)
+
+    def _page_newest_first(
+        self, statement: Select[Any], table: Table, request: PageRequest, of_row: Callable[..., Value]
+    ) -> Page[Value]:
+        """A page in the order of creation, newest first."""
+        orders = {"created_at": table.c.created_at}
+        return self._page(statement, table, request, of_row, orders, usual=Sort("created_at", descending=True))
+
+    def _searched(self, statement: Select[Any], table: Table, query: str) -> tuple[Select[Any], Total]:
+        """The statement, narrowed to what the query finds, and how much that is.
+
+        What is found seldom is taken from the index that holds the texts. What is found often turns up soon enough in
+        the index of the order that is asked for.
+        """
+        searched = statement.where(_found(table, query))
+        ids = self._first_ids(searched, table)
+        few = len(ids) <= MOST_COUNTED
+        return (statement.where(table.c.id.in_(ids)) if few else searched), Total.of(len(ids))
+
+    def _first_ids(self, statement: Select[Any], table: Table) -> Sequence[str]:
+        return [row[0] for row in self._all(statement.with_only_columns(table.c.id).limit(MOST_COUNTED + 1))]
+
+
+def _found(table: Table, query: str) -> ColumnElement[bool]:
+    """What holds for rows that a search finds, as ``identity.domain.search.is_found`` has it."""
+    text = table.c.search_text
+    found = and_(
+        *(or_(text.contains(word, autoescape=True), *_by_login_name(table, word)) for word in search_words(query))
+    )
+    start = id_start(query)
+    return found if start is None else or_(found, starts_with(table.c.id, start))
+
+
+def _by_login_name(table: Table, word: str) -> Sequence[ColumnElement[bool]]:
+    parts = login_name_parts(word) if table.name == "users" else None
+    if parts is None:
+        return ()
+    of_domain = select(organizations.c.id).where(starts_with(organizations.c.primary_domain, parts[1]))
+    named = table.c.search_text.contains(parts[0], autoescape=True)
+    return (and_(named, table.c.organization_id.in_(of_domain)),)
+
+
+def _position(order: Sequence[ColumnElement[Any]], cursor: Cursor) -> ColumnElement[Any]:
+    value = order[0].type.python_type(cursor.value)
+    return tuple_(literal(value, order[0].type), literal(cursor.id, order[1].type))
+
+
+def first_of(
+    arms: Sequence[Select[Any]], order: Sequence[ColumnElement[Any]], limit: int, *, descending: bool = False
+) -> Select[Any]:
+    """The first rows that any of several selects finds, each row once: an index gives each select its own first ones.
+
+    The columns of the order are among those selected.
+    """
+
+    def ordered(statement: Select[Any], columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
+        return statement.order_by(*(column.desc() if descending else column for column in columns)).limit(limit)
+
+    first = [ordered(arm, order) for arm in arms]
+    if len(first) == 1:
+        return first[0]
+    together = union(*(arm.subquery().select() for arm in first)).subquery()
+    return ordered(together.select(), (together.c[str(column.key)] for column in order))
+
+
+def starts_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
+    """True for texts with this prefix, as a range: an index answers it, and no character is special."""
+    end = prefix_end(prefix)
+    return column >= prefix if end is None else and_(column >= prefix, column < end)
+
+
+def prefix_end(prefix: str) -> str | None:
+    """The least text, by code points, that is greater than all with this prefix; None if there is no such text."""
+    rest = prefix.rstrip(_LAST_CODE_POINT)
+    if not rest:
+        return None
+    # Surrogates are no characters: UTF-8 cannot write them.
+    following = 0xE000 if rest[-1] == "\ud7ff" else ord(rest[-1]) + 1
+    return rest[:-1] + chr(following)
