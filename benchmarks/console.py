@@ -28,6 +28,8 @@ from identity.storage.contract import factories
 
 #: CPU seconds of the server that a page may take.
 TARGET = 0.030
+#: The same for searches that find little or nothing, and so read what is known of all users.
+SEARCH_TARGET = 0.050
 
 USERS, SERVICE_USERS, PROJECTS, EVENTS = 100_000, 2_000, 10_000, 50_000
 _MANAGERS = 20
@@ -48,6 +50,11 @@ class Visited:
     title: str
     span: float
     size: int
+
+    @property
+    def target(self) -> float:
+        """How long it may take."""
+        return SEARCH_TARGET if "search" in self.title else TARGET
 
 
 @dataclass(frozen=True)
@@ -80,8 +87,8 @@ def table(visited: Iterable[Visited]) -> str:
     )
     lines = ["", head, "", f"{'page':<42}{'ms':>8}{'target':>8}{'kB':>8}"]
     lines += [
-        f"{one.title:<42}{one.span * 1000:8.1f}{TARGET * 1000:8.0f}{one.size / 1000:8.1f}"
-        f"{'' if one.span <= TARGET else '  missed'}"
+        f"{one.title:<42}{one.span * 1000:8.1f}{one.target * 1000:8.0f}{one.size / 1000:8.1f}"
+        f"{'' if one.span <= one.target else '  missed'}"
         for one in visited
     ]
     return "\n".join(lines)
@@ -91,7 +98,9 @@ def _pages(filled: _Filled) -> Iterator[tuple[str, str]]:
     root = f"/console/organizations/{filled.organization_id}"
     yield "overview", f"{root}/overview"
     yield "users", f"{root}/users"
-    yield "users, searched by the start of an email", f"{root}/users?q=person77"
+    yield "users, sorted by address", f"{root}/users?sort=-email"
+    yield "users, searched by a surname", f"{root}/users?q=berg+77"
+    yield "users, searched by part of an address", f"{root}/users?q=77%40acme"
     yield "users, searched in vain", f"{root}/users?q=nobody"
     yield "user", f"/console/users/{filled.user_id}"
     yield "service users", f"{root}/service-users"

@@ -45,6 +45,11 @@ def id_start(query: str) -> str | None:
     return start if _ID.match(start) else None
 
 
+def finds(query: str, text: str) -> bool:
+    """True if the text has every word of the query in it."""
+    return all(word in text for word in search_words(query))
+
+
 class Searched(Protocol):
     """What can be searched for."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from identity.domain.errors import Denied, NotFound
 from identity.domain.managers import Manager, Role
+from identity.domain.organizations import Organization
 from identity.domain.permissions import (
     HOLDER_PERMISSIONS,
     INSTANCE,
@@ -22,6 +23,8 @@ from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage
+from identity.storage.paging import Page, PageRequest, only_page
+from identity.storage.stores.organizations import ORDERS
 
 #: A plugin's veto: principal, permission, resource, lookup → the reason, or None.
 Deny = Callable[["Principal", str, Resource, Lookup], str | None]
@@ -120,6 +123,11 @@ class Access:
         if any(one.resource == INSTANCE_KEY for one in reaching):
             return True
         return any(known == organization_id for _, known in self._known_by(principal, reaching))
+
+    def page_of_organizations(self, principal: Principal, request: PageRequest) -> Page[Organization]:
+        """The organizations that the principal may know of, usually by name; those of a few are all on one page."""
+        stored, seen = self._storage.organizations, self.seen_organizations(principal)
+        return stored.page(request) if seen is None else only_page(stored.find_many(seen).values(), request, ORDERS)
 
     def seen_organizations(self, principal: Principal) -> frozenset[str] | None:
         """The ids of the organizations that the principal may know of; None for all."""

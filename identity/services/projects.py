@@ -7,7 +7,6 @@ from datetime import datetime
 from identity.crypto.secrets import new_id
 from identity.domain.applications import Client
 from identity.domain.errors import Conflict
-from identity.domain.names import name_key
 from identity.domain.permissions import Level, organization_resource, project_resource
 from identity.domain.projects import Project, ProjectRole
 from identity.domain.users import ServiceUser, Subject
@@ -18,7 +17,8 @@ from identity.services.changes import Look, TellInstance, UseCases, refuse_stale
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
 from identity.services.managers import Managers
 from identity.storage.backend import Storage
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest, only_page
+from identity.storage.stores.projects import ORDERS
 
 
 class Projects(UseCases):
@@ -46,7 +46,7 @@ class Projects(UseCases):
         return self._found(self._storage.projects.find(project_id), "project", project_id)
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE, *, by: Principal) -> Page[Project]:
-        """The organization's projects that ``by`` may read, by name.
+        """The organization's projects that ``by`` may read, usually by name.
 
         Who manages single projects gets these alone, all at once: nobody manages so many that they need pages.
         """
@@ -54,11 +54,7 @@ class Projects(UseCases):
         if parts is None:
             return self._storage.projects.page(organization_id, request)
         own = self._storage.projects.find_many([part.id for part in parts if part.level is Level.PROJECT])
-        start = name_key(request.query)
-        fitting = [
-            one for one in own.values() if request.active in (None, one.active) and name_key(one.name).startswith(start)
-        ]
-        return Page(tuple(sorted(fitting, key=lambda one: (name_key(one.name), one.id))))
+        return only_page(own.values(), request, ORDERS)
 
     def create(
         self,

@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
+from identity.domain.search import Searched, is_found
+
 Row = TypeVar("Row")
+Shown = TypeVar("Shown")
 
 
 class Identified(Protocol):
@@ -17,6 +20,7 @@ class Identified(Protocol):
 
 
 IdentifiedRow = TypeVar("IdentifiedRow", bound=Identified)
+SearchedRow = TypeVar("SearchedRow", bound=Searched)
 
 MAX_PAGE = 1000
 
@@ -84,6 +88,10 @@ class Page(Generic[Row]):
     next: Cursor | None = None
     total: Total | None = None
 
+    def showing(self, items: Iterable[Shown]) -> "Page[Shown]":
+        """The same page with something else in place of its rows."""
+        return Page(tuple(items), self.next, self.total)
+
     def __iter__(self) -> Iterator[Row]:
         return iter(self.items)
 
@@ -131,6 +139,12 @@ def page_sorted(
         here = (request.cursor.value, request.cursor.id)
         found = [row for row in found if (place(row) < here if sort.descending else place(row) > here)]
     return page_of(found[: request.limit + 1], request.limit, lambda row: Cursor(*place(row)), total)
+
+
+def only_page(rows: Iterable[SearchedRow], request: PageRequest, orders: Orders[SearchedRow]) -> Page[SearchedRow]:
+    """All that the request asks for of a few rows that lie in memory, on one page."""
+    found = [row for row in rows if is_found(request.query, row)]
+    return page_sorted(found, replace(request, limit=len(found), cursor=None), orders)
 
 
 def in_order(moment: datetime | None) -> str:

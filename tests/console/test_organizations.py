@@ -85,12 +85,12 @@ def test_an_instance_manager_searches_all(world: World, instance_owner: Browser)
     assert _page(orca) in found
     assert _page(beluga) not in found
     page = instance_owner.open("/console/organizations?q=nothing-of-the-kind")
-    assert "Nothing starts with “nothing-of-the-kind”." in page
+    assert "Nothing here has “nothing-of-the-kind” in it." in page
 
 
 def test_an_owner_searches_among_the_own(owner: Browser, organization: Organization) -> None:
     assert _page(organization) in owner.open(f"/console/organizations?q={organization.name.upper()}")
-    assert "Nothing starts with “zzz”." in owner.open("/console/organizations?q=zzz")
+    assert "Nothing here has “zzz” in it." in owner.open("/console/organizations?q=zzz")
     assert "Nothing fits this search." in owner.open("/console/organizations?state=deactivated")
 
 

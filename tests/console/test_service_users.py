@@ -244,7 +244,7 @@ def test_a_search_by_the_start_of_a_name_and_by_state(world: World, owner: Brows
     assert first.user.user_name in page
     assert second.user.user_name not in page
     page = owner.open(f"{_list(organization)}?q=zzz")
-    assert "Nothing starts with “zzz”." in page
+    assert "Nothing here has “zzz” in it." in page
     page = owner.open(f"{_list(organization)}?state=deactivated")
     assert first.user.user_name not in page
 

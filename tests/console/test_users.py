@@ -13,6 +13,8 @@ from identity.domain.users import HumanUser
 from identity.pages.frame import Item
 from identity.plugins.console.user_section import SectionRow, UserSection
 from identity.services.access import THE_OPERATOR
+from identity.services.commands import decode
+from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.post import Post, text_of
@@ -62,9 +64,10 @@ def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organi
         row.find("a")["href"].rpartition("/")[2]: [cell.get_text(strip=True) for cell in row.find_all("td")]
         for row in page.html.select("tbody tr")
     }
-    assert rows[invited.id][:2] == ["Invited", "Never"]
-    assert rows[active.id][:2] == ["Active", "just now"]
-    assert sorted(row[0] for row in rows.values()) == [
+    login_name = f"{invited.user_name}@{organization.primary_domain}"
+    assert rows[invited.id][:4] == [login_name, invited.profile.email or "None", "Invited", "Never"]
+    assert rows[active.id][2:4] == ["Active", "just now"]
+    assert sorted(row[2] for row in rows.values()) == [
         "Active",
         "Deactivated",
         "Invited",
@@ -74,9 +77,84 @@ def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organi
     page = users(owner, organization, "?state=deactivated")
     assert len(page.html.select("tbody tr")) == 1
     page = users(owner, organization, f"?q={active.user_name}")
-    assert [one.get_text() for one in page.html.select("tbody .table__sub")] == [
-        f"{active.user_name}@{organization.primary_domain}"
-    ]
+    [row] = page.html.select("tbody tr")
+    assert row.td.get_text() == f"{active.user_name}@{organization.primary_domain}"
+
+
+def test_the_list_is_searched_by_any_part_and_says_how_many(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    add_people(world, organization)
+
+    def found(query: str) -> list[str]:
+        rows = users(owner, organization, f"?q={query}").html.select("tbody tr")
+        return [row.find("a").get_text() for row in rows]
+
+    assert found("byron") == ["The Countess"]
+    assert found("HOPP") == ["Grace Hopper"]
+    assert found("hopper+grace") == ["Grace Hopper"]
+    assert found("bolt.example") == ["Grace Hopper"]
+    assert found("emilie") == ["Émilie du Châtelet"]
+    assert found(f"grace%40{organization.primary_domain}") == ["Grace Hopper"]
+    assert found("nobody") == []
+    assert "4 in all" in users(owner, organization)
+    assert "2 on this page, 4 in all" in users(owner, organization, "?limit=2")
+    assert "1 in all" in users(owner, organization, "?q=hopp")
+
+
+def test_column_headings_sort_the_list_and_next_pages_go_on_with_it(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    add_people(world, organization)
+    page = users(owner, organization)
+    assert sorted_by(page) == {"Login name": "ascending"}
+    for column, emails in (("Email", ["", "a@acme.example", "grace@bolt.example"]), ("Name", None)):
+        for direction in ("ascending", "descending"):
+            [heading] = [one for one in page.html.select("thead a") if one.get_text() == column]
+            page = owner.open(f"{heading['href']}&limit=1")
+            assert sorted_by(page) == {column: direction}
+            values = []
+            while True:
+                [row] = page.html.select("tbody tr")
+                values.append(row.select("td")[1].get_text() if emails else row.find("a").get_text())
+                following = page.html.select_one("a[rel=next]")
+                if following is None:
+                    break
+                page = owner.open(following["href"])
+            given = [one for one in values if one != "None"]
+            assert len(values) == 4
+            assert given == sorted(given, key=str.casefold, reverse=direction == "descending")
+
+
+def test_where_there_are_no_headings_a_field_sorts_and_a_search_keeps_the_order(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    add_people(world, organization)
+    page = users(owner, organization, "?sort=-display_name&q=e")
+    assert sorted_by(page) == {"Name": "descending"}
+    names = [row.find("a").get_text() for row in page.html.select("tbody tr")]
+    assert names == sorted(names, key=str.casefold, reverse=True)
+    assert page.html.select_one(".toolbar #field-sort option[selected]")["value"] == "-display_name"
+    assert "Choose one of the values offered." in users(owner, organization, "?sort=secrets")
+
+
+def add_people(world: World, organization: Organization) -> None:
+    """Three beside the owner of the list."""
+    for user_name, given_name, family_name, email, display_name in (
+        ("countess", "Augusta", "Byron", "a@acme.example", "The Countess"),
+        ("grace", "Grace", "Hopper", "grace@bolt.example", ""),
+        ("emilie", "Émilie", "du Châtelet", "", ""),
+    ):
+        person = {"user_name": user_name, "given_name": given_name, "family_name": family_name, "email": email}
+        with world.transaction() as services:
+            made = services.users.create(organization.id, decode(CreateHumanUser, person))
+            if display_name:
+                change = decode(ChangeHumanUser, {"display_name": display_name})
+                services.users.change(made.id, change, by=THE_OPERATOR)
+
+
+def sorted_by(page: Any) -> dict[str, str]:
+    return {one.get_text(): one["aria-sort"] for one in page.html.select("thead [aria-sort]")}
 
 
 def test_an_empty_list_says_what_to_do(world: World, sign_in: SignIn) -> None:

@@ -209,6 +209,39 @@ def test_lists_are_searched_and_narrowed(api: Api, projects: str) -> None:
     assert [one["id"] for one in api.list(f"{projects}?state=active&q=ship")] == []
 
 
+def test_lists_say_how_many_and_are_sorted(api: Api, projects: str) -> None:
+    for name in ("billing", "Äpfel", "Shipping"):
+        api.post(projects, {"name": name})
+    told = {"total": 3, "total_is_exact": True}
+    for query in ("", "?limit=1", "?limit=1&sort=-name", "?q=i&state=active"):
+        answer = api.get(f"{projects}{query}")
+        assert {name: answer[name] for name in told} == {**told, "total": 2 if "q=" in query else 3}, query
+    for sort, names in (
+        ("name", ["billing", "Shipping", "Äpfel"]),
+        ("-name", ["Äpfel", "Shipping", "billing"]),
+    ):
+        assert [one["name"] for one in api.list(f"{projects}?sort={sort}")] == names
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = api.get(f"{projects}?sort={sort}&limit=1{cursor and f'&cursor={cursor}'}")
+            seen += [one["name"] for one in page["items"]]
+            cursor = page["next_cursor"]
+        assert seen == names
+
+
+def test_a_cursor_is_good_for_its_own_order_alone(api: Api, projects: str) -> None:
+    for name in ("Billing", "Shipping"):
+        api.post(projects, {"name": name})
+    cursor = api.get(f"{projects}?limit=1&sort=created_at")["next_cursor"]
+    for sort in ("", "&sort=name", "&sort=-created_at"):
+        check_api_error(api.ask("GET", f"{projects}?cursor={cursor}{sort}"), 422, "invalid")
+
+
+@pytest.mark.parametrize("sort", ["", "-", "id", "--name", "name,created_at", "email", "search_text", "%00"])
+def test_an_order_that_is_not_offered_is_refused(api: Api, projects: str, sort: str) -> None:
+    check_api_error(api.ask("GET", f"{projects}?sort={sort}"), 422, "invalid")
+
+
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 

@@ -52,6 +52,36 @@ def test_an_account_from_its_beginning_to_its_end(world: World, api: Api, users:
     assert told >= {f"user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
+def test_people_are_found_by_any_part_of_a_name_or_address(api: Api, users: str) -> None:
+    made = api.post(users, ADA)
+    api.post(users, {**ADA, "user_name": "grace", "given_name": "Grace", "family_name": "Hopper", "email": ""})
+    domain = api.get(users.removesuffix("/users"))["primary_domain"]
+    for query in (
+        "lovelace",
+        "LOVE",
+        "velac",
+        "ada%20lovelace",
+        "lace%20ada",
+        "example.com",
+        f"ada%40{domain}",
+        made["id"],
+    ):
+        assert [one["id"] for one in api.list(f"{users}?q={query}")] == [made["id"]], query
+    for query in ("loveless", "velac%20hopper", "%25", "_", f"race%40{domain}.x", made["id"][:7]):
+        assert api.list(f"{users}?q={query}") == [], query
+    assert [one["user_name"] for one in api.list(f"{users}?sort=-email")] == ["ada", "grace"]
+    assert [one["user_name"] for one in api.list(f"{users}?sort=email")] == ["grace", "ada"]
+
+
+def test_a_search_finds_nothing_of_other_organizations(world: World, api: Api, users: str) -> None:
+    """Security 14.2: neither rows nor totals."""
+    stranger = world.a_manager("ORG_OWNER")
+    elsewhere = Api.of(stranger)
+    elsewhere.post(f"/organizations/{stranger.organization.id}/users", ADA)
+    answer = api.get(f"{users}?q=lovelace")
+    assert (answer["items"], answer["total"]) == ([], 0)
+
+
 def test_a_one_time_password_can_be_told_instead_of_a_link(api: Api, users: str) -> None:
     made = api.post(users, {**ADA, "initial": "one_time_password"})
     assert made["initial"]["kind"] == "one_time_password"

@@ -1,13 +1,27 @@
 """ListPage: a table that can be searched and leafed through; empty, it says what to do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from identity.domain.words import say
-from identity.http.lists import CURSOR, STATE, asked_page, next_cursor
+from identity.http.lists import CURSOR, DESCENDING, SORT, STATE, asked_page, next_cursor, total_of
 from identity.plugins.console.console_page import ConsolePage, Link
-from identity.storage.paging import Page, PageRequest
+from identity.storage.paging import Page, PageRequest, Sort
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column: where it leads if one can sort by it, and which way the list is sorted by it now.
+
+    ``sorts`` are the values and words of both ways.
+    """
+
+    text: str
+    href: str = ""
+    direction: str = ""
+    sorts: tuple[tuple[str, str], ...] = ()
 
 
 class ListPage(ConsolePage):
@@ -17,6 +31,8 @@ class ListPage(ConsolePage):
     heading: ClassVar[str]
     lead: ClassVar[str] = ""
     columns: ClassVar[tuple[str, ...]]
+    #: What the list can be sorted by, the usual order first, and the column that shows it.
+    orders: ClassVar[tuple[tuple[str, str], ...]] = ()
     #: True if the last column holds buttons.
     actions: ClassVar[bool] = False
     searchable: ClassVar[bool] = True
@@ -47,15 +63,19 @@ class ListPage(ConsolePage):
 
     def show(self) -> Mapping[str, object]:
         """One page of the list. Raises Invalid for a search that cannot be."""
-        asked = asked_page(self.request)
+        asked = asked_page(self.request, orders=dict(self.orders))
         found = self.fetch(asked)
         given = {name: value for name, value in self.request.GET.items() if name != CURSOR}
+        columns = list(self._columns(asked.sort, given))
         searched = bool(asked.query or asked.active is not None or self.filtered())
         return {
             "lead": self.words.t(self.lead) if self.lead else "",
-            "columns": [self.words.t(one) for one in self.columns],
+            "columns": columns,
+            "sorts": [(value, label) for column in columns for value, label in column.sorts],
+            "sort": self.request.GET.get(SORT, ""),
             "actions": self.actions,
             "rows": self.rows(found.items),
+            "total": total_of(self.request, found),
             "q": asked.query,
             "state": self.request.GET.get(STATE, ""),
             "searchable": self.searchable,
@@ -78,8 +98,30 @@ class ListPage(ConsolePage):
     def nothing_found(self, asked: PageRequest) -> str:
         """What is said where a search found nothing."""
         if asked.query:
-            return say("Nothing starts with “{q}”.", q=asked.query)
+            return say("Nothing here has “{q}” in it.", q=asked.query)
         return say("Nothing fits this search.")
+
+    def _columns(self, sort: Sort | None, given: Mapping[str, str]) -> Iterator["Column"]:
+        orders = {label: by for by, label in self.orders}
+        sort = sort or Sort(next(iter(orders.values()), ""))
+        for label in self.columns:
+            text, by = self.words.t(label), orders.get(label)
+            if by is None:
+                yield Column(text)
+                continue
+            chosen = by == sort.by
+            other = f"{DESCENDING}{by}" if chosen and not sort.descending else by
+            direction = ("descending" if sort.descending else "ascending") if chosen else ""
+            ways = (
+                (by, say("{column}, ascending", column=text)),
+                (f"{DESCENDING}{by}", say("{column}, descending", column=text)),
+            )
+            yield Column(
+                text,
+                href=self._address({**given, SORT: other}),
+                direction=direction,
+                sorts=tuple((value, self.words.t(way)) for value, way in ways),
+            )
 
     def _next(self, found: Page[Any], given: Mapping[str, str]) -> str:
         cursor = next_cursor(self.request, found.next)

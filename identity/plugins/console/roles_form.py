@@ -116,7 +116,7 @@ class SelectFirst(RolesForm):
 
     def nothing_found(self, asked: PageRequest) -> str:
         """What is said if nothing does."""
-        return say("Nothing starts with “{q}”.", q=asked.query)
+        return say("Nothing here has “{q}” in it.", q=asked.query)
 
     def second_title(self) -> str:
         """The heading of step 2."""
@@ -153,7 +153,7 @@ class SelectFirst(RolesForm):
 
 
 class Users:
-    """The users among whom whoever looks may select: by the start of a name where it may read them.
+    """The users among whom whoever looks may select: by any part of a name where it may read them.
 
     Elsewhere one is found by the whole login name or id alone, so that nobody learns who there is. Without an
     organization those of all are meant; with ``abroad`` also users of others that whoever looks may know of.
@@ -168,7 +168,7 @@ class Users:
     def hint(self) -> str:
         """What one searches by."""
         if self._reads:
-            return say("The start of a user name, display name or email address.")
+            return say("Any part of a user name, name or email address.")
         return say("The whole login name or id of the user.")
 
     def nothing_found(self, asked: PageRequest) -> str:
@@ -176,7 +176,7 @@ class Users:
         if not self._reads:
             return say("There is no such user.") if asked.query else ""
         if asked.query:
-            return say("Nothing starts with “{q}”.", q=asked.query)
+            return say("Nothing here has “{q}” in it.", q=asked.query)
         return say("There is nobody to choose yet. Create a user or a service user first.")
 
     def found(self, asked: PageRequest, href: str) -> Page[Candidate]:
@@ -206,8 +206,11 @@ def reads_users(page: ConsolePage, organization_id: str | None) -> bool:
 
 
 def _candidate(subject: Subject, href: str) -> Candidate:
-    icon = "service" if isinstance(subject.user, ServiceUser) else "users"
-    return Candidate(subject.user.display_name, subject.login_name, icon, f"{href}{subject.user.id}")
+    user = subject.user
+    if isinstance(user, ServiceUser):
+        return Candidate(user.display_name, subject.login_name, "service", f"{href}{user.id}")
+    note = " · ".join(one for one in (subject.login_name, user.profile.email) if one)
+    return Candidate(user.display_name, note, "users", f"{href}{user.id}")
 
 
 def role_options(

@@ -18,7 +18,7 @@ from identity.domain.words import say
 from identity.http.endpoints import context_of, protocol_request
 from identity.http.errors import Malformed, PreconditionFailed, TooLarge, Unsupported, api_error
 from identity.http.json_object import read_object
-from identity.http.lists import asked_page, next_cursor
+from identity.http.lists import asked_page, next_cursor, total_of
 from identity.http.targets import Target
 from identity.plugins.management import conditions
 from identity.plugins.management.json_body import Nothing, decode_members, decode_nested
@@ -138,7 +138,7 @@ class View:
             resource=context.resource,
             names=request.matchdict,
             context=partial(context_of, request),
-            page=asked_page(request) if self._operation.paged else FIRST_PAGE,
+            page=asked_page(request, orders=self._operation.orders) if self._operation.paged else FIRST_PAGE,
             filters=None if filters is None else decode(filters, _given(request, _names(self._operation))),
         )
 
@@ -169,7 +169,14 @@ class View:
             items = [one.model_dump(mode="json") for one in made]
             # The cursor's text is another one each time.
             tag = conditions.tag_of_text(json.dumps([items, made.next and made.next.id]))
-            return Answer(self._operation.status, json.dumps({"items": items, "next_cursor": cursor}), tag)
+            total = total_of(request, made)
+            said = {
+                "items": items,
+                "next_cursor": cursor,
+                "total": total and total.count,
+                "total_is_exact": total is not None and total.exact,
+            }
+            return Answer(self._operation.status, json.dumps(said), tag)
         location = None if self._operation.location is None else self._location(request, made)
         # What is made or changed may show a secret this once, which no tag is to be made of.
         tag_of = conditions.tag_of if self._operation.method == "GET" else conditions.tag_of_version

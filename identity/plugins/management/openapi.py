@@ -12,6 +12,7 @@ from identity.plugins.management.json_body import Nothing
 from identity.plugins.management.operation import Operation, readable, shown_once
 from identity.plugins.management.schemas import components, input_schema, reference
 from identity.plugins.management.table import RESOURCES
+from identity.storage.paging import MOST_COUNTED
 
 _READABLE = readable(one for resource in RESOURCES for one in resource.OPERATIONS)
 _PATTERN = re.compile(r"\{(\w+)(?::[^}]*)?\}")
@@ -256,8 +257,14 @@ def _list_of(model: type[BaseModel]) -> dict[str, Any]:
         "properties": {
             "items": {"type": "array", "items": reference(model)},
             "next_cursor": {"type": ["string", "null"]},
+            "total": {
+                "type": ["integer", "null"],
+                "maximum": MOST_COUNTED,
+                "description": "How many rows there are on all pages, counted so far; null where nobody counts.",
+            },
+            "total_is_exact": {"type": "boolean", "description": "False if there are more than `total`."},
         },
-        "required": ["items", "next_cursor"],
+        "required": ["items", "next_cursor", "total", "total_is_exact"],
         "additionalProperties": False,
     }
 

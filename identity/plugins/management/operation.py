@@ -8,7 +8,7 @@ from pyramid.request import Request
 
 from identity.domain.managers import Role
 from identity.domain.permissions import Resource
-from identity.http.lists import CURSOR, LIMIT, LONGEST_QUERY, MOST, QUERY, STATE, USUAL
+from identity.http.lists import CURSOR, DESCENDING, LIMIT, LONGEST_QUERY, MOST, QUERY, SORT, STATE, USUAL, sorts
 from identity.http.targets import Target
 from identity.plugins.management.representation import Representation
 from identity.provider.request import Context
@@ -31,7 +31,7 @@ class Parameter:
     schema: Mapping[str, Any]
 
 
-#: What lists understand: pages of all of them, and of some a search by the start of the name, and states.
+#: What lists understand: pages of all of them, and of some a search, states and orders.
 PAGED = (
     Parameter(
         LIMIT,
@@ -40,8 +40,19 @@ PAGED = (
     ),
     Parameter(CURSOR, "The `next_cursor` of the page before this one.", {"type": "string"}),
 )
-SEARCH = Parameter(QUERY, "The start of the name.", {"type": "string", "maxLength": LONGEST_QUERY})
+SEARCH = Parameter(
+    QUERY,
+    "Words of which each is any part of the name, whatever the case and the accents; or the start of the id.",
+    {"type": "string", "maxLength": LONGEST_QUERY},
+)
 STATES = Parameter(STATE, "Rows in this state alone.", {"type": "string", "enum": ["active", "deactivated"]})
+
+
+def sorted_by(orders: Collection[str]) -> Parameter:
+    """The order of a list that has several, the usual one first."""
+    usual, *_ = orders
+    told = f"What the list is sorted by, `{usual}` unless given; with `-` before it, the other way round."
+    return Parameter(SORT, told, {"type": "string", "enum": sorts(orders)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +113,12 @@ class Operation:
         return 200 if self.location is None else 201
 
     @property
+    def orders(self) -> tuple[str, ...]:
+        """What the list can be sorted by."""
+        given = next((one.schema["enum"] for one in self.parameters if one.name == SORT), ())
+        return tuple(one for one in given if not one.startswith(DESCENDING))
+
+    @property
     def paged(self) -> bool:
         """True for lists that come in pages."""
         return any(one.name == LIMIT for one in self.parameters)
@@ -130,5 +147,5 @@ def shown_once(operation: Operation, readable: Collection[type[Representation]])
 
 def shown(kind: type[Shown], values: Page[Any] | Iterable[Any]) -> Page[Shown]:
     """The rows as they are shown."""
-    following = values.next if isinstance(values, Page) else None
-    return Page(tuple(kind.of(value) for value in values), following)
+    items = tuple(kind.of(value) for value in values)
+    return values.showing(items) if isinstance(values, Page) else Page(items)

@@ -30,14 +30,18 @@ class PagedStore(SqlStore):
         orders: Columns,
         *,
         usual: Sort | None = None,
+        by: ColumnElement[Any] | None = None,
     ) -> Page[Value]:
-        """A page of what the statement selects, in one of the orders, then in that of the ids; usually in the first."""
+        """A page of what the statement selects, in one of the orders, then in that of the ids; usually in the first.
+
+        ``by`` refers to the things by which one searches, where these are not the rows themselves.
+        """
         sort = request.sort or usual or Sort(next(iter(orders)))
         if request.active is not None and "active" in table.c:
             statement = statement.where(table.c.active.is_(request.active))
         total = None
-        if request.query:
-            statement, total = self._searched(statement, table, request.query)
+        if request.query and (by is not None or "search_text" in table.c):
+            statement, total = self._searched(statement, table, table.c.id if by is None else by, request.query)
         elif request.counted:
             total = Total.of(len(self._first_ids(statement, table)))
         order = (orders[sort.by], table.c.id)
@@ -50,25 +54,41 @@ class PagedStore(SqlStore):
         return Page(tuple(of_row(*row[:-2]) for row in page.items), page.next, page.total)
 
     def _page_newest_first(
-        self, statement: Select[Any], table: Table, request: PageRequest, of_row: Callable[..., Value]
+        self,
+        statement: Select[Any],
+        table: Table,
+        request: PageRequest,
+        of_row: Callable[..., Value],
+        *,
+        by: ColumnElement[Any] | None = None,
     ) -> Page[Value]:
         """A page in the order of creation, newest first."""
-        orders = {"created_at": table.c.created_at}
-        return self._page(statement, table, request, of_row, orders, usual=Sort("created_at", descending=True))
+        orders, newest_first = {"created_at": table.c.created_at}, Sort("created_at", descending=True)
+        return self._page(statement, table, request, of_row, orders, usual=newest_first, by=by)
 
-    def _searched(self, statement: Select[Any], table: Table, query: str) -> tuple[Select[Any], Total]:
+    def _searched(
+        self, statement: Select[Any], table: Table, by: ColumnElement[Any], query: str
+    ) -> tuple[Select[Any], Total]:
         """The statement, narrowed to what the query finds, and how much that is.
 
         What is found seldom is taken from the index that holds the texts. What is found often turns up soon enough in
         the index of the order that is asked for.
         """
-        searched = statement.where(_found(table, query))
+        searched = statement.where(_found_by(by, query))
         ids = self._first_ids(searched, table)
         few = len(ids) <= MOST_COUNTED
         return (statement.where(table.c.id.in_(ids)) if few else searched), Total.of(len(ids))
 
     def _first_ids(self, statement: Select[Any], table: Table) -> Sequence[str]:
         return [row[0] for row in self._all(statement.with_only_columns(table.c.id).limit(MOST_COUNTED + 1))]
+
+
+def _found_by(by: ColumnElement[Any], query: str) -> ColumnElement[bool]:
+    """What holds for rows that refer to what a search finds, or are it."""
+    for key in by.foreign_keys:
+        target = key.column.table
+        return by.in_(select(target.c.id).where(_found(target, query)))
+    return _found(by.table, query)
 
 
 def _found(table: Table, query: str) -> ColumnElement[bool]:

@@ -23,6 +23,7 @@ from identity.storage.contract.paging import (
     check_active,
     check_insertion,
     check_order,
+    check_query,
     check_ties,
     fetching,
 )
@@ -205,6 +206,22 @@ class ProjectGrantContract(ContractBase):
         rows = [a_project_grant(project, holder, active=holder is not holders[0]) for holder in holders]
         save(*holders, *rows)
         check_active(grants, active=rows[1:], inactive=rows[:1])
+
+    def test_project_grants_pages_by_what_stands_at_the_other_end(
+        self,
+        save: Save,
+        grants: Fetch[ProjectGrant],
+        grants_held: Fetch[ProjectGrant],
+        grant: ProjectGrant,
+        project: Project,
+    ) -> None:
+        holder = an_organization(name="Grande Société", primary_domain="societe.test")
+        lent = a_project_grant(project, holder)
+        save(holder, lent)
+        check_query(grants, "societe", [lent])
+        check_query(grants, "zzz", [])
+        check_query(grants_held, project.name[1:], [grant])
+        check_query(grants_held, "zzz", [])
 
     def test_project_grants_page_held_shows_the_holder_alone(
         self,

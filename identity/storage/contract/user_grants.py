@@ -7,7 +7,7 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project, ProjectGrant, UserGrant
-from identity.domain.users import HumanUser
+from identity.domain.users import HumanUser, Profile
 from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
 from identity.storage.contract.factories import (
     a_human_user,
@@ -16,7 +16,15 @@ from identity.storage.contract.factories import (
     a_user_grant,
     an_id,
 )
-from identity.storage.contract.paging import Fetch, check_active, check_insertion, check_order, check_ties, fetching
+from identity.storage.contract.paging import (
+    Fetch,
+    check_active,
+    check_insertion,
+    check_order,
+    check_query,
+    check_ties,
+    fetching,
+)
 from identity.storage.errors import Duplicate, Missing, Stale
 
 
@@ -178,6 +186,35 @@ class UserGrantContract(ContractBase):
         rows = [a_user_grant(human_user, project, active=project is not projects[0]) for project in projects]
         save(*projects, *rows)
         check_active(of_user, active=rows[1:], inactive=rows[:1])
+
+    def test_user_grants_pages_by_what_stands_at_the_other_end(
+        self,
+        save: Save,
+        reading: Reading,
+        of_user: Fetch[UserGrant],
+        of_project: Fetch[UserGrant],
+        organization: Organization,
+        other_organization: Organization,
+        human_user: HumanUser,
+        project: Project,
+    ) -> None:
+        zoe = a_human_user(organization, user_name="zoe", profile=Profile(given_name="Zoë", family_name="Hopper"))
+        saturn = a_project(organization, name="Saturn")
+        lent = a_project_grant(project, other_organization)
+        mine, hers, on_loan = (
+            a_user_grant(human_user, saturn),
+            a_user_grant(zoe, project),
+            a_user_grant(zoe, project, project_grant_id=lent.id),
+        )
+        save(zoe, saturn, lent, a_user_grant(human_user, project), mine, hers, on_loan)
+        derived = fetching(
+            reading, lambda storage, request: storage.user_grants.page_of_project_grant(lent.id, request)
+        )
+        check_query(of_user, "atur", [mine])
+        check_query(of_project, "hopper", [hers, on_loan])
+        check_query(of_project, f"zoe@{organization.primary_domain}", [hers, on_loan])
+        check_query(derived, "ZOE", [on_loan])
+        check_query(derived, "ada", [])
 
     def test_user_grants_page_of_project_is_newest_first(
         self,

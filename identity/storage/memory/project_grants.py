@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from identity.domain.projects import ProjectGrant
+from identity.domain.search import is_found
 from identity.storage.memory.cascades import remove_project_grant
 from identity.storage.memory.paging import page_newest_first
 from identity.storage.memory.tables import Tables, require_free, update
@@ -40,13 +41,17 @@ class MemoryProjectGrantStore(ProjectGrantStore):
         remove_project_grant(self._tables, grant_id)
 
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[ProjectGrant]:
+        grants = (grant for grant in self._tables.project_grants if grant.project_id == project_id)
+        holders = self._tables.organizations
         return page_newest_first(
-            (grant for grant in self._tables.project_grants if grant.project_id == project_id), request
+            (one for one in grants if is_found(request.query, holders.get(one.organization_id))), request
         )
 
     def page_held(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[ProjectGrant]:
+        grants = (grant for grant in self._tables.project_grants if grant.organization_id == organization_id)
+        projects = self._tables.projects
         return page_newest_first(
-            (grant for grant in self._tables.project_grants if grant.organization_id == organization_id), request
+            (one for one in grants if is_found(request.query, projects.get(one.project_id))), request
         )
 
     def _require_free_pair(self, grant: ProjectGrant) -> None:

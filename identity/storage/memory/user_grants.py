@@ -1,10 +1,13 @@
 """User grants, in memory."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from identity.domain.projects import UserGrant
+from identity.domain.search import is_found
 from identity.storage.memory.paging import page_newest_first
 from identity.storage.memory.tables import Tables, require_free, update
+from identity.storage.memory.users import is_found_user
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.user_grants import UserGrantStore
 
@@ -35,15 +38,19 @@ class MemoryUserGrantStore(UserGrantStore):
         self._tables.user_grants.delete(grant_id)
 
     def page_of_user(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
-        return page_newest_first((grant for grant in self._tables.user_grants if grant.user_id == user_id), request)
+        grants = (grant for grant in self._tables.user_grants if grant.user_id == user_id)
+        projects = self._tables.projects
+        return page_newest_first(
+            (grant for grant in grants if is_found(request.query, projects.get(grant.project_id))), request
+        )
 
     def page_of_project(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
-        return page_newest_first(
+        return self._page_by_user(
             (grant for grant in self._tables.user_grants if grant.project_id == project_id), request
         )
 
     def page_of_project_grant(self, project_grant_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
-        return page_newest_first(
+        return self._page_by_user(
             (grant for grant in self._tables.user_grants if grant.project_grant_id == project_grant_id), request
         )
 
@@ -55,6 +62,11 @@ class MemoryUserGrantStore(UserGrantStore):
         )
         narrowed = (self._narrowed(grant) for grant in grants)
         return tuple(grant for grant in narrowed if grant is not None)
+
+    def _page_by_user(self, grants: Iterable[UserGrant], request: PageRequest) -> Page[UserGrant]:
+        tables = self._tables
+        found = (one for one in grants if is_found_user(tables, tables.users.get(one.user_id), request.query))
+        return page_newest_first(found, request)
 
     def _narrowed(self, grant: UserGrant) -> UserGrant | None:
         """The grant with the roles that its project grant, if it has one, still allows."""

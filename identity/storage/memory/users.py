@@ -83,7 +83,7 @@ class MemoryUserStore(UserStore):
             for user in self._tables.users
             if organization_id in (None, user.organization_id)
             and kind in (None, _kind_of(user))
-            and is_found(request.query, user, self._tables.organizations.get(user.organization_id).primary_domain)
+            and is_found_user(self._tables, user, request.query)
         )
         return page_sorted(rows, request, ORDERS)
 
@@ -98,6 +98,11 @@ class MemoryUserStore(UserStore):
             if other.organization_id == user.organization_id and other.id != user.id
         )
         require_free(taken, "user_name")
+
+
+def is_found_user(tables: Tables, user: User, query: str) -> bool:
+    """True if the query finds the user, by login name as well."""
+    return is_found(query, user, tables.organizations.get(user.organization_id).primary_domain)
 
 
 def _kind_of(user: User) -> UserKind:

@@ -29,6 +29,9 @@ ORDERS: Orders[User] = {
     "last_sign_in_at": lambda user: in_order(user.last_sign_in_at) if isinstance(user, HumanUser) else "",
 }
 
+#: The same for service users alone.
+SERVICE_USER_ORDERS = ("user_name", "display_name", "created_at")
+
 
 class UserStore(ABC):
     """Unique: the user name in its organization over both kinds, compared by name_key (Duplicate("user_name"))."""

@@ -80,6 +80,7 @@ class ApplicationList(OfProject, ListPage):
     heading = say("Applications")
     lead = say("Programs that people sign in to, and APIs that check tokens.")
     columns = (say("Name"), say("Type"), say("Client id"), say("Secret"), say("State"))
+    orders = (("name", say("Name")),)
     empty_title = say("No applications yet")
     empty_text = say("Register the first application. It gets a client id and, where it can keep one, a secret.")
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from identity.domain.projects import ProjectGrant
+from identity.domain.search import is_found
 from identity.domain.words import say
 from identity.http import targets
 from identity.plugins.console.badges import Badge, state_badge
@@ -43,9 +44,13 @@ class GrantedProjectList(ListPage):
         if parts is None:
             found: Page[ProjectGrant] = grants.page_held(self.context.value.id, asked)
             return found
-        held = grants.find_many({part.id for part in parts}).values()
-        mine = [one for one in held if one.organization_id == self.context.value.id]
-        return Page(tuple(sorted(mine, key=lambda one: one.created_at, reverse=True)))
+        held = [one for one in grants.find_many({part.id for part in parts}).values() if self._fits(one, asked)]
+        return Page(tuple(sorted(held, key=lambda one: one.created_at, reverse=True)))
+
+    def _fits(self, grant: ProjectGrant, asked: PageRequest) -> bool:
+        project = self.services.storage.projects.find(grant.project_id)
+        mine = grant.organization_id == self.context.value.id and asked.active in (None, grant.active)
+        return mine and project is not None and is_found(asked.query, project)
 
     def rows(self, found: Sequence[ProjectGrant]) -> Sequence[Row]:
         """With the names of projects and owners."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from pyramid.response import Response
 
-from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.domain.words import say
@@ -33,19 +32,9 @@ _YES = "yes"
 
 
 def seen_page(page: ConsolePage, asked: PageRequest) -> Page[Organization]:
-    """The organizations that whoever looks may know of, by name; those of a few are all on one page."""
-    stored = page.services.storage.organizations
-    seen = page.services.access.seen_organizations(page.principal)
-    if seen is None:
-        every: Page[Organization] = stored.page(asked)
-        return every
-    start = name_key(asked.query)
-    found = (
-        one
-        for one in stored.find_many(seen).values()
-        if asked.active in (None, one.active) and name_key(one.name).startswith(start)
-    )
-    return Page(tuple(sorted(found, key=lambda one: (name_key(one.name), one.id))))
+    """The organizations that whoever looks may know of."""
+    found: Page[Organization] = page.services.access.page_of_organizations(page.principal, asked)
+    return found
 
 
 @dataclass(frozen=True)
@@ -66,6 +55,7 @@ class OrganizationList(ListPage):
     heading = say("Organizations")
     lead = say("Each has its own users and projects.")
     columns = (say("Name"), say("Primary domain"), say("State"), say("Created"))
+    orders = (("name", say("Name")), ("primary_domain", say("Primary domain")), ("created_at", say("Created")))
     empty_title = say("No organizations yet")
     empty_text = say("An organization holds users and projects. Create one, then add a manager who looks after it.")
 

@@ -147,8 +147,8 @@ class NewProjectGrant(OfProjectGrants, SelectFirst):
     def search_hint(self) -> str:
         """What one searches by."""
         if self.services.access.seen_organizations(self.principal) is None:
-            return say("The start of its name, or its whole primary domain or id.")
-        return say("Its whole primary domain or id; of organizations that you manage, the start of the name.")
+            return say("Any part of its name or primary domain, or its whole id.")
+        return say("Its whole primary domain or id; of organizations that you manage, any part of the name.")
 
     def candidates(self, asked: PageRequest) -> Page[Candidate]:
         """Other organizations: those one may know of by name, any by what only those who know it can type."""

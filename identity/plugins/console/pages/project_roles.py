@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from pyramid.response import Response
 
-from identity.domain.names import name_key
 from identity.domain.projects import ProjectGrant, ProjectRole, UserGrant
+from identity.domain.search import finds, search_text
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import VERSION, Form
@@ -18,7 +18,7 @@ from identity.plugins.console.pages.projects import OfProject, role_rows
 from identity.plugins.console.pages.user_grants import user_grant_rows
 from identity.plugins.console.places import Place
 from identity.services.commands.projects import AddProjectRole, ChangeProjectRole
-from identity.storage.paging import Cursor, Page, PageRequest, page_of
+from identity.storage.paging import Cursor, Page, PageRequest, Total, page_of
 
 #: How many of those who lose a role are named, and how many grants are looked through for them.
 _NAMED = 5
@@ -55,14 +55,15 @@ class RoleList(OfRoles, ListPage):
         return super().trail()[:-1]
 
     def fetch(self, asked: PageRequest) -> Page[ProjectRole]:
-        """Roles whose key or display name starts with what is searched for."""
-        start, after = name_key(asked.query), "" if asked.cursor is None else asked.cursor.id
+        """Roles whose key or display name has in it what is searched for."""
         fitting = [
             one
             for one in sorted(self.services.projects.roles(self.project.id), key=lambda role: role.key)
-            if one.key > after and any(name_key(text).startswith(start) for text in (one.key, one.display_name))
+            if finds(asked.query, search_text(one.key, one.display_name))
         ]
-        return page_of(fitting[: asked.limit + 1], asked.limit, lambda one: Cursor(one.key, one.key))
+        after = "" if asked.cursor is None else asked.cursor.id
+        rest = [one for one in fitting if one.key > after]
+        return page_of(rest, asked.limit, lambda one: Cursor(one.key, one.key), Total(len(fitting)))
 
     def rows(self, found: Sequence[ProjectRole]) -> Sequence[tuple[ProjectRole, str]]:
         """With the addresses below which their pages lie."""

@@ -54,7 +54,8 @@ class ProjectList(ListPage):
     section = SECTION
     heading = say("Projects")
     lead = say("What belongs together: applications, the roles that they know, and who has them.")
-    columns = (say("Name"), say("Applications"), say("Roles"), say("State"))
+    columns = (say("Name"), say("Applications"), say("Roles"), say("State"), say("Created"))
+    orders = (("name", say("Name")), ("created_at", say("Created")))
     empty_title = say("No projects yet")
     empty_text = say("A project holds applications, roles and who has them. Create one, then register an application.")
 

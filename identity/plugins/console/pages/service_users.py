@@ -55,7 +55,8 @@ class ServiceUserList(ListPage):
     section = SECTION
     heading = say("Service users")
     lead = say("Programs that sign in without a person, with a key or a secret.")
-    columns = (say("Name"), say("State"), say("Keys"), say("Last token"), say("Created"))
+    columns = (say("Name"), say("User name"), say("State"), say("Keys"), say("Last token"), say("Created"))
+    orders = (("user_name", say("User name")), ("display_name", say("Name")), ("created_at", say("Created")))
     empty_title = say("No service users yet")
     empty_text = say(
         "A service user lets a program use your APIs. Create one, give it a key, and download the key file."

@@ -13,6 +13,7 @@ from identity.domain.errors import NotFound
 from identity.domain.names import name_key
 from identity.domain.permissions import Level
 from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.search import is_found
 from identity.domain.users import ServiceUser, Subject, User
 from identity.domain.words import say
 from identity.http import targets
@@ -389,7 +390,7 @@ class SelectProject(OfUser, SelectFirst):
 
     def search_hint(self) -> str:
         """What one searches by."""
-        return say("The start of its name.")
+        return say("Any part of its name.")
 
     def candidates(self, asked: PageRequest) -> Page[Candidate]:
         """Projects of the user's organization, then those granted to it."""
@@ -412,7 +413,7 @@ class SelectProject(OfUser, SelectFirst):
         projects = storage.projects.find_many({one.project_id for one in held})
         owners = storage.organizations.find_many({one.organization_id for one in projects.values()})
         for project in sorted(projects.values(), key=lambda one: name_key(one.name)):
-            if name_key(project.name).startswith(name_key(asked.query)) and project.organization_id in owners:
+            if is_found(asked.query, project) and project.organization_id in owners:
                 note = owners[project.organization_id].name
                 yield Candidate(name=project.name, note=note, icon="grant", href=self.href_of(project.id))
 

@@ -71,7 +71,14 @@ class UserList(ListPage):
     section = SECTION
     heading = say("Users")
     lead = say("People who sign in.")
-    columns = (say("Name"), say("State"), say("Last sign-in"), say("Created"))
+    columns = (say("Name"), say("Login name"), say("Email"), say("State"), say("Last sign-in"), say("Created"))
+    orders = (
+        ("user_name", say("Login name")),
+        ("display_name", say("Name")),
+        ("email", say("Email")),
+        ("last_sign_in_at", say("Last sign-in")),
+        ("created_at", say("Created")),
+    )
     empty_title = say("No users yet")
     empty_text = say("People who sign in. Create one and hand over the link.")
 

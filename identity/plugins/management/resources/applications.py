@@ -6,10 +6,11 @@ from identity.domain.applications import ApplicationType, ClientSecret
 from identity.domain.errors import NotFound
 from identity.domain.users import TokenFormat
 from identity.http import targets
-from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, shown
+from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, shown, sorted_by
 from identity.plugins.management.representation import Lifetime, Moment, Representation, State, Versioned, Words
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.storage.paging import Page
+from identity.storage.stores.applications import ORDERS
 
 
 class Application(Versioned):
@@ -121,13 +122,13 @@ OPERATIONS = (
         name="list_applications",
         method="GET",
         path=_LIST,
-        summary="Lists the applications of a project, by name.",
+        summary="Lists the applications of a project, by name unless said otherwise.",
         permission="application.read",
         target=targets.project,
         handle=_list,
         answers=Application,
         many=True,
-        parameters=(*PAGED, SEARCH, STATES),
+        parameters=(*PAGED, SEARCH, STATES, sorted_by(ORDERS)),
     ),
     Operation(
         name="register_application",

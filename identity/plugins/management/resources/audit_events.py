@@ -57,7 +57,7 @@ def _shown(event: audit.AuditEvent) -> AuditEvent:
 def _events(call: Call, organization_id: str | None) -> Page[AuditEvent]:
     wanted = AuditFilter(organization_id=organization_id, **dict(call.filters))
     page = call.services.audit_trail.page(wanted, call.page)
-    return Page(tuple(map(_shown, page)), page.next)
+    return page.showing(map(_shown, page))
 
 
 def _list(call: Call) -> Page[AuditEvent]:

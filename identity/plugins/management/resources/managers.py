@@ -30,7 +30,7 @@ def _shown(manager: managers.Manager) -> Manager:
 
 def _list(call: Call) -> Page[Manager]:
     page = call.services.managers.page(call.resource, call.page)
-    return Page(tuple(map(_shown, page)), page.next)
+    return page.showing(map(_shown, page))
 
 
 def _add(call: Call) -> Manager:

@@ -1,12 +1,12 @@
 """Organizations: who owns users and projects."""
 
-from identity.domain.names import name_key
 from identity.http import targets
 from identity.http.security import ANY_MANAGER
-from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, shown
+from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, shown, sorted_by
 from identity.plugins.management.representation import State, Versioned
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.storage.paging import Page
+from identity.storage.stores.organizations import ORDERS
 
 
 class Organization(Versioned):
@@ -19,16 +19,7 @@ class Organization(Versioned):
 
 
 def _list(call: Call) -> Page[Organization]:
-    seen = call.services.access.seen_organizations(call.by)
-    stored = call.services.storage.organizations
-    if seen is None:
-        return shown(Organization, stored.page(call.page))
-    found = (
-        one
-        for one in stored.find_many(seen).values()
-        if call.page.active in (None, one.active) and name_key(one.name).startswith(name_key(call.page.query))
-    )
-    return shown(Organization, sorted(found, key=lambda one: (name_key(one.name), one.id)))
+    return shown(Organization, call.services.access.page_of_organizations(call.by, call.page))
 
 
 def _create(call: Call) -> Organization:
@@ -64,13 +55,13 @@ OPERATIONS = (
         name="list_organizations",
         method="GET",
         path="/organizations",
-        summary="Lists the organizations in which the caller manages anything, by name.",
+        summary="Lists the organizations in which the caller manages anything, by name unless said otherwise.",
         permission=ANY_MANAGER,
         target=targets.instance,
         handle=_list,
         answers=Organization,
         many=True,
-        parameters=(*PAGED, SEARCH, STATES),
+        parameters=(*PAGED, SEARCH, STATES, sorted_by(ORDERS)),
     ),
     Operation(
         name="create_organization",

@@ -6,10 +6,11 @@ from identity.domain import projects
 from identity.domain.names import name_key
 from identity.domain.permissions import Level
 from identity.http import targets
-from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, shown
+from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, shown, sorted_by
 from identity.plugins.management.representation import State, Versioned
 from identity.services.commands.projects import ChangeProject, CreateProject
 from identity.storage.paging import Page
+from identity.storage.stores.projects import ORDERS
 
 
 class Project(Versioned):
@@ -71,14 +72,14 @@ OPERATIONS = (
         name="list_projects",
         method="GET",
         path=_LIST,
-        summary="Lists the projects of an organization, by name.",
+        summary="Lists the projects of an organization, by name unless said otherwise.",
         description="Who manages single projects gets these alone.",
         permission="project.read",
         target=targets.organization_or_part,
         handle=_list,
         answers=Project,
         many=True,
-        parameters=(*PAGED, SEARCH, STATES),
+        parameters=(*PAGED, SEARCH, STATES, sorted_by(ORDERS)),
     ),
     Operation(
         name="create_project",

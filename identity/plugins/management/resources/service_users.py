@@ -4,11 +4,11 @@ from typing import Any
 
 from identity.domain.users import TokenFormat
 from identity.http import targets
-from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, shown
+from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, shown, sorted_by
 from identity.plugins.management.representation import State, Versioned
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import Page
-from identity.storage.stores.users import UserKind
+from identity.storage.stores.users import SERVICE_USER_ORDERS, UserKind
 
 
 class ServiceUser(Versioned):
@@ -62,13 +62,13 @@ OPERATIONS = (
         name="list_service_users",
         method="GET",
         path=_LIST,
-        summary="Lists the service users of an organization, by user name.",
+        summary="Lists the service users of an organization, by user name unless said otherwise.",
         permission="service_user.read",
         target=targets.organization,
         handle=_list,
         answers=ServiceUser,
         many=True,
-        parameters=(*PAGED, SEARCH, STATES),
+        parameters=(*PAGED, SEARCH, STATES, sorted_by(SERVICE_USER_ORDERS)),
     ),
     Operation(
         name="create_service_user",

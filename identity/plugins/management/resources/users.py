@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Literal
 
 from identity.domain.users import HumanUser, Profile
 from identity.http import targets
-from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation
+from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, sorted_by
 from identity.plugins.management.representation import Moment, Representation, Versioned
 from identity.services.commands.users import ChangeHumanUser, InviteHumanUser
 from identity.services.users import UserState
 from identity.storage.paging import Page
-from identity.storage.stores.users import UserKind
+from identity.storage.stores.users import ORDERS, UserKind
 
 
 class Address(Representation):
@@ -98,7 +98,7 @@ def _list(call: Call) -> Page[User]:
     page = call.services.storage.users.page(call.value.id, UserKind.HUMAN, call.page)
     people = [user for user in page if isinstance(user, HumanUser)]
     members = _members(call, people)
-    return Page(tuple(User.of(user, **more) for user, more in zip(people, members, strict=True)), page.next)
+    return page.showing(User.of(user, **more) for user, more in zip(people, members, strict=True))
 
 
 def _invite(call: Call) -> InvitedUser:
@@ -147,14 +147,14 @@ OPERATIONS = (
         name="list_users",
         method="GET",
         path=_LIST,
-        summary="Lists the people of an organization, by user name.",
-        description="`q` is the start of a user name, a given or family name, or an email address.",
+        summary="Lists the people of an organization, by user name unless said otherwise.",
+        description="`q` is any part of a user name, login name, given or family name, or email address.",
         permission="user.read",
         target=targets.organization,
         handle=_list,
         answers=User,
         many=True,
-        parameters=(*PAGED, SEARCH, STATES),
+        parameters=(*PAGED, SEARCH, STATES, sorted_by(ORDERS)),
     ),
     Operation(
         name="invite_user",

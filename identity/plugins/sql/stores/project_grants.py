@@ -74,11 +74,13 @@ class SqlProjectGrantStore(PagedStore, ProjectGrantStore):
 
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[ProjectGrant]:
         """The grants of a project."""
-        return self._page_newest_first(_PAGE.params(project=project_id), table, request, _grant_of)
+        statement = _PAGE.params(project=project_id)
+        return self._page_newest_first(statement, table, request, _grant_of, by=table.c.organization_id)
 
     def page_held(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[ProjectGrant]:
         """The grants that an organization holds."""
-        return self._page_newest_first(_PAGE_HELD.params(organization=organization_id), table, request, _grant_of)
+        statement = _PAGE_HELD.params(organization=organization_id)
+        return self._page_newest_first(statement, table, request, _grant_of, by=table.c.project_id)
 
 
 def _grant_of(

@@ -67,16 +67,19 @@ class SqlUserGrantStore(PagedStore, UserGrantStore):
 
     def page_of_user(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
         """The grants of a user."""
-        return self._page_newest_first(_PAGE_OF_USER.params(user=user_id), table, request, _grant_of)
+        return self._page_newest_first(
+            _PAGE_OF_USER.params(user=user_id), table, request, _grant_of, by=table.c.project_id
+        )
 
     def page_of_project(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
         """The grants in a project."""
-        return self._page_newest_first(_PAGE_OF_PROJECT.params(project=project_id), table, request, _grant_of)
+        statement = _PAGE_OF_PROJECT.params(project=project_id)
+        return self._page_newest_first(statement, table, request, _grant_of, by=table.c.user_id)
 
     def page_of_project_grant(self, project_grant_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
         """The grants that derive from a project grant."""
         statement = _PAGE_OF_PROJECT_GRANT.params(project_grant=project_grant_id)
-        return self._page_newest_first(statement, table, request, _grant_of)
+        return self._page_newest_first(statement, table, request, _grant_of, by=table.c.user_id)
 
     def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         """The user's active grants in these projects, with roles narrowed to what a project grant allows."""
