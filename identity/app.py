@@ -158,7 +158,7 @@ class Identity:
         try:
             with self.transaction(SYSTEM) as services:
                 for event in fresh:
-                    services.audit.write(event)
+                    services.audit.write_refused(event)
         except Unavailable as problem:
             log.warning("a refusal could not be audited: %s", problem)
             return

@@ -41,21 +41,20 @@ def mail_reset(request: Request, login_name: str, *, language: str) -> None:
     subject, link = request.services.passwords.ask_for_link(login_name)
     values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
     to = "" if subject is None else email_of(subject)
-    _queue(request, "reset", to, values, locale=_locale_of(subject), language=language)
+    _queue(request, "reset", to, values, locale=_locale_of(subject), language=language, instead_of=login_name)
 
 
 def mail_announcement(
     request: Request, organization: Organization, email: str, announced: Announcement, *, language: str
 ) -> None:
     """Write to an address with which somebody registers: the link that makes the account, or that there is one."""
-    to = "" if announced.silent else email
     if announced.known:
         values: dict[str, object] = {"login_names": [one.login_name for one in announced.known]}
         locale = _locale_of(announced.known[0])
     else:
         values, locale = {"link": announced.link}, ""
     template = "known" if announced.known else "registration"
-    _queue(request, template, to, {"organization": organization.name, **values}, locale=locale, language=language)
+    _queue(request, template, email, {"organization": organization.name, **values}, locale=locale, language=language)
 
 
 def mail_email_link(request: Request, subject: Subject, email: str, *, language: str) -> None:
@@ -72,13 +71,15 @@ def mail_notice(request: Request, template: str, subject: Subject, email: str, *
     """
     if request.services.mails.enabled and email:
         values = {"login_name": subject.login_name}
-        _queue(request, template, email, values, locale=_locale_of(subject), language=language)
+        proved = isinstance(subject.user, HumanUser) and subject.user.profile.email_verified
+        notice_to = subject.user.id if proved and email == email_of(subject) else ""
+        _queue(request, template, email, values, locale=_locale_of(subject), language=language, notice_to=notice_to)
 
 
 def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: bool, language: str) -> bool:
     """Write to a person with what a manager made for them to get in by: to a new account, or to one that there was.
 
-    False, and nothing is written, where no mail can be sent or there is no address.
+    False, and nothing is written, where no mail can be sent, or there is no address, or it was written to too often.
     """
     to = email_of(subject)
     if not request.services.mails.enabled or not to:
@@ -88,8 +89,8 @@ def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: b
         "link": initial.secret if initial.kind == "link" else "",
         "password": initial.secret if initial.kind == "one_time_password" else "",
     }
-    _queue(request, "invited" if new else "new_access", to, values, locale=_locale_of(subject), language=language)
-    return True
+    template = "invited" if new else "new_access"
+    return _queue(request, template, to, values, locale=_locale_of(subject), language=language)
 
 
 def email_of(subject: Subject) -> str:
@@ -102,8 +103,16 @@ def _locale_of(subject: Subject | None) -> str:
 
 
 def _queue(
-    request: Request, template: str, to: str, values: Mapping[str, object], *, locale: str, language: str
-) -> None:
+    request: Request,
+    template: str,
+    to: str,
+    values: Mapping[str, object],
+    *,
+    locale: str,
+    language: str,
+    notice_to: str | None = None,
+    instead_of: str = "",
+) -> bool:
     identity: Identity = request.registry.identity
     pages: Pages = request.registry.pages
     words = pages.catalogs.words(choose(locale.replace("_", "-"), language))
@@ -116,4 +125,6 @@ def _queue(
     }
     drawn = pages.text_environment.get_template(f"mails/{template}.txt").render({**known, **values})
     first, _, rest = drawn.strip().partition("\n")
-    request.services.mails.queue(Mail(to=to, subject=first.strip(), text=f"{rest.strip()}\n"))
+    mail = Mail(to=to, subject=first.strip(), text=f"{rest.strip()}\n")
+    queued: bool = request.services.mails.queue(mail, notice_to=notice_to, instead_of=instead_of)
+    return queued

@@ -39,7 +39,8 @@ class MembersOnly(Scope):
         if named is None:
             return None
         if not self._is(authorization.organization, named):
-            raise InvalidScope(f"{value} names another organization than the user's")
+            reason = "names another organization than the user's"
+            raise InvalidScope(f"{value} {reason}", reason=f"a scope {reason}")
         return GrantedScope(value)
 
     def organization(self, value: str, context: Context) -> Organization | None:
@@ -53,7 +54,7 @@ class MembersOnly(Scope):
         with context.services.look() as storage:
             organization = self._find(named, storage)
         if organization is None or not organization.active:
-            raise InvalidScope(f"{value} names no organization")
+            raise InvalidScope(f"{value} names no organization", reason="a scope names no organization")
         return organization
 
     def _named(self, value: str, context: Context) -> str | None:

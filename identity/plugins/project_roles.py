@@ -30,7 +30,7 @@ class ProjectRoles(Scope):
         if is_role_scope(value, namespaces):
             return GrantedScope(value)
         if value.removesuffix(ONE_ROLE) in namespaces:
-            raise InvalidScope(f"{value} names no role")
+            raise InvalidScope(f"{value} names no role", reason="a scope names no role")
         return None
 
 

@@ -87,7 +87,7 @@ def find_address(parameters: Parameters, repeated: tuple[str, ...], context: Con
         raise UnknownApplication("client_id is missing")
     client = context.services.applications.find_client(client_id)
     if client is None or not client.active:
-        raise UnknownApplication("client_id names no active application", reason=f"client_id {client_id[:100]}")
+        raise UnknownApplication("client_id names no active application")
     redirect_uri = context.provider.redirect_uri(parameters, client)
     told = _with_hearsay(parameters)
     address = ReturnAddress(

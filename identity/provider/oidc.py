@@ -190,9 +190,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
         """String equality with a registered value, instead of pyoidc's comparison of decoded parts."""
         if not areq.client.application.accepts_redirect_uri(areq["redirect_uri"]):
             raise UntrustedRedirect(
-                "redirect_uri is not registered for this application",
-                reason=f"redirect_uri {areq['redirect_uri'][:500]} is not registered",
-                application=areq.client.application.name,
+                "redirect_uri is not registered for this application", application=areq.client.application.name
             )
 
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:

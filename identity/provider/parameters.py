@@ -65,9 +65,9 @@ class Parameters(Mapping[str, str]):
             raise InvalidRequest("the request is not form-encoded UTF-8")
         for name, value in pairs:
             if len(value) > longest:
-                raise InvalidRequest(f"parameter {_shown(name)} is too long")
+                raise _about(name, "is too long")
             if "\0" in value:
-                raise InvalidRequest(f"parameter {_shown(name)} holds a NUL character")
+                raise _about(name, "holds a NUL character")
         repeated = _repeated(pairs) if len(dict(pairs)) != len(pairs) else ()
         return cls({name: value for name, value in pairs if value and name not in repeated}), repeated
 
@@ -110,7 +110,11 @@ def _repeated(pairs: list[tuple[str, str]]) -> tuple[str, ...]:
 
 def given_twice(name: str) -> InvalidRequest:
     """The error for a parameter that was given twice."""
-    return InvalidRequest(f"parameter {_shown(name)} was given twice")
+    return _about(name, "was given twice")
+
+
+def _about(name: str, problem: str) -> InvalidRequest:
+    return InvalidRequest(f"parameter {_shown(name)} {problem}", reason=f"a parameter {problem}")
 
 
 def _shown(name: str) -> str:

@@ -13,6 +13,10 @@ from identity.domain.errors import NotFound
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
+_MINUTE = timedelta(minutes=1)
+#: How many refused attempts of strangers are written in a minute for one thing, or for all that is unknown.
+MOST_OF_STRANGERS = 60
+
 _NOT_TOLD = frozenset({"created_at", "changed_at", "version", "public_key", "digest", "hash"})
 
 
@@ -86,12 +90,27 @@ class Recorder:
         organization_id: str | None = None,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember a refused attempt; it is written later, at most once a minute for one party, object and reason."""
+        """Remember a refused attempt; it is written later, at most once a minute for one party, object and reason.
+
+        Nothing that was sent stands in ``id``, ``reason`` or ``detail`` but the id of a thing that is there.
+        """
         minute = int(self._now.timestamp()) // 60
         once = f"{event}|{self.actor.id or ''}|{kind}|{id or ''}|{reason}|{minute}"
         self.refused.append(
             self._event(event, kind, id, organization_id, detail or {}, result=Result.REFUSED, reason=reason, once=once)
         )
+
+    def write_refused(self, event: AuditEvent) -> bool:
+        """Write a refused attempt; False if it is there already.
+
+        Of what nobody known has tried, a few a minute are written for each known thing, and as many for all that is
+        unknown: a stranger can make attempts without end, and must neither fill the trail nor hide what others do.
+        """
+        if event.actor.id is None:
+            key = f"refused:{event.object_id or ''}"
+            if self._storage.attempts.count(key, at=self._now, span=_MINUTE, most=MOST_OF_STRANGERS) is not None:
+                return False
+        return self.write(event)
 
     def write(self, event: AuditEvent) -> bool:
         """Write an event as it is; False if its ``once`` is there already."""

@@ -225,7 +225,8 @@ class Services:
     @cached_property
     def mails(self) -> Mails:
         """Mails to people."""
-        return Mails(self.outbox, enabled=bool(self._process.settings.smtp.host))
+        enabled = bool(self._process.settings.smtp.host)
+        return Mails(self.storage, self.now, self.outbox, enabled=enabled)
 
     @cached_property
     def outbox(self) -> Outbox:

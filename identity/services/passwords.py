@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from identity.crypto.secrets import digest, new_password
-from identity.domain.attempts import ADDRESS_SPAN, ATTEMPTS_OF_ADDRESS, MAIL_SPAN, MAILS_TO_ONE
+from identity.domain.attempts import ADDRESS_SPAN, ATTEMPTS_OF_ADDRESS
 from identity.domain.errors import DomainError, Invalid, NotFound
 from identity.domain.names import name_key
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
@@ -193,26 +193,24 @@ class Passwords(UseCases):
     def ask_for_link(self, login_name: str) -> tuple[Subject | None, str]:
         """For the mail to a person who forgot the password: who it is, and the link for a new one.
 
-        None, and a link that opens nothing, if there is no active person of this name with an email address, or if
-        they were written to too often; that takes the same work. Earlier links stay good: strangers may ask too.
-        Counted per network address. Raises TooManyAttempts.
+        None, and a link that opens nothing, if there is no active person of this name with an email address; that
+        takes the same work. Earlier links stay good: strangers may ask too. Counted per network address. Raises
+        TooManyAttempts.
         """
         self.count_address()
         subject = self._storage.users.find_by_login_name(login_name)
         known = subject if subject is not None and _can_be_written_to(subject) else None
-        key = f"user:{known.user.id}" if known else f"name:{digest(name_key(login_name)).hex()}"
-        over = self._storage.attempts.count(f"mails:{key}", at=self._now, span=MAIL_SPAN, most=MAILS_TO_ONE)
-        asked = known if over is None else None
-        asked_id = None if asked is None else asked.user.id
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user_id=asked_id, replacing=False)
+        known_id = None if known is None else known.user.id
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user_id=known_id, replacing=False)
+        # Names that nobody has are one: what a stranger types fills no trail.
         self._audit.record_once(
-            f"password.link_asked|{key}|{int(self._now.timestamp()) // 60}",
+            f"password.link_asked|{known_id}|{int(self._now.timestamp()) // 60}",
             "password.link_asked",
             kind="user",
-            id=None if known is None else known.user.id,
+            id=known_id,
             organization_id=None if known is None else known.organization.id,
         )
-        return asked, link
+        return known, link
 
     def count_address(self) -> None:
         """Count one request of a kind that strangers could repeat at will. Raises TooManyAttempts."""

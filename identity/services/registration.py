@@ -3,10 +3,8 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from identity.crypto.secrets import digest, new_id
-from identity.domain.attempts import MAIL_SPAN, MAILS_TO_ONE
+from identity.crypto.secrets import new_id
 from identity.domain.errors import Denied, Invalid
-from identity.domain.names import name_key
 from identity.domain.one_time_codes import CodeKind
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, PasswordHash, Profile, Subject
@@ -26,13 +24,11 @@ _TAKEN = {"user_name": say("Choose another user name; this one cannot be used.")
 class Announcement:
     """What is to be written to an address: the link that makes the account, or who has the address already.
 
-    With ``silent`` nothing is to be written: the address was written to too often. The link is there in each case, and
-    opens nothing where it is not to be used, so that all three take the same work.
+    The link is there in each case, and is told to nobody where it is not to be used, so that both take the same work.
     """
 
     link: str
     known: tuple[Subject, ...] = ()
-    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +67,6 @@ class Registration(UseCases):
         Raises Denied if registration is closed.
         """
         self._open(organization)
-        key = f"mails:address:{digest(name_key(command.email)).hex()}"
-        over = self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=MAILS_TO_ONE)
         content = {
             "organization_id": organization.id,
             "user_name": command.user_name,
@@ -83,7 +77,7 @@ class Registration(UseCases):
             "sign_in": sign_in,
         }
         link = self._links.issue(CodeKind.REGISTRATION, content=content)
-        return Announcement(link, self.known(organization, command.email), silent=over is not None)
+        return Announcement(link, self.known(organization, command.email))
 
     def known(self, organization: Organization, email: str) -> tuple[Subject, ...]:
         """Who in the organization has this address."""

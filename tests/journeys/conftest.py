@@ -7,6 +7,7 @@ import pytest
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
 from identity.testing.nodes import Nodes
+from identity.testing.post import Post
 from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import KeyPool, World
 
@@ -33,3 +34,21 @@ def nodes() -> Iterator[Nodes]:
     nodes = Nodes()
     yield nodes
     nodes.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Post]:
+    """A mail server."""
+    post = Post()
+    post.open()
+    yield post
+    post.close()
+
+
+@pytest.fixture
+def post(server: Post) -> Post:
+    """The same, with nothing in it."""
+    server.letters.clear()
+    server.recipients.clear()
+    server.answer = "250 OK"
+    return server

@@ -31,22 +31,6 @@ CHEAP = {"identity.password_memory": "19456", "identity.password_iterations": "2
 OLD, NEW = "the old password of Ada", "a new and longer password"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Post]:
-    post = Post()
-    post.open()
-    yield post
-    post.close()
-
-
-@pytest.fixture
-def post(server: Post) -> Post:
-    server.letters.clear()
-    server.recipients.clear()
-    server.answer = "250 OK"
-    return server
-
-
 @pytest.fixture
 def world(worlds: Worlds, storage_name: str, post: Post) -> Iterator[World]:
     """Its clock only goes forward: who may send mails, and since when, is noted with the time."""

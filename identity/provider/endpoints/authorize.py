@@ -115,8 +115,9 @@ def _find_address(parameters: Parameters, repeated: tuple[str, ...], context: Co
     try:
         return find_address(parameters, repeated, context)
     except Unredirectable as error:
-        client_id = parameters.get("client_id", "")[:100]
-        _audit(error, client_id or None, None, context, {"asked": error.reason})
+        # Only what is registered is named: a stranger's words fill no trail.
+        client = context.services.applications.find_client(parameters.get("client_id", ""))
+        _audit(error, client, context)
         raise
 
 
@@ -134,20 +135,18 @@ def _told_to(address: ReturnAddress) -> Iterator[None]:
 def _refusal(error: OAuthError, client: Client, address: ReturnAddress, context: Context) -> ProtocolResponse:
     # That a page would be needed is no refusal: clients ask with prompt=none all day long.
     if not isinstance(error, _PAGE_NEEDED):
-        _audit(error, client.id, client.organization.id, context, {"error": error.error})
+        _audit(error, client, context)
     return address.error(error)
 
 
-def _audit(
-    error: OAuthError, client_id: str | None, organization_id: str | None, context: Context, detail: dict[str, str]
-) -> None:
+def _audit(error: OAuthError, client: Client | None, context: Context) -> None:
     context.services.audit.refuse(
         "authorization.refused",
         kind="application",
-        id=client_id,
-        organization_id=organization_id,
-        reason=error.description,
-        detail=detail,
+        id=None if client is None else client.id,
+        organization_id=None if client is None else client.organization.id,
+        reason=error.reason,
+        detail={"error": error.error},
     )
 
 

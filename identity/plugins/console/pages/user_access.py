@@ -137,7 +137,7 @@ class OneTimePassword(_NewAccess):
     def effects(self) -> Sequence[str]:
         """The present password ends."""
         return [
-            say("The present password stops working at once. Sessions stay."),
+            say("The present password stops working at once. All sessions, links and tokens of the person end."),
             say("The new one has to be changed at the next sign-in."),
         ]
 

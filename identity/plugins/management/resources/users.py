@@ -220,7 +220,7 @@ OPERATIONS = (
         name="set_one_time_password",
         method="POST",
         path=f"{_PATH}/one-time-password",
-        summary="Replaces the password by one that has to be changed at the next sign-in.",
+        summary="Replaces the password by one to be changed at the next sign-in; sessions and tokens end at once.",
         handle=_one_time_password,
         answers=OneTimePassword,
         **_WRITE,

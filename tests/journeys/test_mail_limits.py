@@ -1,0 +1,206 @@
+"""Nobody's address is flooded: whatever makes a mail counts for the address that it goes to."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import count
+
+import pytest
+
+from identity.crypto.passwords import Cost, hash_password
+from identity.domain.permissions import INSTANCE
+from identity.domain.users import HumanUser, PasswordHash
+from identity.services.commands.users import ChangeProfile
+from identity.testing.browser import Browser
+from identity.testing.fixtures import Worlds
+from identity.testing.post import Post
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+
+CHEAP = {"identity.password_memory": "19456", "identity.password_iterations": "2"}
+PASSWORD = "the password of all of them"
+HASHED = hash_password(PASSWORD, cost=Cost(memory_kib=19456, iterations=2))
+VICTIM, MOST = "victim@acme.example", 5
+NUMBERS = count()
+
+
+@pytest.fixture
+def world(worlds: Worlds, storage_name: str, post: Post) -> Iterator[World]:
+    """Its clock only goes forward: who was written to is noted with the time."""
+    world = worlds.shared(storage_name, post.settings | CHEAP)
+    world.clock.advance(hours=2)
+    yield world
+    while world.identity.senders["mail"].run() is not None:
+        world.clock.advance(hours=2)
+
+
+@dataclass
+class Scene:
+    """``person`` has the address, ``stranger`` has another one; each at a browser of their own."""
+
+    world: World
+    person: HumanUser
+    stranger: HumanUser
+
+    @classmethod
+    def of(cls, world: World, *, verified: bool = False) -> "Scene":
+        organization = world.an_organization()
+        people = []
+        for email in (VICTIM, "mallory@evil.example"):
+            person = world.a_person(organization)
+            with world.transaction() as services:
+                services.users.change_profile(person.id, ChangeProfile(email=email))
+                services.storage.passwords.set(PasswordHash(user_id=person.id, hash=HASHED, changed_at=services.now))
+                if verified:
+                    code = services.users.issue_email_link(person.id, email).rpartition("/")[2]
+                    services.users.verify_email(code, person.id)
+                people.append(services.users.get(person.id))
+        return cls(world, *people)
+
+    def browser(self, person: HumanUser | None) -> Browser:
+        """Another browser each time, so that nothing else is counted."""
+        browser = Browser(self.world)
+        if person is not None:
+            browser.start_session(person)
+        return browser
+
+    def manager(self) -> Browser:
+        manager = self.world.a_person()
+        self.world.make_manager(manager, "IAM_OWNER", resource=INSTANCE)
+        return self.browser(manager)
+
+
+def _register(scene: Scene) -> None:
+    party = RelyingParty.of(scene.world)
+    browser = Browser(scene.world)
+    browser.open(party.ask(prompt="create").url, by=party.origin)
+    typed = {"user_name": f"m{next(NUMBERS)}", "given_name": "M", "family_name": "M", "email": VICTIM}
+    browser.submit({**typed, "password": PASSWORD, "password_again": PASSWORD}, form="page-form")
+    assert browser.path.endswith("/register/sent"), browser.page
+
+
+def _reset(scene: Scene) -> None:
+    browser = scene.browser(None)
+    browser.open("/password/reset")
+    browser.submit({"login_name": _login_name(scene.world, scene.person)}, form="page-form")
+    assert browser.path == "/password/reset/sent"
+
+
+def _change_address(scene: Scene) -> None:
+    browser = scene.browser(scene.stranger)
+    browser.open("/account/profile")
+    browser.submit({"email": VICTIM, "current_password": PASSWORD}, form="page-form")
+    assert "We have sent a link" in browser.page.text
+
+
+def _confirm_address(scene: Scene) -> None:
+    browser = scene.browser(scene.person)
+    browser.open("/account/profile/email")
+    browser.submit(form="page-form")
+    assert browser.path == "/account/profile"
+
+
+def _invite(scene: Scene) -> None:
+    browser = scene.manager()
+    browser.open(f"/console/organizations/{scene.person.organization_id}/users/new")
+    typed = {"user_name": f"i{next(NUMBERS)}", "given_name": "I", "family_name": "I", "email": VICTIM}
+    browser.submit(typed, form="page-form")
+    assert browser.page.status_int == 200, browser.page
+
+
+def _new_access(scene: Scene) -> None:
+    browser = scene.manager()
+    browser.open(f"/console/users/{scene.person.id}/password-link")
+    browser.submit(form="page-form")
+    assert browser.page.status_int == 200, browser.page
+
+
+def _new_password(scene: Scene) -> None:
+    _set_password(scene)
+    browser = scene.browser(scene.person)
+    browser.open("/account/password")
+    new = f"another password {next(NUMBERS)}"
+    browser.submit({"current_password": PASSWORD, "new_password": new, "new_password_again": new}, form="page-form")
+    assert "Your password is changed" in browser.page.text
+
+
+def _set_password(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        services.storage.passwords.set(PasswordHash(user_id=scene.person.id, hash=HASHED, changed_at=services.now))
+
+
+def _leave_address(scene: Scene) -> None:
+    _set_password(scene)
+    with scene.world.transaction() as services:
+        services.users.change_profile(scene.person.id, ChangeProfile(email=VICTIM))
+    browser = scene.browser(scene.person)
+    browser.open("/account/profile")
+    browser.submit({"email": "", "current_password": PASSWORD}, form="page-form")
+    assert "Your profile is saved" in browser.page.text
+
+
+#: What makes a mail, by its template: what strangers, people or managers can ask for.
+ASKED: dict[str, Callable[[Scene], None]] = {
+    "registration": _register,
+    "reset": _reset,
+    "email": _change_address,
+    "email, one's own": _confirm_address,
+    "invited": _invite,
+    "new_access": _new_access,
+}
+#: What is told of what was done.
+NOTICES: dict[str, Callable[[Scene], None]] = {"password_changed": _new_password, "email_changed": _leave_address}
+#: The same as another one, where somebody has the address already.
+ALIKE = {"known": "registration"}
+
+
+def test_every_mail_has_its_row() -> None:
+    templates = {one.name.removesuffix(".txt") for one in (files("identity.pages") / "templates" / "mails").iterdir()}
+    assert templates == {name.partition(",")[0] for name in ASKED} | NOTICES.keys() | ALIKE.keys()
+
+
+@pytest.mark.storages("memory")
+@pytest.mark.parametrize("kind", [*ASKED, *NOTICES])
+def test_an_address_gets_five_mails_an_hour_whoever_causes_them(world: World, post: Post, kind: str) -> None:
+    scene = Scene.of(world)
+    for _ in range(MOST + 2):
+        (ASKED | NOTICES)[kind](scene)
+    assert received(world, post) == MOST
+
+
+def test_all_that_can_be_asked_for_is_counted_together(world: World, post: Post) -> None:
+    scene = Scene.of(world)
+    for _ in range(MOST):
+        _change_address(scene)
+    for ask in ASKED.values():
+        ask(scene)
+    assert received(world, post) == MOST
+    # And nobody can use up what the owner of the address has to be told.
+    for notice in NOTICES.values():
+        notice(scene)
+    assert received(world, post) == MOST + len(NOTICES)
+    world.clock.advance(hours=1)
+    _reset(Scene.of(world))
+    assert received(world, post) == MOST + len(NOTICES) + 1
+
+
+@pytest.mark.storages("memory")
+def test_another_account_with_the_address_uses_up_no_notice_of_whoever_proved_it(world: World, post: Post) -> None:
+    other, scene = Scene.of(world), Scene.of(world, verified=True)
+    for _ in range(MOST + 2):
+        _new_password(other)
+    _new_password(scene)
+    assert received(world, post) == MOST + 1
+
+
+def received(world: World, post: Post) -> int:
+    """How many mails have come to the address."""
+    world.identity.senders["mail"].send_due()
+    return post.recipients.count(VICTIM)
+
+
+def _login_name(world: World, person: HumanUser) -> str:
+    with world.reading() as services:
+        subject = services.storage.users.find_subject(person.id)
+    assert subject is not None
+    return subject.login_name

@@ -1,0 +1,183 @@
+"""Nobody writes what they like into the audit trail, nor fills it: neither a stranger's words nor endless rows."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from identity.domain.audit import AuditEvent
+from identity.provider.errors import InvalidScope
+from identity.services.audit import MOST_OF_STRANGERS
+from identity.testing.assertions import signed
+from identity.testing.browser import Browser
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import Credentials
+from identity.testing.world import CALLBACK, CHALLENGE, World
+
+NUMBERS = count()
+TIMES = 12
+#: How many rows one kind of attempt may leave in a minute, however often it is made.
+MOST_OF_ONE_KIND = 2
+
+
+def word() -> str:
+    """Another word of a stranger each time."""
+    return f"mallory{next(NUMBERS)}"
+
+
+@pytest.fixture
+def world(make_world: MakeWorld) -> Iterator[World]:
+    """What strangers do is counted over the whole service."""
+    return make_world()
+
+
+@pytest.fixture
+def client(world: World) -> Credentials:
+    """An application whose id everybody can know."""
+    return world.a_web_application()
+
+
+def authorize(world: World, **parameters: str) -> Any:
+    asked = {
+        "client_id": word(),
+        "redirect_uri": CALLBACK,
+        "response_type": "code",
+        "scope": "openid",
+        "code_challenge": CHALLENGE,
+        "code_challenge_method": "S256",
+        **parameters,
+    }
+    return Browser(world).open(f"/oauth/v2/authorize?{urlencode(asked)}")
+
+
+def assertion(world: World, **overrides: Any) -> Any:
+    robot = world.a_robot()
+    header = {"kid": overrides.pop("kid", robot.key_id)}
+    return world.client.assertion(signed(robot.claims(**overrides), robot.key, key_id=robot.key_id, header=header))
+
+
+def sign_in(world: World, client: Credentials) -> None:
+    browser = Browser(world)
+    browser.open("/login")
+    browser.submit({"login_name": word()}, form="page-form")
+    browser.submit({"password": word()}, form="page-form")
+
+
+#: Attempts of whoever proves nothing, each with another word in a place of its own.
+ATTEMPTS: dict[str, Callable[[World, Credentials], object]] = {
+    "unknown client": lambda world, client: authorize(world),
+    "unknown client by POST": lambda world, client: Browser(world).send(
+        "/oauth/v2/authorize", {"client_id": word()}, by="https://evil.example"
+    ),
+    "client twice": lambda world, client: Browser(world).open(
+        f"/oauth/v2/authorize?client_id={word()}&client_id={word()}"
+    ),
+    "redirect URI": lambda world, client: authorize(
+        world, client_id=client.client_id, redirect_uri=f"https://{word()}.example/"
+    ),
+    **{
+        name: lambda world, client, name=name: authorize(world, client_id=client.client_id, **{name: word()})
+        for name in ("response_type", "response_mode", "prompt", "scope", "code_challenge", "claims", "id_token_hint")
+    },
+    "long parameter": lambda world, client: authorize(world, client_id=client.client_id, state=word() * 500),
+    "parameter's name, twice": lambda world, client: Browser(world).open(
+        "/oauth/v2/authorize?"
+        + urlencode({"client_id": client.client_id, "redirect_uri": CALLBACK})
+        + "&{0}=1&{0}=2".format(word())
+    ),
+    "request object": lambda world, client: authorize(world, client_id=client.client_id, request=word()),
+    "project": lambda world, client: authorize(
+        world, client_id=client.client_id, scope=f"openid {world.audience_scope(word())}"
+    ),
+    "organization": lambda world, client: authorize(
+        world, client_id=client.client_id, scope=f"openid urn:service:iam:org:id:{word()}"
+    ),
+    "domain": lambda world, client: authorize(
+        world, client_id=client.client_id, scope=f"openid urn:service:iam:org:domain:primary:{word()}.example"
+    ),
+    "role": lambda world, client: authorize(
+        world, client_id=client.client_id, scope=f"openid urn:service:iam:org:project:role:{word()}"
+    ),
+    "client at the token endpoint": lambda world, client: world.as_client(
+        Credentials(word(), word()), {"grant_type": "authorization_code", "code": word(), "redirect_uri": CALLBACK}
+    ),
+    "public client": lambda world, client: world.as_client(
+        word(), {"grant_type": "authorization_code", "code": word(), "redirect_uri": CALLBACK}
+    ),
+    "secret": lambda world, client: world.as_client(
+        Credentials(client.client_id, word()), {"grant_type": "client_credentials"}
+    ),
+    "code": lambda world, client: world.as_client(
+        client, {"grant_type": "authorization_code", "code": word(), "redirect_uri": CALLBACK}
+    ),
+    "grant type": lambda world, client: world.as_client(client, {"grant_type": word()}),
+    "assertion": lambda world, client: world.client.assertion(word()),
+    "assertion's kid": lambda world, client: assertion(world, kid=word()),
+    "assertion's issuer": lambda world, client: assertion(world, iss=word()),
+    "introspecting client": lambda world, client: world.client.introspect(word(), Credentials(word(), word())),
+    "userinfo": lambda world, client: world.client.userinfo(word()),
+    "management API": lambda world, client: world.client.get(
+        "/management/v1/me", {"Authorization": f"Bearer {word()}"}
+    ),
+    "address": lambda world, client: Browser(world).open(f"/{word()}"),
+    "login name": sign_in,
+    "logout": lambda world, client: Browser(world).open(
+        f"/oauth/v2/endsession?{urlencode({'id_token_hint': word(), 'client_id': word(), 'state': word()})}"
+    ),
+    "cookie": lambda world, client: world.client.get("/account", {"Cookie": f"__Host-session-{word()}={word()}"}),
+}
+
+
+def rows(world: World) -> list[AuditEvent]:
+    return list(world.every_audit_event())
+
+
+@pytest.mark.storages("memory", "sqlite")  # whatever counts is in the contract of the storages
+@pytest.mark.parametrize("what", ATTEMPTS)
+def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credentials, what: str) -> None:
+    for _ in range(TIMES):
+        ATTEMPTS[what](world, client)
+    found = rows(world)
+    assert not [one for one in found if "mallory" in repr(one)]
+    refused = [one for one in found if one.result == "refused"]
+    assert len(refused) <= MOST_OF_ONE_KIND, refused
+
+
+def test_a_forgotten_password_of_names_that_nobody_has(make_world: MakeWorld) -> None:
+    world = make_world(
+        **{"identity.smtp.host": "127.0.0.1", "identity.smtp.sender": "Identity <no-reply@id.example.com>"}
+    )
+    before = len(rows(world))
+    for _ in range(TIMES):
+        browser = Browser(world)
+        browser.open("/password/reset")
+        browser.submit({"login_name": word()}, form="page-form")
+        assert browser.path == "/password/reset/sent"
+    found = rows(world)
+    assert len(found) - before == 1
+    assert "mallory" not in repr(found)
+
+
+@pytest.mark.storages("memory", "sqlite")
+def test_reasons_without_end_are_cut_off(world: World, client: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin may put into a reason whatever it was sent."""
+    from identity.provider.endpoints import authorize as endpoint
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise InvalidScope("no", reason=word())
+
+    monkeypatch.setattr(endpoint, "read_request", refuse)
+    for _ in range(MOST_OF_STRANGERS + 10):
+        authorize(world, client_id=client.client_id)
+    found = [one for one in rows(world) if one.object_id == client.client_id and one.result == "refused"]
+    assert len(found) == MOST_OF_STRANGERS
+    # What others do, to other things, is written.
+    world.a_robot()
+    sign_in(world, client)
+    assert [one for one in rows(world) if one.event == "authentication.refused"]
+    world.clock.advance(minutes=1)
+    authorize(world, client_id=client.client_id)
+    found = [one for one in rows(world) if one.object_id == client.client_id and one.result == "refused"]
+    assert len(found) == MOST_OF_STRANGERS + 1
