@@ -42,8 +42,16 @@ class KeySchedule:
         return cls(tuple(sorted(keys, key=lambda key: key.generation)), published_age)
 
     def active(self, now: datetime) -> SigningKey | None:
-        """The key to sign with: the newest generation whose time has come."""
-        return next((key for key in reversed(self.keys) if key.active_at <= now), None)
+        """The key to sign with: the newest generation whose time has come, else the oldest; None if there is no key.
+
+        The first key was active at once, so only a clock that was set back lies before it.
+        """
+        oldest = self.keys[0] if self.keys else None
+        return next((key for key in reversed(self.keys) if key.active_at <= now), oldest)
+
+    def is_past(self, now: datetime) -> bool:
+        """True if the time of no key has come: the clock was set back."""
+        return all(key.active_at > now for key in self.keys)
 
     def waiting(self, now: datetime) -> SigningKey | None:
         """The newest key that is announced and will sign later, if there is one."""
@@ -62,10 +70,12 @@ class KeySchedule:
 
     def state(self, key: SigningKey, now: datetime) -> KeyState:
         """The key's state at ``now``."""
+        if key == self.active(now):
+            return KeyState.ACTIVE
         retires_at = self.retires_at(key)
         if retires_at is not None and retires_at <= now:
             return KeyState.RETIRED if now < retires_at + self.published_age else KeyState.REMOVED
-        return KeyState.ACTIVE if key.active_at <= now else KeyState.WAITING
+        return KeyState.WAITING
 
     def published(self, now: datetime) -> tuple[SigningKey, ...]:
         """The keys that JWKS shows: waiting, active and retired ones, newest first."""

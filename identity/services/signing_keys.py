@@ -1,5 +1,6 @@
 """The service's signing keys: current, published, rotated, sealed anew."""
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from identity.services.audit import Recorder
 from identity.services.changes import Look
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Unavailable
+
+log = logging.getLogger(__name__)
 
 ALGORITHM = "RS256"
 
@@ -73,6 +76,9 @@ class KeyRing:
         schedule = KeySchedule.of(storage.signing_keys.all(), self.published_age)
         if schedule.keys:
             self._copy = _Copy(schedule, now)
+            if schedule.is_past(now):
+                oldest = schedule.keys[0].active_at
+                log.warning("set the clock: it says %s, before the first signing key (%s), which signs", now, oldest)
         return schedule
 
     def forget(self) -> None:

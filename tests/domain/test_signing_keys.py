@@ -49,6 +49,15 @@ def test_an_emergency_key_overtakes_a_waiting_one() -> None:
     assert schedule.state(waiting, at) is KeyState.RETIRED
 
 
+def test_before_the_first_key_the_oldest_signs() -> None:
+    """A clock that was set back."""
+    schedule = KeySchedule.of([a_key(1, START), a_key(2, START + timedelta(days=1))], PUBLISHED)
+    earlier = START - timedelta(days=1)
+    assert states(schedule, earlier) == [KeyState.ACTIVE, KeyState.WAITING]
+    assert schedule.is_past(earlier)
+    assert not schedule.is_past(START)
+
+
 def test_without_keys_there_is_nothing() -> None:
     schedule = KeySchedule.of([], PUBLISHED)
     assert schedule.active(START) is None
