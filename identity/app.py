@@ -24,6 +24,7 @@ from identity.domain.errors import Invalid
 from identity.domain.managers import Role
 from identity.domain.permissions import PERMISSIONS, Resource
 from identity.domain.users import User
+from identity.domain_checks import DomainChecks
 from identity.hashing import Hasher
 from identity.ini_file import with_variables
 from identity.mailer import MailDelivery, Mailer
@@ -100,6 +101,7 @@ class Identity:
     backend: Backend
     process: ProcessState
     mailer: Mailer
+    domain_checks: DomainChecks
     clock: Clock
     checks: tuple[Check, ...]
     check_password: CheckPassword | None = None
@@ -199,6 +201,15 @@ class Identity:
         except Exception as problem:
             return str(problem) or type(problem).__name__
         return None
+
+    def check_domains(self) -> str | None:
+        """Which organizations go by a domain that nobody has proven, from the time before that was asked for."""
+        with self.reading() as services:
+            unproven = services.domains.unproven()
+            if not unproven:
+                return None
+            names = ", ".join(one.name for one in unproven)
+        return f"Nobody has proven these domains: {names}. Have each proven or asserted in the console, or changed."
 
     def purge(self) -> dict[str, int]:
         """Delete all that has expired, batch by batch; returns how many of each kind went."""
@@ -321,6 +332,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
             deliveries=_deliveries(host, core, mailer),
         ),
         mailer=mailer,
+        domain_checks=DomainChecks(core),
         check_password=_check_password(host),
         clock=clock,
         checks=(),
@@ -328,6 +340,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
     identity.checks = (
         Check("storage", identity.check_storage),
         Check("signing key", identity.check_signing_key),
+        Check("domains", identity.check_domains, readiness=False),
         *([Check("mail", mailer.check, readiness=False)] if core.smtp.host else []),
         *(Check(one.name, one.check, readiness=False) for one in identity.senders.values()),
         *(offer.value for offer in host.offers("identity_checks")),

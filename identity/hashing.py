@@ -26,12 +26,14 @@ stepping_aside: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
 class Busy(DomainError):
-    """Too many passwords wait to be checked; ``seconds`` says when to come back."""
+    """Too much of this waits already; ``seconds`` says when to come back."""
 
     keep_changes = True
 
-    def __init__(self, seconds: int = BUSY_SECONDS) -> None:
-        super().__init__("Too many passwords are being checked just now.")
+    def __init__(
+        self, seconds: int = BUSY_SECONDS, message: str = "Too many passwords are being checked just now."
+    ) -> None:
+        super().__init__(message)
         self.seconds = seconds
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from datetime import timedelta
 from enum import Enum
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 from identity.crypto.passwords import Cost
 from identity.domain.applications import LONGEST_TOKEN_LIFETIME
+from identity.domain.domains import NameSpace
 from identity.domain.errors import Invalid
 
 PREFIX = "identity."
@@ -163,6 +165,15 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
+def read_name_server(word: str) -> tuple[str, int]:
+    """Address and port that ``192.0.2.53``, ``192.0.2.53:5353`` or ``[2001:db8::53]:5353`` names. Raises ValueError."""
+    parts = urlsplit(f"//[{word}]" if word.count(":") > 1 and "[" not in word else f"//{word}")
+    address, port = str(ip_address(parts.hostname or "")), parts.port
+    if parts.path or parts.query or parts.fragment or "@" in parts.netloc or port == 0:
+        raise ValueError("no address")
+    return address, port or 53
+
+
 class SmtpSecurity(Enum):
     """How the way to the mail server is protected."""
 
@@ -290,6 +301,16 @@ class Settings:
     default_domain: str = setting(
         "The domain under which organizations get their primary domains; by default the issuer's host name.", default=""
     )
+    dns_resolver: tuple[str, ...] = setting(
+        "The DNS servers that are asked for the proof of a domain, as addresses, with a port if it is not 53:"
+        " 192.0.2.53 [2001:db8::53]:5353; by default those of the machine.",
+        default=(),
+    )
+    outgoing_networks: tuple[str, ...] = setting(
+        "Networks that requests of the service may go to though they are not public, such as 10.1.0.0/16: receivers of"
+        " webhooks, web servers whose domains are proven by a file. All other private addresses are refused.",
+        default=(),
+    )
     hook_failure: str = setting(
         "What an exception in a contribution hook does: refuse (the request fails) or ignore (logged).",
         default="refuse",
@@ -318,6 +339,7 @@ class Settings:
             raise BadSetting("signing_key_bits", "must be 2048, 3072 or 4096")
         if self.hook_failure not in ("refuse", "ignore"):
             raise BadSetting("hook_failure", "must be refuse or ignore")
+        self._check_addresses()
         if not self.urn_namespaces:
             raise BadSetting("urn_namespaces", "must name at least one namespace")
         if not all(_NAMESPACE.match(namespace) for namespace in self.urn_namespaces):
@@ -340,6 +362,17 @@ class Settings:
             raise BadSetting(name, "must start with https:// (http:// only in development, on a loopback host)")
         if not hostname or parts.path or parts.query or parts.fragment or "@" in parts.netloc or url != url.strip():
             raise BadSetting(name, "must be scheme and host alone, such as https://id.example.com")
+
+    def _check_addresses(self) -> None:
+        for name, read, example in (
+            ("dns_resolver", read_name_server, "192.0.2.53 or [2001:db8::53]:5353"),
+            ("outgoing_networks", ip_network, "10.1.0.0/16 or 127.0.0.1"),
+        ):
+            for word in getattr(self, name):
+                try:
+                    read(word)
+                except ValueError:
+                    raise BadSetting(name, f"{word} will not do; it must be such as {example}") from None
 
     def _check_lifetimes(self) -> None:
         if not timedelta() <= self.clock_skew <= timedelta(seconds=300):
@@ -368,6 +401,12 @@ class Settings:
         except Invalid as problem:
             name = "password_iterations" if "iterations" in problem.fields else "password_memory"
             raise BadSetting(name, " ".join(problem.fields.values())) from None
+
+    @property
+    def name_space(self) -> NameSpace:
+        """The domains that the service gives out itself, and its own hosts, which are nobody's."""
+        urls = (self.issuer_url, self.base_url, self.login_url)
+        return NameSpace(self.default_domain, frozenset(urlsplit(url).hostname or "" for url in urls))
 
     @property
     def announcement_age(self) -> timedelta:

@@ -110,6 +110,7 @@ EVENTS: frozenset[str] = frozenset(
     for subject, verbs in {
         "instance": ("bootstrapped",),
         "organization": ("created", "changed", "deactivated", "reactivated", "removed", "exported", "imported"),
+        "domain": ("asked", "verified", "asserted", "removed"),
         "project": ("created", "changed", "deactivated", "reactivated", "removed"),
         "project_role": ("added", "changed", "removed"),
         "project_grant": ("added", "changed", "deactivated", "reactivated", "removed"),

@@ -60,8 +60,12 @@ def domain_problem(domain: str) -> str | None:
     return say("Enter a domain such as acme.example: lower-case letters, digits, hyphens and dots.")
 
 
-def domain_from_name(name: str, host: str) -> str:
-    """A primary domain derived from an organization's name, under ``host``: "Acme GmbH" → acme-gmbh.host."""
+def domain_from_name(name: str, host: str, *, number: int | None = None) -> str:
+    """A primary domain derived from an organization's name, under ``host``: "Acme GmbH" → acme-gmbh.host.
+
+    With a number, for another one of the name: acme-gmbh-2.host.
+    """
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    label = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:63].strip("-") or "organization"
-    return f"{label}.{host}"
+    label = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-") or "organization"
+    end = "" if number is None else f"-{number}"
+    return f"{label[: 63 - len(end)].strip('-')}{end}.{host}"

@@ -10,6 +10,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.errors import Conflict, Denied, DomainError, Invalid, NotFound
+from identity.hashing import Busy
 from identity.http.csrf import CrossSite, StaleForm
 from identity.http.endpoints import PROTOCOL_ROUTE, respond
 from identity.http.routes import answered_methods, known_hosts
@@ -86,6 +87,8 @@ def domain_error(error: DomainError, request: Request) -> Response:
     if isinstance(error, Denied):
         _audit_refusal(request, str(error))
         return api_error(request, 403, "forbidden", str(error))
+    if isinstance(error, Busy):
+        return api_error(request, 503, "temporarily_unavailable", str(error), Retry_After=str(error.seconds))
     return unexpected(error, request)
 
 

@@ -74,6 +74,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
         self.__dict__.pop("_looked_in", None)
         self.services.audit.actor = before.audit.actor
         self.services.audit.refused.extend(before.refused)
+        self.services.idempotency.claimed = before.idempotency.claimed
 
     @cached_property
     def services(self) -> Services:

@@ -14,10 +14,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import requests
-
 from identity import __version__, clock, hookimpl
 from identity.domain.audit import EVENTS, AuditEvent
+from identity.outgoing import Outgoing, Refused, networks_of
 from identity.services.audit import representation
 from identity.services.outbox import Delivery, NotTaken
 from identity.settings import BadSetting, setting
@@ -73,7 +72,7 @@ class Settings:
 
     urls: tuple[str, ...] = setting(
         "The receivers, each of which gets every event; none sends nothing. https:// alone, but for receivers on this"
-        " machine and in development.",
+        " machine and in development. A name that leads to a private address needs ``identity.outgoing_networks``.",
         default=(),
     )
     secret_file: Path | None = setting(
@@ -86,7 +85,7 @@ class Settings:
         "Which events are sent, by name or pattern: ``user.created service_user.* *.removed``.", default=("*",)
     )
     timeout: timedelta = setting(
-        "How long a receiver may take to accept a connection, and again to answer; 20 s at most.",
+        "How long a receiver may take, from the connection to the end of its answer; 20 s at most.",
         default=timedelta(seconds=5),
     )
     give_up_after: timedelta = setting(
@@ -98,8 +97,8 @@ class Settings:
         default=None,
     )
     proxy: str = setting(
-        "A proxy to send through, such as http://proxy.example.com:3128. What the environment says of proxies does not"
-        " count.",
+        "A proxy to send through, such as http://proxy.example.com:3128, which then decides where messages may go. What"
+        " the environment says of proxies does not count.",
         default="",
     )
 
@@ -119,6 +118,8 @@ class Settings:
             raise BadSetting("give_up_after", "must be between 1 minute and 30 days")
         if self.ca_file is not None and not self.ca_file.is_file():
             raise BadSetting("ca_file", f"{self.ca_file} is no file")
+        if self.proxy and not _is_proxy(self.proxy):
+            raise BadSetting("proxy", "must be an address such as http://proxy.example.com:3128")
         if self.urls:
             self.secrets()
 
@@ -136,13 +137,20 @@ _Settings = Settings
 class Webhook(Delivery):
     """The way to one receiver."""
 
-    def __init__(self, url: str, settings: Settings) -> None:
+    def __init__(self, url: str, settings: Settings, networks: Iterable[str] = ()) -> None:
+        hostname = urlsplit(url).hostname or ""
         # The path may be a secret between the receiver and us: it is told to nobody.
-        self.kind = f"webhook {urlsplit(url).hostname} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
+        self.kind = f"webhook {hostname} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
         self.worth_sending = settings.give_up_after
         self._url = url
         self._settings = settings
         self._gone = False
+        self._way = Outgoing(
+            networks=networks_of([*networks, *_named(hostname)]),
+            seconds=settings.timeout.total_seconds(),
+            ca_file=settings.ca_file,
+            proxy=settings.proxy,
+        )
 
     @property
     def enabled(self) -> bool:
@@ -156,26 +164,16 @@ class Webhook(Delivery):
         return json.dumps(representation(event), separators=(",", ":")).encode()
 
     def send(self, content: bytes) -> None:
-        """Post it. Raises NotTaken for every answer but 2xx, and what requests raises."""
-        with requests.Session() as session:
-            # Neither proxies nor passwords out of the environment.
-            session.trust_env = False
-            session.proxies = {"http": self._settings.proxy, "https": self._settings.proxy}
-            session.verify = True if self._settings.ca_file is None else str(self._settings.ca_file)
-            answer = session.post(
-                self._url,
-                data=content,
-                headers=self._headers(content),
-                timeout=self._settings.timeout.total_seconds(),
-                allow_redirects=False,
-                # Nobody reads what else it says.
-                stream=True,
-            )
-        if answer.status_code == _GONE:
+        """Post it. Raises NotTaken for every answer but 2xx; OSError, HTTPException."""
+        try:
+            answer = self._way.send("POST", self._url, headers=self._headers(content), body=content)
+        except Refused:
+            raise NotTaken("the receiver has no public address; identity.outgoing_networks can name its own") from None
+        if answer.status == _GONE:
             self._gone = True
             raise NotTaken("the receiver is gone (410); nothing more is sent to it before a restart")
-        if not 200 <= answer.status_code < 300:
-            raise NotTaken(f"the receiver answered {answer.status_code}")
+        if not 200 <= answer.status < 300:
+            raise NotTaken(f"the receiver answered {answer.status}")
 
     def _headers(self, content: bytes) -> dict[str, str]:
         message_id, timestamp = json.loads(content)["id"], int(clock.now().timestamp())
@@ -201,6 +199,24 @@ def _check_url(url: str) -> None:
         hostname = None
     if not hostname or parts.scheme not in ("https", "http") or parts.fragment or "@" in parts.netloc:
         raise BadSetting("urls", "must be addresses such as https://example.com/events, without a password")
+
+
+def _is_proxy(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme == "http" and bool(parts.hostname) and parts.port != 0 and parts.path in ("", "/")
+    except ValueError:
+        return False
+
+
+def _named(hostname: str) -> Iterable[str]:
+    """The networks that the host itself names: whoever writes an address into the settings means it."""
+    if hostname == "localhost":
+        return ("127.0.0.0/8", "::1")
+    try:
+        return (str(ip_address(hostname)),)
+    except ValueError:
+        return ()
 
 
 def _is_plain(url: str) -> bool:
@@ -230,4 +246,4 @@ class Plugin:
         """One delivery for each receiver. Raises BadSetting for plain http to another machine outside development."""
         if not settings.development and any(map(_is_plain, self.settings.urls)):
             raise BadSetting("identity.plugin.webhooks.urls", "must start with https:// (http:// on a loopback host)")
-        return [Webhook(url, self.settings) for url in self.settings.urls]
+        return [Webhook(url, self.settings, settings.outgoing_networks) for url in self.settings.urls]

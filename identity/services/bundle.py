@@ -17,6 +17,7 @@ from identity.services.audit import AuditTrail, Recorder
 from identity.services.changes import Look
 from identity.services.choices import Choices
 from identity.services.cursors import Cursors
+from identity.services.domains import Domains
 from identity.services.effects import EffectsOf
 from identity.services.idempotency import Idempotency
 from identity.services.last_uses import LastUses
@@ -149,9 +150,21 @@ class Services:
             self.storage,
             self.audit,
             self.now,
-            default_domain=self._process.settings.default_domain,
             instance=self.instance,
             access=self.access,
+            domains=self.domains,
+        )
+
+    @cached_property
+    def domains(self) -> Domains:
+        """Domains of organizations."""
+        return Domains(
+            self.storage,
+            self.audit,
+            self.now,
+            access=self.access,
+            instance=self.instance,
+            name_space=self._process.settings.name_space,
         )
 
     @cached_property

@@ -34,7 +34,8 @@ class Idempotency(UseCases):
     def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, sealer: Sealer) -> None:
         super().__init__(storage, audit, now)
         self._sealer = sealer
-        self._claimed: bytes | None = None
+        #: The key of the request that began last. Whoever goes on in another transaction takes it along.
+        self.claimed: bytes | None = None
 
     def begin(self, principal_id: str, key: str, request: bytes) -> Kept | None:
         """Take the key for this request, whose method, address and body are ``request``.
@@ -46,7 +47,7 @@ class Idempotency(UseCases):
         record = self._record(name, request)
         stored = self._storage.idempotency.claim(record)
         if stored is None:
-            self._claimed = name
+            self.claimed = name
             return None
         if stored.request != record.request:
             raise Conflict("This idempotency key came with another request. Choose a new key for each request.")
@@ -56,10 +57,13 @@ class Idempotency(UseCases):
             raise Conflict("The answer to this request was not kept. Look whether it was done.") from None
 
     def keep(self, status: int, body: bytes) -> None:
-        """Keep the answer to the request that began last; within its transaction. Without one, nothing is kept."""
-        if self._claimed is not None:
-            sealed = self._sealer.seal(body, associated=_place(self._claimed))
-            self._storage.idempotency.complete(self._claimed, status, sealed)
+        """Keep the answer to the request that began last, in its transaction or one that goes on after it.
+
+        Without such a request nothing is kept.
+        """
+        if self.claimed is not None:
+            sealed = self._sealer.seal(body, associated=_place(self.claimed))
+            self._storage.idempotency.complete(self.claimed, status, sealed)
 
     def use_once(self, principal_id: str, once: str) -> bool:
         """True the first time that the principal shows this word, False for 24 hours afterwards."""

@@ -3,15 +3,15 @@
 from datetime import datetime
 
 from identity.crypto.secrets import new_id
-from identity.domain.errors import Conflict
+from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager
-from identity.domain.names import domain_from_name
 from identity.domain.organizations import Organization
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
 from identity.services.changes import TellInstance, UseCases, told
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.services.domains import Domains
 from identity.services.managers import refuse_last_owner
 from identity.storage.backend import Storage
 
@@ -27,26 +27,39 @@ class Organizations(UseCases):
         audit: Recorder,
         now: datetime,
         *,
-        default_domain: str,
         instance: TellInstance,
         access: Access,
+        domains: Domains,
     ) -> None:
         super().__init__(storage, audit, now)
         self._instance = instance
-        self._default_domain = default_domain
         self._access = access
+        self._domains = domains
 
     def get(self, organization_id: str) -> Organization:
         """The organization. Raises NotFound."""
         return self._found(self._storage.organizations.find(organization_id), "organization", organization_id)
 
-    def create(self, command: CreateOrganization, *, id: str | None = None) -> Organization:  # noqa: A002
-        """A new organization; ``id`` is one that it had before. Raises Invalid if the primary domain is taken."""
-        domain = command.primary_domain or domain_from_name(command.name, self._default_domain)
+    def create(
+        self,
+        command: CreateOrganization,
+        *,
+        by: Principal | None = None,
+        id: str | None = None,  # noqa: A002
+    ) -> Organization:
+        """A new organization; ``id`` is one that it had before. Raises Invalid if the primary domain is taken.
+
+        A domain that has to be proven waits, unless the caller may assert it; the one made of the name counts then.
+        """
+        organization_id = id or new_id()
+        wanted = command.primary_domain
+        if wanted is None or not self._settle(organization_id, wanted, by):
+            wanted = self._domains.made_of(command.name, organization_id)
+            self._settle(organization_id, wanted, by)
         organization = Organization(
-            id=id or new_id(),
+            id=organization_id,
             name=command.name,
-            primary_domain=domain,
+            primary_domain=wanted,
             registration=command.registration,
             created_at=self._now,
             changed_at=self._now,
@@ -57,11 +70,25 @@ class Organizations(UseCases):
         return organization
 
     def change(
-        self, organization_id: str, command: ChangeOrganization, *, expected_version: int | None = None
+        self,
+        organization_id: str,
+        command: ChangeOrganization,
+        *,
+        by: Principal | None = None,
+        expected_version: int | None = None,
     ) -> Organization:
-        """The changed organization. Raises NotFound, Conflict, Invalid."""
+        """The changed organization. Raises NotFound, Conflict, Invalid.
+
+        A primary domain that has to be proven waits, unless the caller may assert it; the former one goes on counting.
+        """
         before = self.get(organization_id)
-        after: Organization = self._next(before, "organization", expected_version, **dict(command))
+        given = dict(command)
+        wanted = command.primary_domain
+        if wanted is not None and wanted != before.primary_domain:
+            self._domains.keep(before)
+            if not self._settle(organization_id, wanted, by):
+                del given["primary_domain"]
+        after: Organization = self._next(before, "organization", expected_version, **given)
         return self._store("organization.changed", before, after)
 
     def deactivate(self, organization_id: str, *, by: Principal) -> Organization:
@@ -81,7 +108,7 @@ class Organizations(UseCases):
         return self._store("organization.reactivated", before, self._next(before, "organization", None, active=True))
 
     def remove(self, organization_id: str, *, by: Principal) -> None:
-        """Delete the organization with everything in it.
+        """Delete the organization with everything in it; the domains that counted stay bound to it.
 
         Raises NotFound; Denied if a user of it holds manager roles beyond the caller's; Conflict for the instance's own
         organization, and if no active IAM_OWNER would be left.
@@ -89,6 +116,7 @@ class Organizations(UseCases):
         self._refuse_own(organization_id)
         organization = self._governed(organization_id, by)
         self._refuse_last_owner(organization_id)
+        self._domains.keep(organization)
         with told("organization", organization_id):
             self._storage.organizations.remove(organization_id)
         self._record_removed("organization.removed", "organization", organization, organization_id)
@@ -103,6 +131,12 @@ class Organizations(UseCases):
         organization = self.get(organization_id)
         self._access.require_none_above(by, organization_id)
         return organization
+
+    def _settle(self, organization_id: str, name: str, by: Principal | None) -> bool:
+        try:
+            return self._domains.settle(organization_id, name, by=by)
+        except Invalid as refused:
+            raise Invalid({"primary_domain": refused.fields["domain"]}) from None
 
     def _refuse_last_owner(self, organization_id: str) -> None:
         def belongs(owner: Manager) -> bool:

@@ -11,6 +11,7 @@ from identity.storage.stores.attempts import AttemptStore
 from identity.storage.stores.audit import AuditStore
 from identity.storage.stores.authorization_codes import AuthorizationCodeStore
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
+from identity.storage.stores.domains import DomainStore
 from identity.storage.stores.effects import EffectStore
 from identity.storage.stores.idempotency import IdempotencyStore
 from identity.storage.stores.instance import InstanceStore
@@ -44,6 +45,7 @@ class Storage(ABC):
 
     instance: InstanceStore
     organizations: OrganizationStore
+    domains: DomainStore
     projects: ProjectStore
     project_grants: ProjectGrantStore
     user_grants: UserGrantStore

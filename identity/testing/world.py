@@ -463,7 +463,7 @@ class World:
 
     def _organization(self, services: Services, **overrides: Any) -> Organization:
         members: dict[str, Any] = {"name": _unique("Organization"), "registration": True}
-        return services.organizations.create(CreateOrganization(**(members | overrides)))
+        return services.organizations.create(CreateOrganization(**(members | overrides)), by=THE_OPERATOR)
 
 
 _WEB: dict[str, Any] = {

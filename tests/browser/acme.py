@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, Resource
 from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import ChangeProfile, CreateHumanUser
 from identity.testing.browser import PASSWORD, give_password
@@ -110,7 +111,7 @@ class Acme:
         self.url = world.identity.settings.login_url
         with world.transaction() as services:
             command = CreateOrganization(name="Acme GmbH", primary_domain="acme.example")
-            self.organization = services.organizations.create(command)
+            self.organization = services.organizations.create(command, by=THE_OPERATOR)
         self.party = self.an_application("Invoices", self.organization)
         self._numbers = count(1)
 

@@ -13,7 +13,7 @@ from identity.domain.users import HumanUser
 from identity.domain.words import LANGUAGES
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import RegisterApplication
-from identity.services.commands.organizations import ChangeOrganization
+from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.commands.projects import ChangeProject
 from identity.services.commands.service_users import AddPersonalAccessToken, ChangeServiceUser
 from identity.testing.world import Robot
@@ -66,6 +66,7 @@ def estate(site: Acme, long: bool) -> Estate:
             services.organizations.change(one.id, ChangeOrganization(name=called))
         for project_id, called in ((project.id, word), (granted.id, f"Fleet {name}"[:200])):
             services.projects.change(project_id, ChangeProject(name=called))
+        services.domains.ask(organization.id, AddDomain(domain=DOMAIN))
         web = RegisterApplication(name=word, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
         application, _ = services.applications.register(project.id, web, by=THE_OPERATOR)
         services.applications.register(
@@ -137,6 +138,7 @@ PROJECT = "/projects/{e.project.id}"
 SERVICE_USER = "/service-users/{e.robot.id}"
 USER = "/users/{e.person.id}"
 APPLICATION = "/applications/{e.application_id}"
+DOMAIN = f"{'-'.join(['a-rather-long-name'] * 3)}.example"
 NOBODY = "q=zzz"
 
 # --- organization and instance ----------------------------------------------------------------------------------------
@@ -147,6 +149,10 @@ shown("console-organizations", "/organizations", names=True)
 shown("console-organization", ORGANIZATION, names=True)
 sent("console-organization-errors", "/organizations/new", name="", primary_domain="no domain")
 shown("console-organization-change", f"{ORGANIZATION}/edit", names=True)
+shown("console-domain", f"{ORGANIZATION}/domains/{DOMAIN}", names=True)
+sent("console-domain-errors", f"{ORGANIZATION}/domains/new", domain="no domain")
+shown("console-domain-verify", f"{ORGANIZATION}/domains/{DOMAIN}/verify", main=True, names=True)
+shown("console-domain-assert", f"{ORGANIZATION}/domains/{DOMAIN}/assert", names=True)
 shown("console-organization-delete", f"{ORGANIZATION}/delete", main=True, names=True)
 sent("console-organization-delete-error", f"{ORGANIZATION}/delete", confirm_name="another")
 shown("console-instance", "/instance", names=True)

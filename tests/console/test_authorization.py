@@ -75,11 +75,19 @@ PAGES = {
         "/organizations/{organization}/reactivate",
     ),
     "organization_manager.read": ("/organizations/{organization}/export",),
+    "instance.write": ("/organizations/{organization}/domains/{domain}/assert",),
     "organization.read": (
         "/organizations/{organization}",
+        "/organizations/{organization}/domains/{domain}",
         "/organizations/{organization}/overview",
     ),
-    "organization.write": ("/organizations/{organization}/edit",),
+    "organization.write": (
+        "/organizations/{organization}/domains/new",
+        "/organizations/{organization}/domains/{domain}/delete",
+        "/organizations/{organization}/domains/{domain}/primary",
+        "/organizations/{organization}/domains/{domain}/verify",
+        "/organizations/{organization}/edit",
+    ),
     "project.create": ("/organizations/{organization}/projects/new",),
     "project.delete": ("/projects/{project}/delete",),
     "project.read": (

@@ -46,7 +46,7 @@ def test_a_taken_domain_is_said_at_its_field(organization: Organization, instanc
     instance_owner.open("/console/organizations/new")
     fields = {"name": "Copy", "primary_domain": organization.primary_domain}
     page = instance_owner.submit(fields, form="page-form")
-    assert "Another organization has this primary domain." in page.html.find(id="error-primary_domain").text
+    assert "Another organization has this domain" in page.html.find(id="error-primary_domain").text
 
 
 def test_an_empty_name_is_said_at_its_field(instance_owner: Browser) -> None:
@@ -132,13 +132,17 @@ def test_a_viewer_can_export_and_no_more(sign_in: SignIn, organization: Organiza
 def test_change_name_domain_and_registration(world: World, owner: Browser, organization: Organization) -> None:
     owner.open(_page(organization))
     owner.click("Change " + organization.name)
-    fields = {"name": "Sperm Whale", "primary_domain": "sperm-whale.example", "registration": False}
+    fields = {"name": "Sperm Whale", "primary_domain": "sperm-whale.id.example.com", "registration": False}
     page = owner.submit(fields, form="page-form")
     assert "The changes are saved." in page
     assert "Only managers create accounts" in page
     stored = _stored(world, organization)
     assert stored is not None
-    assert (stored.name, stored.primary_domain, stored.registration) == ("Sperm Whale", "sperm-whale.example", False)
+    assert (stored.name, stored.primary_domain, stored.registration) == (
+        "Sperm Whale",
+        "sperm-whale.id.example.com",
+        False,
+    )
 
 
 def test_a_change_that_came_too_late_keeps_what_was_typed(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from identity import outgoing
 from identity.app import Identity, assemble
 from identity.domain.audit import SYSTEM, AuditEvent, Result
 from identity.domain.errors import Invalid
@@ -465,6 +466,9 @@ def test_a_secret_file_that_others_may_read(secret_file: Path) -> None:
         ({"secret_file": None}, "secret_file"),
         ({"secret_file": Path("/nowhere/secret")}, "secret_file"),
         ({"ca_file": Path("/nowhere/ca.pem")}, "ca_file"),
+        ({"proxy": "https://proxy.example.com"}, "proxy"),
+        ({"proxy": "socks5://proxy.example.com"}, "proxy"),
+        ({"proxy": "proxy.example.com:3128"}, "proxy"),
     ],
 )
 def test_settings_that_do_not_fit(secret_file: Path, changed: dict[str, Any], key: str) -> None:
@@ -482,6 +486,33 @@ def test_plain_http_goes_to_this_machine_alone_but_in_development(
     with pytest.raises(BadSetting, match="must start with https://"):
         assemble(elsewhere)
     assemble(elsewhere | {"identity.development": "true"}).close()
+
+
+@pytest.mark.storages("memory")
+@pytest.mark.parametrize("host", ["receiver.example", "2130706433", "0x7f.1"])
+def test_a_name_that_leads_to_a_private_address_has_to_be_named(
+    make_world: MakeWorld,
+    settings: dict[str, str],
+    receiver: Receiver,
+    host: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(outgoing.Outgoing.__init__, "__kwdefaults__", _resolving_to_loopback())
+    url = receiver.url.replace("127.0.0.1", host)
+    private = {**settings, "identity.plugin.webhooks.urls": url, "identity.development": "true"}
+    world = make_world(**private)
+    world.an_organization()
+    assert webhook(world.identity).send_due() == 0
+    assert receiver.received == []
+    assert "identity.outgoing_networks" in caplog.text
+    world = make_world(**private, **{"identity.outgoing_networks": "127.0.0.0/8"})
+    world.an_organization()
+    assert webhook(world.identity).send_due() > 0
+
+
+def _resolving_to_loopback() -> dict[str, Any]:
+    return {**outgoing.Outgoing.__init__.__kwdefaults__, "resolve": lambda host, seconds: ["127.0.0.1"]}
 
 
 @pytest.mark.storages("memory")

@@ -8,12 +8,13 @@ import pytest
 from identity.app import Identity
 from identity.domain.applications import Client
 from identity.domain.audit import EVENTS, AuditFilter
+from identity.domain.domains import Proof
 from identity.domain.permissions import organization_resource
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.managers import AddManager, ChangeManager
-from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.services.commands.organizations import AddDomain, ChangeOrganization, CreateOrganization
 from identity.services.commands.projects import (
     AddProjectGrant,
     AddProjectRole,
@@ -44,6 +45,11 @@ def everything(services: Services) -> set[str]:
     own = services.organizations.create(CreateOrganization(name="Own", registration=True))
     other = services.organizations.create(CreateOrganization(name="Other"))
     services.organizations.change(own.id, ChangeOrganization(name="Owned"))
+    for domain in ("own.example", "owned.example"):
+        services.domains.ask(own.id, AddDomain(domain=domain))
+    services.domains.verify(services.domains.get(own.id, "own.example"), Proof.DNS)
+    services.domains.assert_domain(own.id, "owned.example", by=THE_OPERATOR)
+    services.domains.remove(own.id, "owned.example", by=THE_OPERATOR)
     services.organizations.deactivate(other.id, by=THE_OPERATOR)
     services.organizations.reactivate(other.id, by=THE_OPERATOR)
     project = services.projects.create(own.id, CreateProject(name="Project"), by=THE_OPERATOR)

@@ -23,9 +23,10 @@ GOOD = "correct horse battery staple"
 @pytest.fixture
 def anna(identity: Identity) -> Subject:
     with identity.transaction() as services:
-        organization = services.organizations.create(CreateOrganization(name="Acme", primary_domain="acme.example"))
-        command = CreateHumanUser(user_name="anna", given_name="Anna", family_name="Bauer", email="a@b.example")
-        subject = Subject(services.users.create(organization.id, command), organization)
+        command = CreateOrganization(name="Acme", primary_domain="acme.example")
+        organization = services.organizations.create(command, by=THE_OPERATOR)
+        anna = CreateHumanUser(user_name="anna", given_name="Anna", family_name="Bauer", email="a@b.example")
+        subject = Subject(services.users.create(organization.id, anna), organization)
         services.passwords.change(subject, services.passwords.hash(GOOD))
         return subject
 

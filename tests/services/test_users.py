@@ -28,7 +28,8 @@ _ANNA = {"user_name": "anna", "given_name": "Anna", "family_name": "B", "email":
 
 @pytest.fixture
 def organization(services: Services) -> Organization:
-    return services.organizations.create(CreateOrganization(name="Acme", primary_domain="acme.example"))
+    command = CreateOrganization(name="Acme", primary_domain="acme.example")
+    return services.organizations.create(command, by=THE_OPERATOR)
 
 
 @pytest.fixture

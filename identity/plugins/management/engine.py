@@ -97,9 +97,8 @@ class View:
         if self._operation.method == "GET":
             return self._shown(call, request)
         key = _idempotency_key(request) if self._operation.method == "POST" else None
-        idempotency = call.services.idempotency
         if key is not None:
-            kept = idempotency.begin(call.by.id or "", key, _fingerprint(request, sent))
+            kept = call.services.idempotency.begin(call.by.id or "", key, _fingerprint(request, sent))
             if kept is not None:
                 return self._again(Answer.of_kept(kept.status, kept.body), request)
         members = read_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
@@ -107,7 +106,9 @@ class View:
         decoder = decode_nested if self._operation.nested else decode_members
         answer = self._answer(replace(call, command=decoder(self._operation.command or Nothing, members)), request)
         if key is not None:
-            idempotency.keep(answer.status, (replace(answer, body="") if self._shows_once(answer) else answer).kept())
+            again = replace(answer, body="") if self._shows_once(answer) else answer
+            # Of other services than before, if the operation has committed in between.
+            request.services.idempotency.keep(answer.status, again.kept())
         return answer.response()
 
     def _again(self, answer: Answer, request: Request) -> Response:
@@ -138,6 +139,7 @@ class View:
             resource=context.resource,
             names=request.matchdict,
             context=partial(context_of, request),
+            request=request,
             page=asked_page(request, orders=self._operation.orders) if self._operation.paged else FIRST_PAGE,
             filters=None if filters is None else decode(filters, _given(request, _names(self._operation))),
         )

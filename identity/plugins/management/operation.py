@@ -47,6 +47,8 @@ SEARCH = Parameter(
 )
 STATES = Parameter(STATE, "Rows in this state alone.", {"type": "string", "enum": ["active", "deactivated"]})
 
+_STATE_CHANGES = frozenset({"deactivate", "reactivate", "verify", "assert"})
+
 
 def sorted_by(orders: Collection[str]) -> Parameter:
     """The order of a list that has several, the usual one first."""
@@ -61,7 +63,7 @@ class Call:
 
     ``value`` is what the address names and ``resource`` where permissions on it are judged, ``names`` the texts that
     stand in the address. ``context`` makes what the protocol works with. ``expected_version`` is set if the request
-    says which version it is about (If-Match).
+    says which version it is about (If-Match). ``request`` is for what has to commit before it asks others.
     """
 
     services: Services
@@ -73,6 +75,7 @@ class Call:
     names: Mapping[str, str]
     page: PageRequest
     context: Callable[[], Context]
+    request: Request
     filters: Any = None
     command: Any = None
     expected_version: int | None = None
@@ -126,7 +129,8 @@ class Operation:
     @property
     def subject(self) -> str:
         """The address of what the operation is about: for a state change, of what changes its state."""
-        return self.path.removesuffix("/deactivate").removesuffix("/reactivate")
+        subject, _, last = self.path.rpartition("/")
+        return subject if last in _STATE_CHANGES else self.path
 
 
 def readable(operations: Iterable[Operation]) -> frozenset[type[Representation]]:

@@ -23,6 +23,7 @@ from identity.plugins.sql.stores.attempts import SqlAttemptStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
 from identity.plugins.sql.stores.authorization_codes import SqlAuthorizationCodeStore
 from identity.plugins.sql.stores.authorization_requests import SqlAuthorizationRequestStore
+from identity.plugins.sql.stores.domains import SqlDomainStore
 from identity.plugins.sql.stores.effects import SqlEffectStore
 from identity.plugins.sql.stores.idempotency import SqlIdempotencyStore
 from identity.plugins.sql.stores.instance import SqlInstanceStore
@@ -53,6 +54,7 @@ log = logging.getLogger(__name__)
 _STORES: dict[str, type[SqlStore]] = {
     "instance": SqlInstanceStore,
     "organizations": SqlOrganizationStore,
+    "domains": SqlDomainStore,
     "projects": SqlProjectStore,
     "project_grants": SqlProjectGrantStore,
     "user_grants": SqlUserGrantStore,

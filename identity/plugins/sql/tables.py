@@ -104,6 +104,19 @@ organizations = Table(
     Index(None, "search_text", "id", "active"),
 )
 
+# No reference: a domain that counts stays bound to its organization when that is gone.
+domains = Table(
+    "domains",
+    metadata,
+    Column("organization_id", String, primary_key=True, info={"field": "domain"}),
+    Column("name", String, primary_key=True),
+    _string("challenge"),
+    _moment("created_at"),
+    _string("proof", nullable=True),
+    _moment("verified_at", nullable=True),
+    Index("uq_domains_name", "name", unique=True, info={"field": "domain"}, **_where("proof IS NOT NULL")),
+)
+
 projects = Table(
     "projects",
     metadata,

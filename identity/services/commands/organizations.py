@@ -5,8 +5,11 @@ from identity.services.commands.fields import Domain, Name
 
 
 class CreateOrganization(Command):
-    """Create an organization; the primary domain is derived from the name unless given. ``registration`` says whether
-    people may make an account of it for themselves."""
+    """Create an organization; the primary domain is derived from the name unless given.
+
+    One that has to be proven waits, unless whoever gives it manages the instance: until then the derived one counts.
+    ``registration`` says whether people may make an account of it for themselves.
+    """
 
     name: Name
     primary_domain: Domain | None = None
@@ -19,3 +22,9 @@ class ChangeOrganization(Command):
     name: Name | None = None
     primary_domain: Domain | None = None
     registration: bool | None = None
+
+
+class AddDomain(Command):
+    """Ask for a domain, so that the organization can go by it once it is proven."""
+
+    domain: Domain

@@ -45,12 +45,12 @@ def ensure_organization(build: Build, path: str, described: DescribedOrganizatio
 
     def make() -> Organization:
         build.services.access.require(build.by, "organization.create", INSTANCE)
-        return organizations.create(asked(described, CreateOrganization), id=build.id_for(described))
+        return organizations.create(asked(described, CreateOrganization), by=build.by, id=build.id_for(described))
 
     kind = Kind(
         name="organization",
         change_type=ChangeOrganization,
-        change=organizations.change,
+        change=partial(organizations.change, by=build.by),
         deactivate=partial(organizations.deactivate, by=build.by),
         reactivate=partial(organizations.reactivate, by=build.by),
     )

@@ -34,6 +34,7 @@ _PARTS = (
     "authorization_codes",
     "authorization_requests",
     "base",
+    "domains",
     "effects",
     "idempotency",
     "instance",
@@ -66,6 +67,7 @@ from identity.storage.contract.attempts import AttemptContract  # noqa: E402
 from identity.storage.contract.audit import AuditContract  # noqa: E402
 from identity.storage.contract.authorization_codes import AuthorizationCodeContract  # noqa: E402
 from identity.storage.contract.authorization_requests import AuthorizationRequestContract  # noqa: E402
+from identity.storage.contract.domains import DomainContract  # noqa: E402
 from identity.storage.contract.effects import EffectContract  # noqa: E402
 from identity.storage.contract.idempotency import IdempotencyContract  # noqa: E402
 from identity.storage.contract.instance import InstanceContract  # noqa: E402
@@ -92,6 +94,7 @@ __all__ = ["StorageContract"]
 class StorageContract(
     InstanceContract,
     OrganizationContract,
+    DomainContract,
     ProjectContract,
     ProjectGrantContract,
     UserGrantContract,

@@ -10,6 +10,7 @@ import pytest
 
 from identity.domain.applications import Application
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.domains import OrganizationDomain
 from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
@@ -182,6 +183,8 @@ def add(storage: Storage, value: Any) -> None:
             storage.instance.add(value)
         case Organization():
             storage.organizations.add(value)
+        case OrganizationDomain():
+            storage.domains.add(value)
         case Project():
             storage.projects.add(value)
         case ProjectRole():

@@ -11,6 +11,7 @@ from typing import Any
 from identity.domain.applications import Application, ApplicationType, ClientSecret
 from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.domains import OrganizationDomain
 from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
@@ -61,6 +62,17 @@ def an_organization(**overrides: Any) -> Organization:
         "changed_at": NOW,
     }
     return Organization(**(fields | overrides))
+
+
+def a_domain(organization: Organization | None = None, **overrides: Any) -> OrganizationDomain:
+    """A domain that the organization waits for."""
+    fields: dict[str, Any] = {
+        "organization_id": organization.id if organization else an_id(),
+        "name": f"{uuid.uuid4().hex}.example",
+        "challenge": uuid.uuid4().hex,
+        "created_at": NOW,
+    }
+    return OrganizationDomain(**(fields | overrides))
 
 
 def a_project(organization: Organization | None = None, **overrides: Any) -> Project:

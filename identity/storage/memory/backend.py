@@ -13,6 +13,7 @@ from identity.storage.memory.attempts import MemoryAttemptStore
 from identity.storage.memory.audit import MemoryAuditStore
 from identity.storage.memory.authorization_codes import MemoryAuthorizationCodeStore
 from identity.storage.memory.authorization_requests import MemoryAuthorizationRequestStore
+from identity.storage.memory.domains import MemoryDomainStore
 from identity.storage.memory.effects import MemoryEffectStore
 from identity.storage.memory.idempotency import MemoryIdempotencyStore
 from identity.storage.memory.instance import MemoryInstanceStore
@@ -47,6 +48,7 @@ class MemoryStorage(Storage):
     def __init__(self, tables: Tables) -> None:
         self.instance = MemoryInstanceStore(tables)
         self.organizations = MemoryOrganizationStore(tables)
+        self.domains = MemoryDomainStore(tables)
         self.projects = MemoryProjectStore(tables)
         self.project_grants = MemoryProjectGrantStore(tables)
         self.user_grants = MemoryUserGrantStore(tables)

@@ -5,8 +5,9 @@ from identity.storage.memory.tables import Tables
 
 
 def remove_organization(tables: Tables, organization_id: str) -> None:
-    """Delete the organization with its users, projects, grants held, managers, keys and tokens."""
+    """Delete the organization with users, projects, grants held, managers, keys, tokens and domains it waits for."""
     tables.organizations.delete(organization_id)
+    tables.domains.delete_where(lambda domain: domain.organization_id == organization_id and not domain.counts)
     for user in tables.users:
         if user.organization_id == organization_id:
             remove_user(tables, user.id)

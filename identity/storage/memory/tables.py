@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from identity.domain.applications import Application, ClientSecret
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.domains import OrganizationDomain
 from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
@@ -116,6 +117,7 @@ class Tables:
 
     instance: Table[str, Instance]
     organizations: Table[str, Organization]
+    domains: Table[tuple[str, str], OrganizationDomain]
     projects: Table[str, Project]
     project_roles: Table[tuple[str, str], ProjectRole]
     project_grants: Table[str, ProjectGrant]

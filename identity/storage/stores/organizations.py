@@ -40,7 +40,7 @@ class OrganizationStore(ABC):
 
     @abstractmethod
     def remove(self, organization_id: str) -> None:
-        """Delete it with its users, projects, grants held, managers, keys and tokens."""
+        """Delete it with its users, projects, grants held, managers, keys, tokens and the domains that it waits for."""
 
     @abstractmethod
     def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:

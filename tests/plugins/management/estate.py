@@ -13,6 +13,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.services.access import THE_OPERATOR
+from identity.services.commands.organizations import AddDomain
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.testing.assertions import claims, signed
 from identity.testing.relying_party import bearer
@@ -20,6 +21,8 @@ from identity.testing.responses import shown
 from identity.testing.world import Robot, World
 
 ROLE = "reader"
+#: What every estate's organization waits for.
+DOMAIN = "estate.example"
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ def an_estate(world: World) -> Estate:
     }
     with world.transaction() as services:
         command = AddPersonalAccessToken(name="Nightly")
+        services.domains.ask(organization.id, AddDomain(domain=DOMAIN))
         token, text = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
     world.client.secrets.add(text)
     with world.reading() as services:
@@ -67,6 +71,7 @@ def an_estate(world: World) -> Estate:
     [event] = world.audit_events(event="organization.created", object_id=organization.id)
     places = {
         "organization": organization.id,
+        "domain": DOMAIN,
         "project": project.id,
         "role": ROLE,
         "project_grant": grant.id,

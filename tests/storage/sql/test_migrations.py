@@ -12,7 +12,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
 
+from identity.crypto.secrets import TOKEN_LENGTH
 from identity.domain.audit import AuditFilter, Result
+from identity.domain.domains import Proof
 from identity.domain.users import HumanUser
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.migrations import HEAD, REVISIONS, runner
@@ -39,6 +41,7 @@ PLAN = [
     "0005: Sign-ins that wait go with the person who proved something for them.",
     "0006: A family of tokens knows how its person proved to be it, and which single claims were asked for.",
     "0007: Searches find any part.",
+    "0008: Domains are proven.",
 ]
 
 
@@ -161,6 +164,9 @@ def test_a_database_of_the_second_version_is_migrated_in_place(
             assert issued is not None
             assert issued.token.personal_access_token_id is None
         assert storage.user_grants.page_of_project_grant("old").items[0].id == "old"
+        [domain] = storage.domains.of_organization("old")
+        assert (domain.proof, storage.domains.find_holder(domain.name)) == (Proof.UNPROVEN, domain)
+        assert len(domain.challenge) == TOKEN_LENGTH
         refused = storage.audit.page(filter=AuditFilter(organization_id="old", result=Result.REFUSED)).items
         assert [event.id for event in refused] == ["old"]
     token = a_personal_access_token(user_id="old-robot")

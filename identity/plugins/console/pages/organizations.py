@@ -14,18 +14,17 @@ from identity.pages.forms import VERSION, Form
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.confirm_page import ConfirmPage, DeactivatePage, ReactivatePage
-from identity.plugins.console.console_page import CONSOLE, ConsoleForm, ConsolePage, Link
+from identity.plugins.console.console_page import ConsoleForm, ConsolePage, Link
 from identity.plugins.console.effect_words import effect_words
 from identity.plugins.console.list_page import ListPage
+from identity.plugins.console.of_organization import ORGANIZATIONS, OfOrganization
 from identity.plugins.console.pages.managers import managers_section
+from identity.plugins.console.pages.organization_domains import domain_rows
 from identity.plugins.console.places import Place
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.storage.paging import Page, PageRequest
 
 SECTION = "organizations"
-
-#: The address of the list.
-ORGANIZATIONS = f"{CONSOLE}/{SECTION}"
 
 #: The value of a ticked checkbox.
 _YES = "yes"
@@ -107,6 +106,7 @@ class NewOrganization(ConsoleForm):
             "label": self.words.t(say("Create")),
             "back": ORGANIZATIONS,
             "changes": False,
+            "asserts": self.services.domains.may_assert(self.principal),
             "default_domain": self.request.registry.identity.settings.default_domain,
         }
 
@@ -119,29 +119,8 @@ class NewOrganization(ConsoleForm):
         }
         command = self.decoded(CreateOrganization, values)
         self.use_once(form)
-        organization = self.services.organizations.create(command)
+        organization = self.services.organizations.create(command, by=self.principal)
         return self.redirect(self.done(f"{ORGANIZATIONS}/{organization.id}"))
-
-
-class OfOrganization(ConsolePage):
-    """A page about one organization, which its navigation calls just that."""
-
-    section = ""
-
-    @property
-    def one(self) -> Organization:
-        """Which one."""
-        organization: Organization = self.context.value
-        return organization
-
-    @property
-    def href(self) -> str:
-        """The address of its page."""
-        return f"{ORGANIZATIONS}/{self.one.id}"
-
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """List and, below it, the organization."""
-        return [(say("Organizations"), ORGANIZATIONS), (self.one.name, self.href)]
 
 
 class OrganizationPage(OfOrganization):
@@ -165,6 +144,7 @@ class OrganizationPage(OfOrganization):
             "href": self.href,
             "badge": state_badge(self.one.active, self.words),
             "may_export": self.services.transfer.may_export(self.one.id, by=self.principal),
+            "domains": domain_rows(self, self.href, self.one.primary_domain),
             "managers": managers_section(self),
             "stays": instance is not None and instance.organization_id == self.one.id,
         }
@@ -182,7 +162,12 @@ class ChangeOrganizationPage(OfOrganization, ConsoleForm):
 
     def show(self) -> Mapping[str, object]:
         """The button."""
-        return {"label": self.words.t(say("Save")), "back": self.href, "changes": True}
+        return {
+            "label": self.words.t(say("Save")),
+            "back": self.href,
+            "changes": True,
+            "asserts": self.services.domains.may_assert(self.principal),
+        }
 
     def values(self) -> Mapping[str, str]:
         """What is stored, and in which version."""
@@ -198,7 +183,7 @@ class ChangeOrganizationPage(OfOrganization, ConsoleForm):
         values = {**form.texts("name", "primary_domain"), "registration": form.one("registration") == _YES}
         command = self.decoded(ChangeOrganization, values)
         version = version_of(form.one(VERSION))
-        self.services.organizations.change(self.one.id, command, expected_version=version)
+        self.services.organizations.change(self.one.id, command, by=self.principal, expected_version=version)
         return self.redirect(self.done(self.href))
 
 

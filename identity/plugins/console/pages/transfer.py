@@ -13,7 +13,8 @@ from identity.http.errors import Malformed
 from identity.http.json_object import read_object
 from identity.pages.forms import Form
 from identity.plugins.console.console_page import ConsoleForm
-from identity.plugins.console.pages.organizations import ORGANIZATIONS, SECTION, OfOrganization
+from identity.plugins.console.of_organization import ORGANIZATIONS, OfOrganization
+from identity.plugins.console.pages.organizations import SECTION
 from identity.plugins.console.places import Place
 from identity.services.commands.descriptions import OrganizationDocument
 from identity.services.transfer import KEEPS_IDS, MAY_EXPORT

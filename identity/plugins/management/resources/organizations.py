@@ -10,7 +10,7 @@ from identity.storage.stores.organizations import ORDERS
 
 
 class Organization(Versioned):
-    """An organization. Its primary domain is part of every login name."""
+    """An organization. Its primary domain is part of every login name; it is proven or asserted."""
 
     name: str
     primary_domain: str
@@ -23,7 +23,7 @@ def _list(call: Call) -> Page[Organization]:
 
 
 def _create(call: Call) -> Organization:
-    return Organization.of(call.services.organizations.create(call.command))
+    return Organization.of(call.services.organizations.create(call.command, by=call.by))
 
 
 def _show(call: Call) -> Organization:
@@ -32,7 +32,7 @@ def _show(call: Call) -> Organization:
 
 def _change(call: Call) -> Organization:
     organizations = call.services.organizations
-    changed = organizations.change(call.value.id, call.command, expected_version=call.expected_version)
+    changed = organizations.change(call.value.id, call.command, by=call.by, expected_version=call.expected_version)
     return Organization.of(changed)
 
 
@@ -68,7 +68,8 @@ OPERATIONS = (
         method="POST",
         path="/organizations",
         summary="Creates an organization.",
-        description="Without a primary domain one is derived from the name.",
+        description="Without a primary domain one is derived from the name, and also while the given one waits for its"
+        " proof: `list_domains` shows what to do. Whoever manages the instance asserts a domain by giving it.",
         permission="organization.create",
         target=targets.instance,
         handle=_create,
@@ -91,7 +92,8 @@ OPERATIONS = (
         method="PATCH",
         path=_PATH,
         summary="Changes an organization's name, primary domain and settings.",
-        description="With another primary domain all login names of the organization change.",
+        description="With another primary domain all login names of the organization change. One that is not proven"
+        " waits, and the former one goes on counting, unless the caller manages the instance and so asserts it.",
         permission="organization.write",
         target=targets.organization,
         handle=_change,

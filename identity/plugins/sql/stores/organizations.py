@@ -8,6 +8,7 @@ from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import Values, find_by_id, find_many_by_id, moment, seconds, versioned
+from identity.plugins.sql.stores.domains import REMOVE_WAITING
 from identity.plugins.sql.tables import organizations as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.organizations import OrganizationStore
@@ -65,6 +66,7 @@ class SqlOrganizationStore(PagedStore, OrganizationStore):
     def remove(self, organization_id: str) -> None:
         """Delete it with all that is its own."""
         self._touch_one(_REMOVE, {"key": organization_id})
+        self._change(REMOVE_WAITING, {"key": organization_id})
 
     def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
         """Organizations by name."""

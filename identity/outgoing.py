@@ -1,0 +1,179 @@
+"""Outgoing requests: to public addresses, unless a setting names others, and to the very one that was looked at."""
+
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from pathlib import Path
+from threading import Timer
+from time import monotonic
+from urllib.parse import SplitResult, unquote, urlsplit
+
+Network = IPv4Network | IPv6Network
+#: The addresses of a host name, within so many seconds. Raises OSError.
+Resolve = Callable[[str, float], Sequence[str]]
+
+#: How much of an answer is read.
+MOST_BYTES = 64 * 1024
+
+_PORTS = {"https": 443, "http": 80}
+#: IPv4 addresses stand in the last bits of these (RFC 6052 §2.1).
+_NAT64 = ip_network("64:ff9b::/96")
+
+
+class Refused(OSError):
+    """The request was not sent: the host has no address that it may go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status and the beginning of the body."""
+
+    status: int
+    body: bytes = field(repr=False)
+
+
+def networks_of(words: Sequence[str]) -> tuple[Network, ...]:
+    """The networks that these words name; an address is a network of one. Raises ValueError."""
+    return tuple(ip_network(word) for word in words)
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """True for an address of the public internet; one that carries an IPv4 address is as public as that."""
+    if isinstance(address, IPv6Address):
+        carried = address.ipv4_mapped or address.sixtofour
+        if carried is None and address in _NAT64:
+            carried = IPv4Address(int(address) & 0xFFFFFFFF)
+        if carried is not None:
+            return is_public(carried)
+        if address.is_site_local:
+            return False
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def resolve_by_system(host: str, seconds: float) -> Sequence[str]:
+    """The addresses that this machine knows the host by."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return [str(sockaddr[0]) for *_, sockaddr in found]
+
+
+class Outgoing:
+    """One way out. A request takes ``seconds`` at most, from the connection to the end of the answer.
+
+    ``networks`` are those that requests may go to besides public addresses. Redirects are not followed, and what the
+    environment says of proxies does not count. Who names a ``proxy`` leaves it to that where requests go.
+    """
+
+    def __init__(
+        self,
+        *,
+        networks: Sequence[Network] = (),
+        seconds: float = 5,
+        resolve: Resolve = resolve_by_system,
+        ca_file: Path | None = None,
+        proxy: str = "",
+    ) -> None:
+        self._networks = tuple(networks)
+        self._seconds = seconds
+        self._resolve = resolve
+        self._ca_file = ca_file
+        self._proxy = urlsplit(proxy) if proxy else None
+
+    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
+        """The answer. Raises Refused and other kinds of OSError, HTTPException."""
+        parts = urlsplit(url)
+        ends_at = monotonic() + self._seconds
+        with closing(self._connection(parts, ends_at)) as connection, _watched(connection.sock, ends_at):
+            connection.request(method, self._asked(parts, url), body=body, headers=dict(headers))
+            answer = connection.getresponse()
+            body = answer.read(MOST_BYTES)
+        # What was cut off can look like a whole answer.
+        _left(ends_at)
+        return Answer(answer.status, body)
+
+    def _connection(self, parts: SplitResult, ends_at: float) -> HTTPConnection:
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        plain = self._connected(host, port, ends_at)
+        try:
+            if parts.scheme == "http":
+                connection = HTTPConnection(host, port)
+                connection.sock = plain
+                return connection
+            with _watched(plain, ends_at):
+                if self._proxy is not None:
+                    self._tunnel(plain, host, port)
+                context = ssl.create_default_context(cafile=self._ca_file)
+                secured = context.wrap_socket(plain, server_hostname=host)
+            connection = HTTPSConnection(host, port, context=context)
+            connection.sock = secured
+            return connection
+        except BaseException:
+            plain.close()
+            raise
+
+    def _connected(self, host: str, port: int, ends_at: float) -> socket.socket:
+        if self._proxy is not None:
+            target = self._proxy.hostname or "", self._proxy.port or _PORTS["http"]
+            return socket.create_connection(target, timeout=_left(ends_at))
+        found = [ip_address(one.partition("%")[0]) for one in self._resolve(host, _left(ends_at))]
+        allowed = [one for one in found if is_public(one) or self._is_named(one)]
+        if not allowed:
+            raise Refused("no address that requests may go to")
+        for address in allowed[:-1]:
+            with suppress(OSError):
+                return socket.create_connection((str(address), port), timeout=_left(ends_at))
+        return socket.create_connection((str(allowed[-1]), port), timeout=_left(ends_at))
+
+    def _is_named(self, address: IPv4Address | IPv6Address) -> bool:
+        plain = getattr(address, "ipv4_mapped", None) or address
+        return any(plain in network for network in self._networks)
+
+    def _asked(self, parts: SplitResult, url: str) -> str:
+        if self._proxy is not None and parts.scheme == "http":
+            return url
+        return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+    def _tunnel(self, plain: socket.socket, host: str, port: int) -> None:
+        """Have the proxy pass everything on (RFC 9110 §9.3.6)."""
+        target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+        if self._proxy is not None and self._proxy.username:
+            name = f"{unquote(self._proxy.username)}:{unquote(self._proxy.password or '')}"
+            lines.append(f"Proxy-Authorization: Basic {b64encode(name.encode()).decode()}")
+        plain.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
+        answer = HTTPResponse(plain, method="CONNECT")
+        answer.begin()
+        if answer.status != 200:
+            raise OSError("the proxy refuses")
+
+
+def _left(ends_at: float) -> float:
+    left = ends_at - monotonic()
+    if left <= 0:
+        raise TimeoutError("no time is left")
+    return left
+
+
+@contextmanager
+def _watched(connected: socket.socket, ends_at: float) -> Iterator[None]:
+    """Cut the connection when the time is over: whoever sends a byte now and then would keep it for ever."""
+    connected.settimeout(_left(ends_at))
+    # A socket of its own: the other one may be closed, and its number be somebody else's, when the time is over.
+    with socket.fromfd(connected.fileno(), connected.family, connected.type) as same:
+        cut = Timer(_left(ends_at), _cut, [same])
+        cut.daemon = True
+        cut.start()
+        try:
+            yield
+        finally:
+            cut.cancel()
+            cut.join()
+
+
+def _cut(connected: socket.socket) -> None:
+    with suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)

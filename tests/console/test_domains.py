@@ -1,0 +1,128 @@
+"""Domains of an organization in the console: asked for, proven, made the primary one, removed."""
+
+import pytest
+
+from identity.domain.domains import OrganizationDomain, Proof
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.console.conftest import SignIn
+
+
+def _page(organization: Organization, name: str = "", below: str = "") -> str:
+    return f"/console/organizations/{organization.id}" + (f"/domains/{name}{below}" if name else "")
+
+
+@pytest.fixture
+def name(organization: Organization) -> str:
+    """A domain that no other test asks for."""
+    return f"{organization.id}.example"
+
+
+@pytest.fixture
+def seen(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Proof]:
+    """What checks find outside: nothing, until something is put here."""
+    found: list[Proof] = []
+
+    def find(domain: OrganizationDomain) -> Proof | None:
+        return found[0] if found else None
+
+    monkeypatch.setattr(world.identity.domain_checks, "find", find)
+    return found
+
+
+def test_a_domain_from_its_beginning_to_its_end(
+    owner: Browser, organization: Organization, name: str, seen: list[Proof]
+) -> None:
+    owner.open(_page(organization))
+    owner.click("New domain")
+    page = owner.submit({"domain": "No Domain"}, form="page-form")
+    assert "Enter a domain such as acme.example" in page.html.find(id="error-domain").text
+    page = owner.submit({"domain": name}, form="page-form")
+    assert "Domain added. It counts once it is proven." in page
+    assert "Waiting" in page.html.find(class_="console__title").text
+    assert "Assert …" not in page
+    assert "Make primary …" not in page
+    page = owner.click("Prove …")
+    assert f"_identity-challenge.{name}" in page
+    assert "identity-verification=" in page
+    assert f"https://{name}/.well-known/identity-verification" in page
+    page = owner.submit(form="page-form")
+    assert page.status_int == 422
+    assert "Neither the record nor the file was found." in page
+    seen.append(Proof.DNS)
+    page = owner.submit(form="page-form")
+    assert "The domain is proven. You can make it the primary one." in page
+    assert "Verified" in page.html.find(class_="console__title").text
+    assert "DNS record" in page.html.find("dl", class_="facts").text
+    # What counts, its organization keeps.
+    assert "Remove …" not in page
+    page = owner.click("Make primary …")
+    assert f"anna@{organization.primary_domain} becomes anna@{name}" in page
+    page = owner.submit(form="page-form")
+    assert "The changes are saved." in page
+    row = next(one for one in page.html.find(id="domains").select("tbody tr") if name in one.text)
+    assert "Primary domain" in row.text
+    # The former one stays.
+    assert organization.primary_domain in page.html.find(id="domains").text
+
+
+def test_a_domain_that_waits_is_removed(owner: Browser, organization: Organization, name: str) -> None:
+    owner.open(f"{_page(organization)}/domains/new")
+    owner.submit({"domain": name}, form="page-form")
+    page = owner.click("Remove …")
+    assert "The record and the file prove nothing any more." in page
+    page = owner.submit(form="page-form")
+    assert "Domain removed." in page
+    assert name not in page.html.find(id="domains").text
+    assert owner.open(_page(organization, name)).status_int == 404
+
+
+def test_who_manages_the_instance_asserts_and_removes(
+    owner: Browser, sign_in: SignIn, organization: Organization, name: str
+) -> None:
+    owner.open(f"{_page(organization)}/domains/new")
+    owner.submit({"domain": name}, form="page-form")
+    assert owner.open(_page(organization, name, "/assert")).status_int == 403
+    instance_owner = sign_in("IAM_OWNER", resource=INSTANCE)
+    instance_owner.open(_page(organization, name))
+    instance_owner.click("Assert …")
+    page = instance_owner.submit(form="page-form")
+    assert "The domain is asserted." in page
+    assert "Asserted by a manager of the instance" in page.html.find("dl", class_="facts").text
+    page = instance_owner.click("Remove …")
+    assert "Another organization can have it then." in page
+    assert "Domain removed." in instance_owner.submit(form="page-form")
+
+
+def test_a_domain_that_waits_is_not_made_primary(
+    world: World, owner: Browser, organization: Organization, name: str
+) -> None:
+    owner.open(f"{_page(organization)}/domains/new")
+    owner.submit({"domain": name}, form="page-form")
+    owner.open(_page(organization, name, "/primary"))
+    page = owner.submit(form="page-form")
+    assert page.status_int == 409
+    assert "This domain has to be proven first." in page
+    with world.reading() as services:
+        assert services.organizations.get(organization.id).primary_domain == organization.primary_domain
+
+
+def test_a_domain_of_another_organization_is_not_there(
+    world: World, owner: Browser, organization: Organization, name: str
+) -> None:
+    other = world.an_organization(primary_domain=name)
+    assert owner.open(_page(organization, name)).status_int == 404
+    assert owner.open(_page(other, name)).status_int == 404
+
+
+def test_a_viewer_sees_and_changes_nothing(sign_in: SignIn, organization: Organization) -> None:
+    browser = sign_in("ORG_OWNER_VIEWER")
+    page = browser.open(_page(organization))
+    assert "New domain" not in page
+    page = browser.click(organization.primary_domain)
+    assert "What you can do" not in page
+    assert "Part of this service" in page
+    for below in ("/verify", "/assert", "/primary", "/delete"):
+        assert browser.open(_page(organization, organization.primary_domain, below)).status_int == 403

@@ -1,0 +1,56 @@
+"""Which domains the service gives out itself, which have to be proven, and which nobody can have."""
+
+import pytest
+
+from identity.domain.domains import NameSpace
+
+SPACE = NameSpace("id.example.com", frozenset({"id.example.com", "api.example.com", "login.example.com"}))
+
+
+@pytest.mark.parametrize("name", ["acme.id.example.com", "a.id.example.com", "a-1.id.example.com"])
+def test_one_label_below_needs_no_proof(name: str) -> None:
+    assert SPACE.holds(name)
+    assert SPACE.problem(name) is None
+
+
+@pytest.mark.parametrize("name", ["acme.example", "microsoft.com", "example.com", "co.uk", "xn--mcrosoft-tkb.com"])
+def test_others_have_to_be_proven(name: str) -> None:
+    assert not SPACE.holds(name)
+    assert SPACE.problem(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # the service's own hosts, and what lies below them
+        "id.example.com",
+        "api.example.com",
+        "login.example.com",
+        "acme.login.example.com",
+        # deeper than one label: below what is another organization's
+        "evil.acme.id.example.com",
+        "www.a.id.example.com",
+        # looks like other letters to whoever decodes it
+        "xn--mcrosoft-tkb.id.example.com",
+        # no names that can be proven
+        "localhost",
+        "acme",
+        "com",
+        "127.0.0.1",
+        "10.0.0.1",
+        "2130706433",
+        "0x7f.1",
+        "0x7f.0x1",
+        "acme.example.1",
+    ],
+)
+def test_what_nobody_can_have(name: str) -> None:
+    assert not SPACE.holds(name)
+    assert SPACE.problem(name) is not None
+
+
+def test_a_host_of_the_service_inside_its_name_space() -> None:
+    space = NameSpace("example.com", frozenset({"example.com", "login.example.com"}))
+    assert space.holds("acme.example.com")
+    assert not space.holds("login.example.com")
+    assert space.problem("login.example.com") is not None
