@@ -13,9 +13,15 @@ NAME_LENGTH = 200
 _KEY_LENGTH = 4 * NAME_LENGTH
 
 
+#: No name is longer, a login name with its domain included. What strangers send may be, and a character may stand for
+#: eighteen.
+_LONGEST_COMPARED = 500
+
+
 def name_key(name: str) -> str:
     """The form in which two spellings of one name are equal: NFKC, case folded, no space around it."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
+    known = name[:_LONGEST_COMPARED]
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", known).casefold()).strip()
 
 
 def can_be_compared(name: str) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import Annotated
 from zoneinfo import available_timezones
 
@@ -68,12 +69,14 @@ _ADDRESS_LENGTH = 254
 _SCOPE_LENGTH = 2000
 
 
+_NO_ADDRESS = say("Enter an email address such as anna@example.com.")
+
+
 def _email_problem(text: str) -> str | None:
     # "=?" begins an encoded word (RFC 2047 §2), which the header of a mail could turn into another address.
-    clean = is_printable(text) and can_be_compared(text) and "=?" not in text
-    if clean and _EMAIL.match(text) and len(text) <= _ADDRESS_LENGTH:
-        return None
-    return say("Enter an email address such as anna@example.com.")
+    if len(text) > _ADDRESS_LENGTH or not _EMAIL.match(text) or "=?" in text or not is_printable(text):
+        return _NO_ADDRESS
+    return None if can_be_compared(text) else _NO_ADDRESS
 
 
 def _text_problem(text: str) -> str | None:
@@ -100,8 +103,12 @@ def _locale_problem(text: str) -> str | None:
     return None if _LOCALE.match(text) else say("Enter a language such as en or de-CH.")
 
 
+#: Looking for them takes 20 ms.
+_time_zones = cache(available_timezones)
+
+
 def _zone_problem(text: str) -> str | None:
-    return None if text in available_timezones() else say("Enter a time zone such as Europe/Berlin.")
+    return None if text in _time_zones() else say("Enter a time zone such as Europe/Berlin.")
 
 
 def _birth_date_problem(text: str) -> str | None:

@@ -1,0 +1,117 @@
+"""Security 18.7: whatever reads what strangers send takes linear time, and no long one for 64 KiB."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from identity.crypto import jwt
+from identity.domain.applications import ApplicationType, redirect_uri_problem, web_origin
+from identity.domain.errors import DomainError
+from identity.domain.names import domain_from_name, domain_problem, name_key, name_problem, user_name_problem
+from identity.http import json_object, locale
+from identity.http.errors import Malformed
+from identity.plugins.management import conditions
+from identity.provider.bearer import from_header
+from identity.provider.errors import OAuthError
+from identity.provider.parameters import Parameters, refuse_secrets
+from identity.provider.scope import check_words
+from identity.services.commands import fields
+
+LONGEST = 64 * 1024
+
+#: Repeated as often as they fit in, between a beginning and an end that makes the whole thing wrong.
+PARTS = (
+    "a",
+    "a.",
+    "a@",
+    "1",
+    "\ufdfa",
+    "\u0301",
+    "-",
+    " ",
+    "%41",
+    "%",
+    "/",
+    "\\",
+    '"',
+    '"\\',
+    "{",
+    "[",
+    '{"a":',
+    ",",
+    ";q=",
+    "W/",
+)
+FRAMES = (("", ""), ("", "!"), ("a", "\0"), ("a@", "@"), ("https://", "#"), ("com.", "/"), ("Bearer ", " x"), ('"', ""))
+FRAMES_OF_TOKENS = (("", ".."), ("eyJhbGciOiJSUzI1NiJ9.", ".x"), ("a.", ".a"))
+
+
+def _type(annotated: Any) -> Callable[[str], Any]:
+    return TypeAdapter(annotated).validate_python
+
+
+#: Everything that takes a text from outside apart or judges it, by name.
+READERS: dict[str, Callable[[str], Any]] = {
+    **{
+        name: _type(kind)
+        for name, kind in vars(fields).items()
+        if not name.startswith("_") and getattr(kind, "__metadata__", None)
+    },
+    "redirect_uri": lambda text: [redirect_uri_problem(text, type=kind) for kind in ApplicationType],
+    "web_origin": web_origin,
+    "name": name_problem,
+    "name_key": name_key,
+    "user_name": user_name_problem,
+    "domain": domain_problem,
+    "domain_from_name": lambda text: domain_from_name(text, "id.example.com"),
+    "scope": lambda text: check_words(tuple(text.split(" "))),
+    "parameters": lambda text: Parameters.parse(text.encode("utf-8", "replace"), longest=LONGEST),
+    "query": lambda text: refuse_secrets(text.encode("utf-8", "replace")),
+    "bearer": from_header,
+    "json": json_object.read_object,
+    "locales": lambda text: locale.choose(text, accept_language=text),
+    "if_match": lambda text: conditions.may_change(text, '"1"'),
+    "if_none_match": lambda text: conditions.is_known(text, '"1"'),
+    "jwt": lambda text: jwt.inspect(text, max_length=LONGEST),
+    "request_object": lambda text: jwt.unverified_payload(text, max_length=LONGEST),
+}
+EXPECTED = (DomainError, Malformed, OAuthError, ValidationError, ValueError, jwt.Malformed, UnicodeError)
+
+
+def texts(length: int) -> Iterable[str]:
+    for beginning, end in (*FRAMES, *FRAMES_OF_TOKENS):
+        for part in PARTS:
+            yield beginning + part * ((length - len(beginning) - len(end)) // len(part)) + end
+
+
+def cost(read: Callable[[str], Any], text: str) -> float:
+    """Seconds of this process's CPU."""
+    started = time.process_time()
+    with suppress(*EXPECTED):
+        read(text)
+    return time.process_time() - started
+
+
+def steep(read: Callable[[str], Any]) -> Iterator[str]:
+    """How those texts begin whose cost grows faster than their length: eight times the text, far more than eight
+    times the cost. What is quadratic costs 64 times as much. The least of several runs counts."""
+    for short, long in zip(texts(LONGEST // 8), texts(LONGEST), strict=True):
+        # Below two milliseconds the clock is too coarse, and nobody is harmed.
+        if cost(read, long) > 0.002:
+            dear, cheap = (min(cost(read, text) for _ in range(3)) for text in (long, short))
+            if dear > 0.002 and dear > 24 * cheap:
+                yield long[:40]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_cost_grows_no_faster_than_the_text(name: str) -> None:
+    assert list(steep(READERS[name])) == []
+
+
+def test_what_is_quadratic_is_found() -> None:
+    """About as dear as a careless pattern."""
+    assert next(steep(lambda text: [text.count("zz") for _ in range(len(text) // 64)]))
