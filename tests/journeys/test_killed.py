@@ -1,0 +1,96 @@
+"""Security 18.1: what was revoked, rotated or used up stays so when every process is killed and others start."""
+
+import json
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from identity.testing.clock import RunningClock
+from identity.testing.fixtures import Databases
+from identity.testing.relying_party import form_encoded
+from identity.testing.world import KeyPool, World
+
+pytestmark = pytest.mark.storages("sqlite", "postgresql")  # memory ends with its process
+
+#: Does to the service what it is told, says what was answered, and is killed with no time to put anything away.
+NODE = """
+import json, os, pickle, signal, sys
+from identity.testing.clock import RunningClock
+from identity.testing.world import KeyPool, World
+settings, requests = pickle.load(sys.stdin.buffer)
+world = World(settings, clock=RunningClock(), key_pool=KeyPool(0))
+for method, url, headers, body in requests:
+    answer = world.client.request(method, url, headers=headers, body=body)
+    print(json.dumps([answer.status_int, answer.text]), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed_after(world: World, requests: list[tuple[str, str, dict[str, str], bytes]]) -> list[tuple[int, str]]:
+    """What another process of the service answered before it was killed."""
+    node = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", NODE],
+        input=pickle.dumps((world.settings, requests)),
+        stdout=subprocess.PIPE,
+        check=False,
+        timeout=300,
+    )
+    assert node.returncode == -9
+    return [(status, text) for status, text in map(json.loads, node.stdout.splitlines())]
+
+
+def test_nothing_revives(databases: Databases, key_pool: KeyPool, storage_name: str) -> None:
+    settings = databases.settings(storage_name) | {"identity.authorization_code_lifetime": "10m"}
+    before = World(settings, clock=RunningClock(), key_pool=key_pool)
+    before.bootstrap()
+    application, robot = before.a_web_application(), before.a_robot()
+    manager = before.a_manager()
+    held, ended = before.tokens(application), before.tokens(application)
+    revoked = before.tokens(application)["access_token"]
+    code = before.a_code(application, scope="openid offline_access").form()
+    assertion = robot.assertion(jti="once", exp=before.clock.seconds + 3600)
+    discovery, api = before.client.discovery, before.client.management_url
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    _, known = before.credentials_of(application)
+
+    def posted(url: str, **members: str) -> tuple[str, str, dict[str, str], bytes]:
+        return "POST", url, {**form, **known}, form_encoded(members)
+
+    token = discovery["token_endpoint"]
+    once: list[Any] = [
+        posted(discovery["revocation_endpoint"], token=revoked),
+        posted(discovery["revocation_endpoint"], token=ended["refresh_token"]),
+        posted(token, grant_type="refresh_token", refresh_token=held["refresh_token"]),
+        posted(token, grant_type="authorization_code", **code),
+        posted(token, grant_type="urn:ietf:params:oauth:grant-type:jwt-bearer", assertion=assertion, scope="openid"),
+    ]
+    made_up = {"Authorization": f"Bearer {manager.managing_token()}", "Content-Type": "application/json"}
+    gone = before.a_robot(manager.organization)
+    left = gone.access_token("openid")
+    once.append(("POST", f"{api}/service-users/{gone.id}/deactivate", made_up, b""))
+    before.close()
+
+    answered = killed_after(before, once)
+    assert [status for status, _ in answered] == [200] * len(once), answered
+    refreshed, redeemed = json.loads(answered[2][1]), json.loads(answered[3][1])
+
+    after = World(settings, clock=RunningClock(), key_pool=key_pool)
+    try:
+        # What the killed process had acknowledged is there.
+        for access_token in (refreshed["access_token"], redeemed["access_token"]):
+            assert after.client.userinfo(access_token).status_int == 200
+        for access_token in (revoked, ended["access_token"], left):
+            assert after.client.userinfo(access_token).status_int == 401
+        replayed = [(status, json.loads(text)["error"]) for status, text in killed_after(after, once[2:5])]
+        assert replayed == [(400, "invalid_grant")] * 3
+        # A replay is a theft, also when the process that saw the first use is gone: what came of it is dead.
+        for tokens in (refreshed, redeemed):
+            assert after.client.userinfo(tokens["access_token"]).status_int == 401
+            assert after.refresh(tokens["refresh_token"], application).json["error"] == "invalid_grant"
+        assert after.refresh(ended["refresh_token"], application).json["error"] == "invalid_grant"
+    finally:
+        after.close()
+        databases.drop(settings)
