@@ -16,8 +16,12 @@ export PYTHONWARNINGS = ignore:pkg_resources is deprecated:UserWarning
 .DEFAULT_GOAL = help
 .PHONY: run demo test lint bench docs clean help
 
+# Commands find the service by what is noted: identity COMMAND -c development.ini
 run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
-	@exec $(BIN)/pserve development.ini $(VARIABLES)
+	@mkdir -p var
+	@case "$(DATA)" in /*) ;; *) folder="$$PWD/" ;; esac; \
+	printf '%s\n' "http_port=$(PORT)" "data=$${folder}$(DATA)" > var/.last
+	@exec $(BIN)/pserve --quiet development.ini $(VARIABLES)
 
 demo: $(VENV)/.runs ## walk from a key file to the management API against the running service
 	@exec $(BIN)/identity demo -c development.ini $(VARIABLES) $(ARGS)

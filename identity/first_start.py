@@ -127,7 +127,8 @@ def announcement(identity: "Identity", outcome: Outcome) -> str:
     """Where to go next, as text for the terminal."""
     settings = identity.settings
     program = _relative(Path(sys.prefix) / "bin" / "identity")
-    token = f"    {program} token --issuer {settings.issuer_url} --key-file {_relative(outcome.key_file)}"
+    key_file = shlex.quote(_relative(outcome.key_file))
+    token = f"    {shlex.quote(program)} token --issuer {settings.issuer_url} --key-file {key_file}"
     lines = [
         "",
         f"  identity is served at {settings.issuer_url}",
@@ -149,15 +150,15 @@ def announcement(identity: "Identity", outcome: Outcome) -> str:
         f'{token} --scope "openid profile"',
         f"{token} --project service",
         "",
-        f"  The whole way, step by step: {_demo(settings)}     Stop: Ctrl-C",
+        f"  The whole way, step by step: {make('demo', settings)}     Stop: Ctrl-C",
         "",
     ]
     return "\n".join(lines)
 
 
-def _demo(settings: "Settings") -> str:
-    """The command for the demo, with what was chosen other than the default."""
-    words = ["make demo"]
+def make(target: str, settings: "Settings") -> str:
+    """The command for a target of the Makefile, with what was chosen other than the default."""
+    words = [f"make {target}"]
     port = urlsplit(settings.issuer_url).port
     if port != DEFAULT_PORT:
         words.append(f"PORT={port}")

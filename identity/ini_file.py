@@ -7,6 +7,7 @@ a default or be chosen, not both. The strings are therefore read once more, with
 from collections.abc import Mapping
 from configparser import Error as ParserError
 from pathlib import Path
+from typing import Any
 
 import plaster
 
@@ -23,15 +24,18 @@ def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[
 
     Raises BadSetting if the file is no ini file, or has no such section; OSError if it cannot be read.
     """
-    name = Path(path.partition("#")[0]).name
-    try:
-        loader = plaster.get_loader(path)
-        if section not in loader.get_sections():
-            raise BadSetting(name, f"has no section [{section}]")
-        found = loader.get_settings(section, dict(variables))
-    except (ParserError, ValueError, LookupError, plaster.PlasterError) as problem:
-        raise BadSetting(name, f"cannot be used as an ini file: {_first_line(problem)}") from None
+    found = _loaded(path, section, variables)
     return {key: value for key, value in found.items() if key not in _ITS_OWN}
+
+
+def last_run(path: str) -> dict[str, str]:
+    """The variables with which the service was last started, from the file that ``last_run`` in [DEFAULT] names.
+
+    Empty where none is named, or nothing noted. Raises BadSetting as ``read_section`` does, and OSError.
+    """
+    noted = _loaded(path, APPLICATION, {}).global_conf.get("last_run")
+    lines = Path(noted).read_text().splitlines() if noted and Path(noted).exists() else []
+    return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
 def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
@@ -50,6 +54,17 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
             given = {name: value for name, value in global_config.items() if value != own.get(name)}
             return read_section(path, section, given)
     return dict(settings)
+
+
+def _loaded(path: str, section: str, variables: Mapping[str, str]) -> Any:
+    name = Path(path.partition("#")[0]).name
+    try:
+        loader = plaster.get_loader(path)
+        if section not in loader.get_sections():
+            raise BadSetting(name, f"has no section [{section}]")
+        return loader.get_settings(section, dict(variables))
+    except (ParserError, ValueError, LookupError, plaster.PlasterError) as problem:
+        raise BadSetting(name, f"cannot be used as an ini file: {_first_line(problem)}") from None
 
 
 def _first_line(problem: Exception) -> str:

@@ -45,7 +45,7 @@ def listen(global_config: Mapping[str, str], **settings: str) -> Callable[[Appli
         where = with_variables(global_config, settings).get("listen", "the address")
         raise SystemExit(
             f"identity cannot start. It cannot listen on {where}: {problem.strerror or problem}."
-            " Stop the program that is there, or choose another port: make run PORT=… (pserve: http_port=…)."
+            " Stop the program that is there, or choose another port too (make run: PORT=…, pserve: http_port=…)."
         ) from None
     except ValueError as problem:
         raise SystemExit(f"identity cannot start. [server:main]: {problem}") from None

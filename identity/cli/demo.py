@@ -41,7 +41,8 @@ def run(arguments: Namespace) -> int:
         try:
             client.discovery()
         except Failed as failure:
-            raise Failed(f"{failure} Start it in another terminal: make run, or pserve {arguments.ini}") from None
+            start = first_start.make("run", settings)
+            raise Failed(f"{failure} Start it in another terminal: {start}") from None
         key_file = read_key_file(arguments.key_file or settings.data / first_start.KEY_FILE)
         credentials = _read_client(arguments.client_file or settings.data / first_start.CLIENT_FILE)
         _Demo(identity, client, key_file, credentials).walk()

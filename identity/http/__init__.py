@@ -6,6 +6,7 @@ from pyramid.config import Configurator
 def includeme(config: Configurator) -> None:
     """Wire the rim around ``config.registry.identity``."""
     config.include("identity.http.requests")
+    config.include("identity.http.request_log")
     config.include("identity.http.transactions")
     config.include("identity.http.routes")
     config.include("identity.http.security")

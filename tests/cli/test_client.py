@@ -104,7 +104,7 @@ class TestDemo:
     def test_says_how_to_start_the_service(self, run, ini, data):
         ran = run("demo", "-c", ini, "http_port=1", f"data={data}")
         assert ran.status == 1
-        assert "make run" in ran.err
+        assert f"make run PORT=1 DATA={data}" in ran.err
         assert ran.err.count("\n") == 1
 
     def test_says_which_file_is_missing(self, run, service, ini, tmp_path):

@@ -16,7 +16,6 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 
-from identity.plugins.sql.migrations import MIGRATE
 from identity.plugins.sql.pool import FairPool
 from identity.plugins.sql.settings import SQLITE, Settings
 from identity.storage.errors import Unavailable
@@ -59,7 +58,10 @@ def open_engines(settings: Settings) -> Engines:
     """
     url = _complete(settings)
     if is_missing(settings):
-        raise Unavailable(f"There is no database file {url.database}. {MIGRATE}")
+        raise Unavailable(
+            f"There is no database file {url.database}. Is that where the service keeps its data, as"
+            " identity.plugin.sql.url says? `identity migrate -c INI` makes a new one."
+        )
     if url.get_backend_name() == SQLITE:
         reading = _sqlite(url, settings, pool=_pool(settings), **_NO_TRANSACTION)
         event.listen(reading, "connect", _read_only)

@@ -274,7 +274,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 def test_only_a_migration_makes_a_file(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "identity.db"
     backend = SqlBackend(Settings(url=f"sqlite:///{path}"))
-    with pytest.raises(Unavailable, match=r"no database file .+ Run `identity migrate"):
+    with pytest.raises(Unavailable, match=r"no database file .+ keeps its data.+`identity migrate"):
         backend.check()
     with pytest.raises(Unavailable, match="no database file"):
         backend.writing(_begun())
