@@ -22,7 +22,7 @@ from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
 from identity.domain.errors import Invalid
 from identity.domain.managers import Role
-from identity.domain.permissions import PERMISSIONS, Resource
+from identity.domain.permissions import PERMISSIONS
 from identity.domain.users import User
 from identity.domain_checks import DomainChecks
 from identity.hashing import Hasher
@@ -42,7 +42,7 @@ from identity.provider.response_type import ResponseType
 from identity.provider.scope import Scopes
 from identity.sender import Sender
 from identity.services import last_uses
-from identity.services.access import Deny, Principal
+from identity.services.access import Deny
 from identity.services.bundle import ProcessState, Services
 from identity.services.changes import Look
 from identity.services.choices import Choices
@@ -468,24 +468,13 @@ def _interactions(host: PluginHost) -> Mapping[str, Interaction]:
 
 
 def _check_password(host: PluginHost) -> CheckPassword | None:
-    """One callable for all plugins that know passwords; a failing one refuses."""
-    hooks = host.implementations("identity_check_password")
-    if not hooks:
+    """One callable for all plugins that know passwords. What is told of a failure could show the password."""
+    decide = host.deciding(
+        "identity_check_password", lambda verdict: isinstance(verdict, bool), refused=False, traceback=False
+    )
+    if decide is None:
         return None
-
-    def check(user: User, password: str, lookup: Lookup) -> bool | None:
-        for name, hook in hooks:
-            try:
-                verdict: bool | None = hook(user=user, password=password, lookup=lookup)
-            except Exception as problem:
-                # The traceback could show the password.
-                log.error("plugin %s failed to check a password: %s", name, type(problem).__name__)
-                return False
-            if verdict is not None:
-                return verdict
-        return None
-
-    return check
+    return lambda user, password, lookup: decide(user=user, password=password, lookup=lookup)
 
 
 def _check_roles(roles: Mapping[str, Role]) -> None:
@@ -496,23 +485,17 @@ def _check_roles(roles: Mapping[str, Role]) -> None:
 
 
 def _deny(host: PluginHost) -> Deny | None:
-    """One callable for all vetoes; a failing plugin denies."""
-    hooks = host.implementations("identity_deny")
-    if not hooks:
+    """One callable for all vetoes."""
+    decide = host.deciding(
+        "identity_deny",
+        lambda reason: isinstance(reason, str) and bool(reason),
+        refused="A check of this action failed.",
+    )
+    if decide is None:
         return None
-
-    def deny(principal: Principal, permission: str, resource: Resource, lookup: Lookup) -> str | None:
-        for name, hook in hooks:
-            try:
-                reason: str | None = hook(principal=principal, permission=permission, resource=resource, lookup=lookup)
-            except Exception:
-                log.exception("plugin %s failed to decide", name)
-                return "A check of this action failed."
-            if reason is not None:
-                return reason
-        return None
-
-    return deny
+    return lambda principal, permission, resource, lookup: decide(
+        principal=principal, permission=permission, resource=resource, lookup=lookup
+    )
 
 
 def _master_keys(settings: Settings) -> Any:

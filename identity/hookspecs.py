@@ -7,7 +7,8 @@ setup                     once, at start  in ini order; an exception stops the s
 offers                    once, at start  frozen into ``Protocol``; two offers of one name stop the start
 contributions             per request     dicts merged in ini order; the first writer of a key wins, the clash
                                           is logged; protected names are refused
-decisions                 per request     the first answer other than None counts; an exception refuses
+decisions                 per request     the first answer other than None counts; an exception refuses, and so
+                                          does an answer of another type, such as what is yet to be awaited
 notices                   after a commit  every plugin is told; a failing one is logged and harms no other
 ========================  ==============  ==================================================================
 
@@ -300,7 +301,8 @@ def identity_check_password(user: User, password: str, lookup: Lookup) -> bool |
 
     Called for each attempt that is not held back, before the stored hash is looked at. ``user`` is the person,
     ``password`` what was typed, ``lookup`` reads more. Returns True or False to decide, None to leave it to the next
-    plugin or the stored hash. No other hook sees a password: do not keep it, do not log it. An exception refuses.
+    plugin or the stored hash. No other hook sees a password: do not keep it, do not log it. An exception refuses, and
+    so does anything else that is returned, also if it counts as true.
 
     Example::
 
@@ -314,10 +316,11 @@ def identity_check_password(user: User, password: str, lookup: Lookup) -> bool |
 def identity_deny(principal: Principal, permission: str, resource: Resource, lookup: Lookup) -> str | None:
     """Refuse an action that roles would allow; return the reason.
 
-    Called for each action that roles allow, but never for the operator on the machine. ``principal`` is who asks,
-    ``permission`` what for, ``resource`` where; ``lookup`` reads more. Returns a sentence to refuse, None for no
-    opinion. There is no way to allow what roles do not, so the verdict does not depend on the order of plugins. An
-    exception refuses.
+    Called for each action that roles allow, and for each organization, project, grant and audit event that a list,
+    a choice or an exported document would show, but never for the operator on the machine. ``principal`` is who asks,
+    ``permission`` what for, ``resource`` where; ``lookup`` reads more. Returns a sentence to refuse, which leaves a row
+    out of a list, None for no opinion. There is no way to allow what roles do not, so the verdict does not depend on
+    the order of plugins. An exception refuses, and so does anything else that is returned.
 
     Example::
 

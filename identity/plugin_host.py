@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from identity import hookspecs
+from identity.domain.verdicts import misfit
 from identity.settings import PLUGIN_PREFIX, parse
 
 if TYPE_CHECKING:
@@ -157,6 +158,37 @@ class PluginHost:
                     " Take one of them out of identity.plugins."
                 )
         return {key: offer.value for key, offer in found.items()}
+
+    def deciding(
+        self, hook: str, fits: Callable[[object], bool], *, refused: object, traceback: bool = True
+    ) -> Callable[..., Any] | None:
+        """One callable for all implementations of a hook that decides; None if no plugin has the hook.
+
+        The first answer other than None counts, if it fits. A plugin that fails, or answers anything else, such as
+        what is yet to be awaited, refuses: ``refused`` is the answer. It is logged, without a ``traceback`` where that
+        could show what the hook was given.
+        """
+        hooks = self.implementations(hook)
+        if not hooks:
+            return None
+
+        def decide(**arguments: Any) -> Any:
+            for plugin, implementation in hooks:
+                try:
+                    answer = implementation(**arguments)
+                except Exception as problem:
+                    shown = problem if traceback else None
+                    log.error("plugin %s failed in %s: %s", plugin, hook, type(problem).__name__, exc_info=shown)
+                    return refused
+                if answer is None:
+                    continue
+                if fits(answer):
+                    return answer
+                log.error("plugin %s refuses in %s: it answered with %s", plugin, hook, misfit(answer))
+                return refused
+            return None
+
+        return decide
 
     def notify(self, events: Iterable["AuditEvent"]) -> None:
         """Tell every plugin of each event; called after the commit. A failing plugin is logged."""

@@ -39,8 +39,9 @@ class MembersOnly(Scope):
         if named is None:
             return None
         if not self._is(authorization.organization, named):
-            reason = "names another organization than the user's"
-            raise InvalidScope(f"{value} {reason}", reason=f"a scope {reason}")
+            raise InvalidScope(
+                f"{value} names another organization than the user's", reason="a scope names another organization"
+            )
         return GrantedScope(value)
 
     def organization(self, value: str, context: Context) -> Organization | None:

@@ -35,8 +35,10 @@ class ProjectAudience(Scope):
         if instance is not None and asked == namespace.rsplit(":", 2)[-2]:
             asked = instance.project_id
         if not asked or not projects.audience(frozenset({asked}), authorization.subject, authorization.client):
-            reason = "names no project that the organization owns or was granted"
-            raise InvalidScope(f"{value} {reason}", reason=f"a scope {reason}")
+            raise InvalidScope(
+                f"{value} names no project that the organization owns or was granted",
+                reason="a scope names no project that the organization owns or was granted",
+            )
         return GrantedScope(value, (asked,))
 
 

@@ -1,5 +1,6 @@
 """ClientAuthentication, and the rule "exactly one method per request"."""
 
+import logging
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import ClassVar
@@ -8,9 +9,12 @@ from identity.crypto.secrets import is_id
 from identity.domain.applications import Client
 from identity.domain.audit import ActorKind
 from identity.domain.parties import Party, ServiceUserClient
+from identity.domain.verdicts import misfit
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context, ProtocolRequest
+
+log = logging.getLogger(__name__)
 
 #: Credentials in a form, whether or not a loaded plugin reads them.
 CREDENTIALS = ("client_secret", "client_assertion")
@@ -51,7 +55,7 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     if not methods:
         raise InvalidClient("client authentication is missing")
     try:
-        party = methods[0].authenticate(request, parameters, context)
+        party = _known(methods[0], methods[0].authenticate(request, parameters, context))
     except InvalidClient as refusal:
         context.services.audit.refuse("authentication.refused", kind=refusal.kind, id=None, reason=refusal.reason)
         raise
@@ -61,6 +65,14 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     audit = context.services.audit
     audit.actor = replace(audit.actor, kind=kind, id=party.id, client_id=party.id)
     return party
+
+
+def _known(method: ClientAuthentication, answer: object) -> Party:
+    """What a plugin answered, if that is a client. Raises InvalidClient."""
+    if not isinstance(answer, (Client, ServiceUserClient)):
+        log.error("the client authentication %s answered with %s", method.name, misfit(answer))
+        raise failed("the authentication method answered with no client")
+    return answer
 
 
 def client_with_secret(client_id: str, secret: str, method: str, context: Context) -> Party:

@@ -11,6 +11,7 @@ from identity.domain.applications import Client
 from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
+from identity.domain.verdicts import misfit
 from identity.provider.authorization_request import AuthorizationRequest
 from identity.provider.errors import InteractionRequired, OAuthError
 from identity.provider.request import Context
@@ -118,5 +119,14 @@ class Interaction(ABC):
 
 
 def first_required(interactions: Iterable[Interaction], sign_in: SignIn, context: Context) -> Interaction | None:
-    """The interaction whose page comes next; None if nothing stands before the answer. Raises OAuthError."""
-    return next((one for one in interactions if one.required(sign_in, context)), None)
+    """The interaction whose page comes next; None if nothing stands before the answer.
+
+    Raises OAuthError; TypeError for an interaction that says neither True nor False: nobody gets past it.
+    """
+    for one in interactions:
+        required: object = one.required(sign_in, context)
+        if not isinstance(required, bool):
+            raise TypeError(f"the interaction {one.name} answered with {misfit(required)}")
+        if required:
+            return one
+    return None

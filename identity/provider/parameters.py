@@ -65,9 +65,11 @@ class Parameters(Mapping[str, str]):
             raise InvalidRequest("the request is not form-encoded UTF-8")
         for name, value in pairs:
             if len(value) > longest:
-                raise _about(name, "is too long")
+                raise InvalidRequest(f"parameter {_shown(name)} is too long", reason="a parameter is too long")
             if "\0" in value:
-                raise _about(name, "holds a NUL character")
+                raise InvalidRequest(
+                    f"parameter {_shown(name)} holds a NUL character", reason="a parameter holds a NUL character"
+                )
         repeated = _repeated(pairs) if len(dict(pairs)) != len(pairs) else ()
         return cls({name: value for name, value in pairs if value and name not in repeated}), repeated
 
@@ -110,11 +112,7 @@ def _repeated(pairs: list[tuple[str, str]]) -> tuple[str, ...]:
 
 def given_twice(name: str) -> InvalidRequest:
     """The error for a parameter that was given twice."""
-    return _about(name, "was given twice")
-
-
-def _about(name: str, problem: str) -> InvalidRequest:
-    return InvalidRequest(f"parameter {_shown(name)} {problem}", reason=f"a parameter {problem}")
+    return InvalidRequest(f"parameter {_shown(name)} was given twice", reason="a parameter was given twice")
 
 
 def _shown(name: str) -> str:

@@ -141,8 +141,9 @@ def required_organization(asked: Iterable[str], context: Context) -> Organizatio
         if organization is None:
             continue
         if found is not None and found.id != organization.id:
-            reason = "names another organization than the scope before it"
-            raise InvalidScope(f"{value} {reason}", reason=f"a scope {reason}")
+            raise InvalidScope(
+                f"{value} names another organization than the scope before it", reason="scopes name two organizations"
+            )
         found = organization
     return found
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TypeVar
 
+from identity.domain.audit import AuditEvent
 from identity.domain.errors import Denied, NotFound
 from identity.domain.managers import Manager, Role
 from identity.domain.organizations import Organization
@@ -19,12 +21,17 @@ from identity.domain.permissions import (
     project_grant_resource,
     project_resource,
 )
-from identity.domain.users import Subject
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage
 from identity.storage.paging import Page, PageRequest, only_page
 from identity.storage.stores.organizations import ORDERS
+
+#: What lists show, and where plugins may leave rows out.
+Visible = Organization | Project | ProjectGrant | UserGrant | Manager | Subject | AuditEvent
+Seen = TypeVar("Seen", bound=Visible)
 
 #: A plugin's veto: principal, permission, resource, lookup → the reason, or None.
 Deny = Callable[["Principal", str, Resource, Lookup], str | None]
@@ -127,7 +134,49 @@ class Access:
     def page_of_organizations(self, principal: Principal, request: PageRequest) -> Page[Organization]:
         """The organizations that the principal may know of, usually by name; those of a few are all on one page."""
         stored, seen = self._storage.organizations, self.seen_organizations(principal)
-        return stored.page(request) if seen is None else only_page(stored.find_many(seen).values(), request, ORDERS)
+        found = stored.page(request) if seen is None else only_page(stored.find_many(seen).values(), request, ORDERS)
+        return self.page_of(principal, found)
+
+    def page_of(self, principal: Principal, found: Page[Seen]) -> Page[Seen]:
+        """The page without rows that a plugin denies to the principal. Where plugins deny, nobody is told a total."""
+        if self._deny is None or principal.subject is None:
+            return found
+        return Page(tuple(self.visible(principal, found)), found.next)
+
+    def visible(self, principal: Principal, found: Iterable[Seen]) -> Iterable[Seen]:
+        """What no plugin denies to the principal of what its roles let it read; each place is asked about once."""
+        if self._deny is None or principal.subject is None:
+            return found
+        verdicts: dict[tuple[str, Resource], str | None] = {}
+        rows = []
+        for row in found:
+            place = self._place(row)
+            if place not in verdicts:
+                verdicts[place] = self._deny(principal, *place, self._lookup)
+            if verdicts[place] is None:
+                rows.append(row)
+        return rows
+
+    def _place(self, row: Visible) -> tuple[str, Resource]:
+        """Which permission lets the row be read, and where it is judged."""
+        match row:
+            case Organization():
+                return "organization.read", organization_resource(row.id)
+            case Project():
+                return "project.read", project_resource(row)
+            case ProjectGrant():
+                return "project_grant.read", self.resource(ResourceKey(Level.PROJECT_GRANT, row.id))
+            case UserGrant():
+                derived = row.project_grant_id is not None
+                level = Level.PROJECT_GRANT if derived else Level.PROJECT
+                return "user_grant.read", self.resource(ResourceKey(level, row.project_grant_id or row.project_id))
+            case Manager():
+                return f"{row.resource.level}_manager.read", self.resource(row.resource)
+            case Subject():
+                kind = "user" if isinstance(row.user, HumanUser) else "service_user"
+                return f"{kind}.read", organization_resource(row.organization.id)
+        organization_id = row.organization_id
+        return "audit_event.read", INSTANCE if organization_id is None else organization_resource(organization_id)
 
     def seen_organizations(self, principal: Principal) -> frozenset[str] | None:
         """The ids of the organizations that the principal may know of; None for all."""

@@ -345,7 +345,7 @@ class Services:
     @cached_property
     def overview(self) -> Overview:
         """What needs somebody's attention."""
-        return Overview(self.storage, self.now, signing_keys=self.signing_keys)
+        return Overview(self.storage, self.now, access=self.access, signing_keys=self.signing_keys)
 
     @cached_property
     def effects(self) -> EffectsOf:

@@ -12,6 +12,7 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signing_keys import KeyState, SigningKey
 from identity.domain.users import Subject
+from identity.services.access import Access, Principal
 from identity.services.signing_keys import SigningKeys
 from identity.storage.backend import Storage
 from identity.storage.paging import MAX_PAGE, PageRequest
@@ -69,13 +70,14 @@ class FirstSteps:
 class Overview:
     """Short lists, each answered by an index; for one organization, or for the instance."""
 
-    def __init__(self, storage: Storage, now: datetime, *, signing_keys: SigningKeys) -> None:
+    def __init__(self, storage: Storage, now: datetime, *, access: Access, signing_keys: SigningKeys) -> None:
         self._storage = storage
         self._now = now
+        self._access = access
         self._signing_keys = signing_keys
 
-    def expiring(self, organization_id: str | None) -> tuple[Expiring, ...]:
-        """What expires within 30 days, soonest first, 50 at most.
+    def expiring(self, organization_id: str | None, *, by: Principal) -> tuple[Expiring, ...]:
+        """What expires within 30 days, soonest first, 50 at most, less what a plugin denies to ``by``.
 
         Keys and personal access tokens; without an organization also signing keys that are about to retire.
         """
@@ -86,18 +88,25 @@ class Overview:
         tokens = self._storage.personal_access_tokens.expiring(
             self._now, until, _MOST_EXPIRING, organization_id=organization_id
         )
-        owners = self._storage.users.find_many({key.user_id for key in keys} | {token.user_id for token in tokens})
-        found = [Expiring(ExpiringKind.KEY, one, owners.get(one.user_id), one.expires_at) for one in keys]
-        found += [Expiring(ExpiringKind.TOKEN, one, owners.get(one.user_id), one.expires_at) for one in tokens]
+        subjects = self._storage.users.find_many({key.user_id for key in keys} | {token.user_id for token in tokens})
+        owners = {one.user.id: one for one in self._access.visible(by, subjects.values())}
+        kinds = ((ExpiringKind.KEY, keys), (ExpiringKind.TOKEN, tokens))
+        found = [
+            Expiring(kind, one, owners[one.user_id], one.expires_at)
+            for kind, ones in kinds
+            for one in ones
+            if one.user_id in owners
+        ]
         if organization_id is None:
             found += self._retiring(until)
         return tuple(sorted(found, key=lambda one: one.expires_at)[:_MOST_EXPIRING])
 
-    def refused(self, organization_id: str | None) -> tuple[Refusal, ...]:
-        """What was refused within 24 hours, the same attempts taken together, latest first, 20 at most."""
+    def refused(self, organization_id: str | None, *, by: Principal) -> tuple[Refusal, ...]:
+        """What was refused within 24 hours, the same attempts taken together, latest first, 20 at most, less what a
+        plugin denies to ``by``."""
         wanted = AuditFilter(organization_id=organization_id, result=Result.REFUSED, since=self._now - _LATELY)
         found: dict[tuple[object, ...], Refusal] = {}
-        for event in self._storage.audit.page(PageRequest(limit=MAX_PAGE), wanted):
+        for event in self._access.visible(by, self._storage.audit.page(PageRequest(limit=MAX_PAGE), wanted)):
             key = (event.event, event.actor.kind, event.actor.id, event.object_kind, event.object_id, event.reason)
             known = found.get(key)
             found[key] = (

@@ -51,10 +51,11 @@ class Projects(UseCases):
         Who manages single projects gets these alone, all at once: nobody manages so many that they need pages.
         """
         parts = self._access.parts(by, "project.read", organization_resource(organization_id))
+        stored = self._storage.projects
         if parts is None:
-            return self._storage.projects.page(organization_id, request)
-        own = self._storage.projects.find_many([part.id for part in parts if part.level is Level.PROJECT])
-        return only_page(own.values(), request, ORDERS)
+            return self._access.page_of(by, stored.page(organization_id, request))
+        own = stored.find_many([part.id for part in parts if part.level is Level.PROJECT])
+        return self._access.page_of(by, only_page(own.values(), request, ORDERS))
 
     def create(
         self,

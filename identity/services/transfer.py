@@ -11,7 +11,7 @@ by primary domain and users by login name. Passwords, client secrets, private ke
 document.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from identity.domain.permissions import (
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser, Subject
-from identity.services.access import Principal
+from identity.services.access import Principal, Seen
 from identity.services.audit import json_value
 from identity.services.commands import Command, decode_document
 from identity.services.commands.applications import RegisterApplication
@@ -41,7 +41,7 @@ from identity.services.commands.users import ChangeHumanUser
 from identity.services.described.build import Build, facts_of
 from identity.services.described.organizations import ensure_organizations
 from identity.services.service_users import NO_EXPIRATION
-from identity.storage.paging import MAX_PAGE, every_row
+from identity.storage.paging import MAX_PAGE, Page, PageRequest, every_row
 from identity.storage.stores.users import UserKind
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class _Export:
     def document(self) -> dict[str, Any]:
         """The organization with everything in it."""
         organization = self._organization
-        projects = sorted(every_row(partial(self._storage.projects.page, organization.id)), key=_by_name)
+        projects = sorted(self._visible(partial(self._storage.projects.page, organization.id)), key=_by_name)
         return {
             **_members(organization, ChangeOrganization),
             "users": [_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)],
@@ -161,6 +161,10 @@ class _Export:
             "projects": [self._project(project) for project in projects],
             "managers": self._managers(organization_resource(organization.id).key),
         }
+
+    def _visible(self, page: Callable[[PageRequest], Page[Seen]]) -> Iterable[Seen]:
+        """All rows but those that a plugin denies to whoever exports."""
+        return self._services.access.visible(self._by, every_row(page))
 
     def _users(self, kind: UserKind) -> list[Any]:
         users = every_row(partial(self._storage.users.page, self._organization.id, kind))
@@ -173,7 +177,9 @@ class _Export:
 
     def _project(self, project: Project) -> dict[str, Any]:
         applications = sorted(every_row(partial(self._storage.applications.page, project.id)), key=_by_name)
-        grants = map(partial(self._grant, project), every_row(partial(self._storage.project_grants.page, project.id)))
+        grants = map(
+            partial(self._grant, project), self._visible(partial(self._storage.project_grants.page, project.id))
+        )
         return {
             **_members(project, CreateProject),
             "roles": [_values(role, AddProjectRole) for role in self._storage.projects.roles(project.id)],
@@ -192,12 +198,12 @@ class _Export:
         }
 
     def _user_grants(self, project: Project) -> list[dict[str, Any]]:
-        grants = every_row(partial(self._storage.user_grants.page_of_project, project.id))
+        grants = self._visible(partial(self._storage.user_grants.page_of_project, project.id))
         own = [grant for grant in grants if grant.project_grant_id is None]
         return self._with_users(own, lambda grant: {"roles": sorted(grant.roles), "active": grant.active})
 
     def _managers(self, resource: ResourceKey) -> list[dict[str, Any]]:
-        managers = list(every_row(partial(self._storage.managers.page, resource)))
+        managers = list(self._visible(partial(self._storage.managers.page, resource)))
         return self._with_users(managers, lambda manager: {"roles": sorted(manager.roles)})
 
     def _with_users(self, rows: list[Any], members: Callable[[Any], dict[str, Any]]) -> list[dict[str, Any]]:

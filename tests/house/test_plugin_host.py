@@ -1,8 +1,10 @@
 """PluginHost: what is loaded, in which order, and what stops the start."""
 
+import gc
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint
@@ -23,9 +25,12 @@ from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost, PluginProblem, i
 from identity.provider.claims import claims_about, contribute
 from identity.provider.discovery import complete
 from identity.provider.errors import TemporarilyUnavailable
+from identity.provider.interaction import Interaction, first_required
 from identity.services.access import Access, Deny, Principal
+from identity.services.lookup import Lookup
 from identity.settings import BadSetting, setting
 from identity.testing.factories import a_manager, a_service_user, an_organization
+from identity.testing.relying_party import Credentials
 from identity.testing.world import World
 
 MODULE = "plugins_of_a_test"
@@ -467,6 +472,103 @@ def test_a_plugin_that_fails_to_decide_denies(install: Install, tmp_path: Any, o
     storage: Any = None
     access = Access(storage, {"OWNER": OWNER}, denying(install, tmp_path, *order))
     assert access.refusal(owner(), "user.read", RESOURCE) == "A check of this action failed."
+
+
+async def _later() -> None:
+    """What a plugin that awaits something answers: nobody here awaits it."""
+
+
+#: Verdicts that no plugin may give, some of which count as true.
+MISFITS: dict[str, Callable[[], object]] = {
+    "awaitable": _later,
+    "number": lambda: 1,
+    "nought": lambda: 0,
+    "object": object,
+    "list": lambda: ["yes"],
+    "bytes": lambda: b"yes",
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("misfit", [*MISFITS.values(), lambda: False, lambda: True, str])
+def test_a_veto_is_a_sentence_or_none(
+    install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, misfit: Callable[[], object]
+) -> None:
+    storage: Any = None
+    access = Access(storage, {"OWNER": OWNER}, denying(install, tmp_path, misfit(), "Never asked."))
+    assert access.refusal(owner(), "user.read", RESOURCE) == "A check of this action failed."
+    assert "plugin plugin0 refuses in identity_deny: it answered with a" in caplog.text
+    gc.collect()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("misfit", [*MISFITS.values(), lambda: "True", lambda: ""])
+def test_a_password_is_right_wrong_or_unknown(
+    install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, misfit: Callable[[], object]
+) -> None:
+    """What merely counts as true lets nobody in."""
+    answer = misfit()
+
+    @hookimpl
+    def identity_check_password(self: object, password: str) -> object:
+        return answer
+
+    plugin = type("Knowing", (Plain,), {"identity_check_password": identity_check_password})
+    install(memory="identity.plugins.memory:Plugin", knowing=plugin)
+    settings = {**BASE, "identity.data": str(tmp_path), "identity.plugins": "memory knowing"}
+    check = assemble(settings).check_password
+    assert check is not None
+    user: Any = None
+    assert check(user, "a password that nobody logs", Lookup(nullcontext)) is False
+    assert "plugin knowing refuses in identity_check_password: it answered with a" in caplog.text
+    assert "that nobody logs" not in caplog.text
+    gc.collect()
+
+
+@pytest.mark.parametrize("verdict", [True, False, None])
+def test_what_a_plugin_says_of_a_password_counts(install: Install, tmp_path: Any, verdict: bool | None) -> None:
+    @hookimpl
+    def identity_check_password(self: object) -> bool | None:
+        return verdict
+
+    plugin = type("Knowing", (Plain,), {"identity_check_password": identity_check_password})
+    install(memory="identity.plugins.memory:Plugin", knowing=plugin)
+    settings = {**BASE, "identity.data": str(tmp_path), "identity.plugins": "memory knowing"}
+    check = assemble(settings).check_password
+    assert check is not None
+    user: Any = None
+    assert check(user, "a password", Lookup(nullcontext)) is verdict
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("misfit", [*MISFITS.values(), lambda: None])
+def test_nobody_gets_past_an_interaction_that_says_neither_yes_nor_no(misfit: Callable[[], object]) -> None:
+    class Odd(Interaction):
+        name = "odd"
+
+        def required(self, sign_in: object, context: object) -> Any:
+            return misfit()
+
+        def path(self, sign_in: object) -> str:
+            return "odd"
+
+    nothing: Any = None
+    with pytest.raises(TypeError, match="the interaction odd answered with a"):
+        first_required([Odd()], nothing, nothing)
+    gc.collect()
+
+
+@pytest.mark.storages("memory")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("misfit", [*MISFITS.values(), lambda: None, lambda: True])
+def test_a_client_authentication_answers_with_a_client(
+    own_world: World, misfit: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = own_world.identity.protocol.client_authentications["client_secret_basic"]
+    monkeypatch.setattr(type(method), "authenticate", lambda *arguments: misfit())
+    answer = own_world.client.introspect("a token", Credentials("someone", "a secret"))
+    assert (answer.status_int, answer.json["error"]) == (401, "invalid_client")
+    gc.collect()
 
 
 def test_no_plugin_no_veto(tmp_path: Any) -> None:

@@ -34,7 +34,7 @@ def test_what_expires_is_told_soonest_first(services: Services) -> None:
     add_key(services, mine, 31)
     command = AddPersonalAccessToken(name="CI", expires_at=services.now + timedelta(days=7))
     token, _ = services.service_users.add_token(mine, command, by=THE_OPERATOR)
-    found = services.overview.expiring(acme.id)
+    found = services.overview.expiring(acme.id, by=THE_OPERATOR)
     assert [(one.kind, one.object.id) for one in found] == [
         ("service_user_key", soon),
         ("personal_access_token", token.id),
@@ -42,19 +42,24 @@ def test_what_expires_is_told_soonest_first(services: Services) -> None:
     ]
     assert all(one.owner is not None and one.owner.user.id == mine for one in found)
     assert found[0].expires_at == services.now + timedelta(days=1)
-    assert [one.object.id for one in services.overview.expiring(None)] == [soon, foreign, token.id, late]
+    assert [one.object.id for one in services.overview.expiring(None, by=THE_OPERATOR)] == [
+        soon,
+        foreign,
+        token.id,
+        late,
+    ]
 
 
 def test_a_signing_key_that_is_about_to_retire_is_the_instance_s_concern(identity: Identity) -> None:
     with identity.transaction() as services:
         organization = services.organizations.create(CreateOrganization(name="Acme"))
         first = services.signing_keys.add_first()
-        assert services.overview.expiring(None) == ()
+        assert services.overview.expiring(None, by=THE_OPERATOR) == ()
         following = services.signing_keys.rotate()
-        [found] = services.overview.expiring(None)
+        [found] = services.overview.expiring(None, by=THE_OPERATOR)
         assert (found.kind, found.object, found.owner) == ("signing_key", first, None)
         assert found.expires_at == following.active_at
-        assert services.overview.expiring(organization.id) == ()
+        assert services.overview.expiring(organization.id, by=THE_OPERATOR) == ()
 
 
 def refuse(identity: Identity, reason: str, organization_id: str | None = None) -> None:
@@ -73,8 +78,8 @@ def test_refusals_of_a_day_are_taken_together(identity: Identity, clock: Movable
         clock.advance(minutes=1)
     refuse(identity, "wrong password", "acme")
     with identity.reading() as services:
-        found = services.overview.refused("acme")
-        everywhere = services.overview.refused(None)
+        found = services.overview.refused("acme", by=THE_OPERATOR)
+        everywhere = services.overview.refused(None, by=THE_OPERATOR)
     assert [(one.reason, one.count, one.at) for one in found] == [
         ("wrong password", 2, clock()),
         ("expired", 1, clock() - timedelta(minutes=2)),
@@ -87,7 +92,7 @@ def test_twenty_refusals_are_told_at_most(identity: Identity) -> None:
     for number in range(25):
         refuse(identity, f"reason {number}")
     with identity.reading() as services:
-        assert len(services.overview.refused(None)) == 20
+        assert len(services.overview.refused(None, by=THE_OPERATOR)) == 20
 
 
 def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:

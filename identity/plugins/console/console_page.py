@@ -20,9 +20,9 @@ from identity.pages.notices import told_event
 from identity.pages.page import FormPage
 from identity.pages.signed_in_page import SignedInPage
 from identity.plugins.console.told import TOLD, told_sentence
-from identity.services.access import Principal
+from identity.services.access import Principal, Seen
 from identity.services.commands import Decoded, decode
-from identity.storage.paging import PageRequest
+from identity.storage.paging import Page, PageRequest
 
 log = logging.getLogger(__name__)
 
@@ -269,8 +269,14 @@ class ConsolePage(SignedInPage):
         else:
             ids = [one for one in (*wanted, *sorted(seen)) if one in seen]
             found = dict(storage.organizations.find_many(ids[: _SWITCHABLE + 1]))
+        found = {one.id: one for one in self.services.access.visible(self.principal, found.values())}
         chosen = dict.fromkeys(one for one in ids if one in found)
         return sorted((found[one] for one in list(chosen)[:_SWITCHABLE]), key=lambda one: one.name.casefold())
+
+    def listed(self, found: Page[Seen]) -> Page[Seen]:
+        """The page without rows that a plugin denies to whoever looks."""
+        page: Page[Seen] = self.services.access.page_of(self.principal, found)
+        return page
 
     def _sees(self, organization_id: str | None) -> bool:
         sees: bool = organization_id is not None and self.services.access.sees(self.principal, organization_id)

@@ -58,7 +58,7 @@ def held_roles(page: ConsolePage, user_id: str) -> list[HeldRole]:
     access = page.services.access
     held: list[Manager] = [
         one
-        for one in page.services.storage.managers.of_user(user_id)
+        for one in access.visible(page.principal, page.services.storage.managers.of_user(user_id))
         if one.organization_id is None or access.sees(page.principal, one.organization_id)
     ]
     names = resource_names(page, {one.resource for one in held})

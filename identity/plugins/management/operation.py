@@ -80,6 +80,10 @@ class Call:
     command: Any = None
     expected_version: int | None = None
 
+    def listed(self, kind: type[Shown], found: Page[Any]) -> Page[Shown]:
+        """The page as it is shown, without rows that a plugin denies to the caller."""
+        return shown(kind, self.services.access.page_of(self.by, found))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:

@@ -63,8 +63,7 @@ class AuditEventList(AskingPage, ListPage):
         wanted = self._wanted()
         if self.problems:
             return Page(())
-        found: Page[AuditEvent] = self.services.audit_trail.page(wanted, asked)
-        return found
+        return self.listed(self.services.audit_trail.page(wanted, asked))
 
     def rows(self, found: Sequence[AuditEvent]) -> Sequence[Row]:
         """With the names of who acted and of what they acted on."""

@@ -42,10 +42,9 @@ class GrantedProjectList(ListPage):
         grants = self.services.storage.project_grants
         parts = self.services.access.parts(self.principal, "project_grant.read", self.resource)
         if parts is None:
-            found: Page[ProjectGrant] = grants.page_held(self.context.value.id, asked)
-            return found
+            return self.listed(grants.page_held(self.context.value.id, asked))
         held = [one for one in grants.find_many({part.id for part in parts}).values() if self._fits(one, asked)]
-        return Page(tuple(sorted(held, key=lambda one: one.created_at, reverse=True)))
+        return self.listed(Page(tuple(sorted(held, key=lambda one: one.created_at, reverse=True))))
 
     def _fits(self, grant: ProjectGrant, asked: PageRequest) -> bool:
         project = self.services.storage.projects.find(grant.project_id)

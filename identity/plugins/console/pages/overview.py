@@ -67,10 +67,11 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Mapping
     expiring = refused = None
     if access.may(page.principal, "service_user.read", resource):
         may_write = access.may(page.principal, "service_user.write", resource)
-        found = page.services.overview.expiring(organization_id)
+        found = page.services.overview.expiring(organization_id, by=page.principal)
         expiring = [_expiring_row(page, one, organization_id, may_write=may_write) for one in found]
     if access.may(page.principal, "audit_event.read", resource):
-        refused = _refused_rows(page, page.services.overview.refused(organization_id), organization_id)
+        lately = page.services.overview.refused(organization_id, by=page.principal)
+        refused = _refused_rows(page, lately, organization_id)
     return {
         "expiring": expiring,
         "refused": refused,

@@ -57,7 +57,7 @@ def project_grant_rows(page: ConsolePage, grants: Sequence[ProjectGrant]) -> lis
 def project_grants_section(page: ConsolePage) -> Mapping[str, object]:
     """What ``project_grants_section`` of sections.html shows: the newest grants of the page's project."""
     project_id = page.resource.key.id
-    found = page.services.storage.project_grants.page(project_id, PageRequest(limit=FEW))
+    found = page.listed(page.services.storage.project_grants.page(project_id, PageRequest(limit=FEW)))
     return {
         "rows": project_grant_rows(page, found.items),
         "more": found.next is not None,
@@ -100,8 +100,7 @@ class ProjectGrantList(OfProjectGrants, ListPage):
 
     def fetch(self, asked: PageRequest) -> Page[ProjectGrant]:
         """The grants of the project."""
-        found: Page[ProjectGrant] = self.services.storage.project_grants.page(self.project.id, asked)
-        return found
+        return self.listed(self.services.storage.project_grants.page(self.project.id, asked))
 
     def rows(self, found: Sequence[ProjectGrant]) -> Sequence[Row]:
         """With the names of the organizations."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pyramid.response import Response
 
-from identity.domain.projects import ProjectGrant, ProjectRole, UserGrant
+from identity.domain.projects import ProjectRole
 from identity.domain.search import finds, search_text
 from identity.domain.words import say
 from identity.http import targets
@@ -199,14 +199,14 @@ class DeleteRole(OfRole, ConfirmPage):
         """Organizations whose project grant has the role, for whoever may read that."""
         if not self.may("project_grant.read"):
             return []
-        grants: Page[ProjectGrant] = self.services.storage.project_grants.page(self.project.id, _MANY)
+        grants = self.listed(self.services.storage.project_grants.page(self.project.id, _MANY))
         return [row.name for row in project_grant_rows(self, [one for one in grants if key in one.roles][:_NAMED])]
 
     def _users(self, key: str) -> list[str]:
         """Users whose grant has the role, for whoever may read that."""
         if not self.may("user_grant.read"):
             return []
-        grants: Page[UserGrant] = self.services.storage.user_grants.page_of_project(self.project.id, _MANY)
+        grants = self.listed(self.services.storage.user_grants.page_of_project(self.project.id, _MANY))
         return [row.name for row in user_grant_rows(self, [one for one in grants if key in one.roles][:_NAMED])]
 
 

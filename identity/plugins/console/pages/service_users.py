@@ -207,7 +207,7 @@ class ServiceUserPage(OfServiceUser):
             "tokens": [(one, expiry_badge(one.expires_at, services.now, self.words)) for one in tokens],
             "more_tokens": tokens.next is not None,
             "roles": held_roles(self, user.id),
-            "grants": held_grants(self, services.storage.user_grants.page_of_user(user.id, few)),
+            "grants": held_grants(self, self.listed(services.storage.user_grants.page_of_user(user.id, few))),
             "audience_scope": audience_scope(self),
         }
 

@@ -120,7 +120,7 @@ class TokenPreviewPage(AskingPage):
         storage = self.services.storage
         return [
             (application.id, f"{application.name} ({project.name})")
-            for project in storage.projects.page(self.context.value.id, _OFFERED_PROJECTS)
+            for project in self.listed(storage.projects.page(self.context.value.id, _OFFERED_PROJECTS))
             for application in storage.applications.page(project.id, _OFFERED)
         ]
 

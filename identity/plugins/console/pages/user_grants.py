@@ -100,8 +100,7 @@ def user_grants_section(page: ConsolePage) -> Mapping[str, object]:
 def _page_of(page: ConsolePage, asked: PageRequest) -> Page[UserGrant]:
     stored, key = page.services.storage.user_grants, page.resource.key
     of = stored.page_of_project_grant if key.level is Level.PROJECT_GRANT else stored.page_of_project
-    found: Page[UserGrant] = of(key.id, asked)
-    return found
+    return page.listed(of(key.id, asked))
 
 
 def _list_href(page: ConsolePage) -> str:
@@ -331,8 +330,7 @@ class HeldGrantList(OfUser, ListPage):
 
     def fetch(self, asked: PageRequest) -> Page[UserGrant]:
         """The user's grants."""
-        found: Page[UserGrant] = self.services.storage.user_grants.page_of_user(self.user.id, asked)
-        return found
+        return self.listed(self.services.storage.user_grants.page_of_user(self.user.id, asked))
 
     def rows(self, found: Sequence[UserGrant]) -> Sequence[HeldGrant]:
         """With the names of the projects."""
@@ -395,7 +393,7 @@ class SelectProject(OfUser, SelectFirst):
     def candidates(self, asked: PageRequest) -> Page[Candidate]:
         """Projects of the user's organization, then those granted to it."""
         owner = self.services.organizations.get(self.user.organization_id)
-        own = self.services.storage.projects.page(owner.id, asked)
+        own = self.listed(self.services.storage.projects.page(owner.id, asked))
         found = [
             Candidate(name=one.name, note=owner.name, icon="project", href=self.href_of(one.id)) for one in own.items
         ]
@@ -409,7 +407,8 @@ class SelectProject(OfUser, SelectFirst):
 
     def _granted(self, asked: PageRequest) -> Iterator[Candidate]:
         storage = self.services.storage
-        held = storage.project_grants.page_held(self.user.organization_id, PageRequest(limit=MOST, active=True))
+        every = PageRequest(limit=MOST, active=True)
+        held = self.listed(storage.project_grants.page_held(self.user.organization_id, every))
         projects = storage.projects.find_many({one.project_id for one in held})
         owners = storage.organizations.find_many({one.organization_id for one in projects.values()})
         for project in sorted(projects.values(), key=lambda one: name_key(one.name)):

@@ -184,7 +184,7 @@ class UserPage(OfUser):
         sessions = services.users.sessions(user.id) if self.may("session.read") else ()
         grants: Sequence[Any] = ()
         if self.may("user_grant.read"):
-            grants = services.storage.user_grants.page_of_user(user.id, PageRequest(limit=FEW)).items
+            grants = self.listed(services.storage.user_grants.page_of_user(user.id, PageRequest(limit=FEW))).items
         return {
             "user": user,
             "login_name": self.person.login_name,

@@ -56,7 +56,7 @@ def _shown(event: audit.AuditEvent) -> AuditEvent:
 
 def _events(call: Call, organization_id: str | None) -> Page[AuditEvent]:
     wanted = AuditFilter(organization_id=organization_id, **dict(call.filters))
-    page = call.services.audit_trail.page(wanted, call.page)
+    page = call.services.access.page_of(call.by, call.services.audit_trail.page(wanted, call.page))
     return page.showing(map(_shown, page))
 
 

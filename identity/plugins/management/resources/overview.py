@@ -59,8 +59,8 @@ class OrganizationOverview(Overview):
 def _lists(call: Call, organization_id: str | None) -> dict[str, Any]:
     found = call.services.overview
     return {
-        "expiring": [_expiring(one) for one in found.expiring(organization_id)],
-        "refused": [Refusal.of(one, actor=Actor.of(one.actor)) for one in found.refused(organization_id)],
+        "expiring": [_expiring(one) for one in found.expiring(organization_id, by=call.by)],
+        "refused": [Refusal.of(one, actor=Actor.of(one.actor)) for one in found.refused(organization_id, by=call.by)],
     }
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from identity.domain.permissions import Level
 from identity.http import targets
-from identity.plugins.management.operation import PAGED, STATES, Call, Operation, shown
+from identity.plugins.management.operation import PAGED, STATES, Call, Operation
 from identity.plugins.management.representation import State, Versioned, Words
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
 from identity.storage.paging import Page
@@ -20,17 +20,17 @@ class ProjectGrant(Versioned):
 
 
 def _list(call: Call) -> Page[ProjectGrant]:
-    return shown(ProjectGrant, call.services.storage.project_grants.page(call.value.id, call.page))
+    return call.listed(ProjectGrant, call.services.storage.project_grants.page(call.value.id, call.page))
 
 
 def _list_held(call: Call) -> Page[ProjectGrant]:
     parts = call.services.access.parts(call.by, "project_grant.read", call.resource)
     stored = call.services.storage.project_grants
     if parts is None:
-        return shown(ProjectGrant, stored.page_held(call.value.id, call.page))
+        return call.listed(ProjectGrant, stored.page_held(call.value.id, call.page))
     managed = stored.find_many([part.id for part in parts if part.level is Level.PROJECT_GRANT]).values()
     own = [one for one in managed if one.organization_id == call.value.id and call.page.active in (None, one.active)]
-    return shown(ProjectGrant, sorted(own, key=lambda one: one.id, reverse=True))
+    return call.listed(ProjectGrant, Page(tuple(sorted(own, key=lambda one: one.id, reverse=True))))
 
 
 def _add(call: Call) -> ProjectGrant:
