@@ -1,0 +1,134 @@
+"""Security 18.9: a crawl over all pages, with every stored text hostile: nothing of it becomes markup or a template."""
+
+import json
+import re
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.testing.browser import Browser, give_password
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.management.estate import an_estate
+
+pytestmark = pytest.mark.storages("sqlite")
+
+MARKUP = "\"'><img src=x onerror=alert(1)><script>alert(2)</script></title></textarea>"
+TEMPLATE = "{{ 7*7 }}{% raise %}${7*7}%(name)s{application}"
+BIDI = "\u202e\u2066\u200f"
+LONG = "W" * 10000
+
+#: Everything that people and programs have written, table by table.
+TEXTS = {
+    "organizations": ("name",),
+    "users": ("user_name", "display_name", "description"),
+    "projects": ("name",),
+    "project_roles": ("display_name", "group"),
+    "applications": ("name",),
+    "personal_access_tokens": ("name",),
+    "sessions": ("user_agent", "client_address"),
+    "audit_events": ("reason", "client_address", "object_id", "request_id"),
+}
+#: Where whoever may see everything begins.
+START = ["/console", "/account", "/console/organizations", "/console/instance", "/console/audit-events"]
+MOST_PAGES = 400
+PAGES = ("/console", "/account")
+SAME = re.compile("ui_locales=|sort=|cursor=")
+
+
+def make_hostile(world: World, text: str) -> None:
+    """Put the text into every column, past all checks of what is allowed in there."""
+    url = next(value for value in world.settings.values() if value.startswith("sqlite:///"))
+    with sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30) as database:
+        # Nobody could write such an audit event, nor change one.
+        for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {trigger}")
+        for table, columns in TEXTS.items():
+            for column in columns:
+                database.execute(f'UPDATE {table} SET "{column}" = ? || substr(rowid, 1)', (text,))  # noqa: S608
+        addresses = json.dumps([text])
+        database.execute("UPDATE applications SET redirect_uris = ?, post_logout_redirect_uris = ?", [addresses] * 2)
+        rows = database.execute("SELECT id, profile FROM users WHERE profile IS NOT NULL").fetchall()
+        for identifier, profile in rows:
+            hostile = {name: text for name, value in json.loads(profile).items() if isinstance(value, str)}
+            changed = json.dumps({**json.loads(profile), **hostile, "given_name": text, "nickname": text})
+            database.execute("UPDATE users SET profile = ? WHERE id = ?", (changed, identifier))
+        rows = database.execute("SELECT sequence, detail FROM audit_events").fetchall()
+        for sequence, detail in rows:
+            spoiled = {name: text if isinstance(value, str) else value for name, value in json.loads(detail).items()}
+            database.execute("UPDATE audit_events SET detail = ? WHERE sequence = ?", (json.dumps(spoiled), sequence))
+    database.close()
+
+
+def check_harmless(browser: Browser, text: str) -> bool:
+    """Whether the page shows the text at all; and that it is text there."""
+    page = browser.page
+    where = browser.url
+    assert page.status_int < 500, where
+    if page.content_type != "text/html":
+        return text in page.text
+    html = page.html
+    assert not html.select("img[src=x], script:not([src])"), where
+    assert not [tag.name for tag in html.find_all() if any(name.startswith("on") for name in tag.attrs)], where
+    assert not re.search(r"\b49\b", html.get_text()), where
+    for link in html.select("a[href], form[action]"):
+        address = link.get("href") or link.get("action")
+        assert not address.lower().startswith("javascript:"), where
+    shown = " ".join(html.get_text().split()) + " ".join(str(one.get("value")) for one in html.find_all("input"))
+    return text[:40].strip() in shown or text[:40].strip() in page.text
+
+
+@pytest.mark.parametrize("text", [MARKUP + TEMPLATE + BIDI, LONG], ids=["markup", "long"])
+def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[..., World], text: str) -> None:
+    world = make_world()
+    estate = an_estate(world)
+    owner = world.a_person(estate.organization)
+    world.make_manager(owner, "IAM_OWNER", resource=INSTANCE)
+    world.make_manager(owner, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(owner)
+    party = RelyingParty.of(world, project_id=estate.project.id)
+    browser.open(party.ask(scope="openid profile email offline_access").url)
+    make_hostile(world, text)
+
+    shown, seen, waiting = 0, set(), deque(START)
+    while waiting and len(seen) < MOST_PAGES:
+        path = waiting.popleft()
+        if path in seen:
+            continue
+        seen.add(path)
+        browser.open(path)
+        shown += check_harmless(browser, text)
+        if browser.page.content_type != "text/html":
+            continue
+        for link in browser.page.html.select("a[href]"):
+            target = urljoin(browser.url, link["href"]).partition("#")[0]
+            parts = urlsplit(target)
+            # Lists in another order or language are the same pages.
+            ours = parts.netloc == urlsplit(browser.login_url).netloc and parts.path.startswith(PAGES)
+            if ours and not SAME.search(parts.query):
+                waiting.append(parts.path + (f"?{parts.query}" if parts.query else ""))
+    assert len(seen) > 60
+    assert shown > 30
+
+
+@pytest.mark.parametrize("text", [MARKUP + TEMPLATE + BIDI, LONG], ids=["markup", "long"])
+def test_nor_do_the_pages_of_a_sign_in(make_world: Callable[..., World], text: str) -> None:
+    world = make_world()
+    party = RelyingParty.of(world)
+    person = world.a_person()
+    login_name = give_password(world, person)
+    make_hostile(world, text)
+    browser = Browser(world)
+    browser.open(party.ask(scope="openid profile email", redirect_uri="https://app.example/cb").url)
+    # The redirect URI is hostile by now, and so nobody is sent there.
+    assert check_harmless(browser, text)
+    browser.open(party.logout_url(None, client_id=party.client_id, post_logout_redirect_uri=None))
+    check_harmless(browser, text)
+    browser.open("/login")
+    browser.submit({"login_name": login_name}, form="page-form")
+    check_harmless(browser, text)
