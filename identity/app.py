@@ -211,6 +211,16 @@ class Identity:
             names = ", ".join(one.name for one in unproven)
         return f"Nobody has proven these domains: {names}. Have each proven or asserted in the console, or changed."
 
+    def check_proxy(self) -> str | None:
+        """Whether it is decided whose word on people's addresses is believed."""
+        if self.settings.trusted_proxy or self.settings.development:
+            return None
+        return (
+            "identity.trusted_proxy does not say whether there is a proxy in front. Name its address, for the server"
+            ' too (production.ini: proxy in [DEFAULT]), or say "none": behind a proxy that is not named, all people'
+            " share one limit of attempts."
+        )
+
     def purge(self) -> dict[str, int]:
         """Delete all that has expired, batch by batch; returns how many of each kind went."""
         before = self.clock() - self.settings.purge_after
@@ -341,6 +351,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
         Check("storage", identity.check_storage),
         Check("signing key", identity.check_signing_key),
         Check("domains", identity.check_domains, readiness=False),
+        Check("proxy", identity.check_proxy, readiness=False),
         *([Check("mail", mailer.check, readiness=False)] if core.smtp.host else []),
         *(Check(one.name, one.check, readiness=False) for one in identity.senders.values()),
         *(offer.value for offer in host.offers("identity_checks")),

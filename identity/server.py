@@ -19,6 +19,7 @@ from waitress.task import ThreadedTaskDispatcher
 from identity import hashing
 from identity.connections import Channel, Limits, Listener, TcpListener, UnixListener
 from identity.ini_file import with_variables
+from identity.settings import NO_PROXY
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,8 @@ class Server:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Take the addresses; raises OSError if one is taken, ValueError for a setting that does not fit."""
         own = {one.name: _number(one.name, settings[one.name]) for one in fields(Limits) if one.name in settings}
-        self._adjustments = Adjustments(**{name: value for name, value in settings.items() if name not in own})
+        others = {name: value for name, value in settings.items() if name not in own}
+        self._adjustments = Adjustments(**_without_no_proxy(others))
         self._application: Application | None = None
         self._sockets: dict[int, Any] = {}
         self._dispatcher = ThreadedTaskDispatcher()
@@ -189,3 +191,10 @@ def _allow_files(wanted: int) -> None:
     if resource.RLIM_INFINITY != allowed < wanted:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if most < 0 else min(wanted, most), most))
+
+
+def _without_no_proxy(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings without a word of the proxy if there is none."""
+    if settings.get("trusted_proxy", "") not in ("", NO_PROXY):
+        return dict(settings)
+    return {name: value for name, value in settings.items() if not name.startswith("trusted_proxy")}

@@ -28,6 +28,8 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SMTP = "smtp."
+#: What ``trusted_proxy`` says where there is none.
+NO_PROXY = "none"
 _LONGEST = {
     "authorization_code_lifetime": timedelta(minutes=10),
     "refresh_token_idle_age": timedelta(days=365),
@@ -268,6 +270,16 @@ class Settings:
     sign_in_lifetime: timedelta = setting(
         "How long a sign-in that was begun waits for its user.", default=timedelta(minutes=30)
     )
+    trusted_proxy: str = setting(
+        "The one address of the proxy in front, from which alone forwarded addresses are believed, or none if people"
+        " connect directly. Production has to say either; the server is told in its own section.",
+        default="",
+    )
+    attempts_per_address: int = setting(
+        "How many wrong passwords one network address may try in ten minutes, over all accounts; as many requests for"
+        " mails and accounts, counted apart. Of IPv6 a /64 is one address. 0 is no limit.",
+        default=100,
+    )
     password_min_length: int = setting("The fewest characters of a password; at least 8.", default=15)
     password_change_ends_access: bool = setting(
         "Whether a new password of somebody who shows the present one also revokes what applications got before: access"
@@ -334,6 +346,7 @@ class Settings:
             self._check_url(name, getattr(self, name))
         fill(self, "default_domain", self.default_domain or urlsplit(self.issuer_url).hostname)
         self._check_lifetimes()
+        self._check_addresses()
         self._check_passwords()
         if self.signing_key_bits not in (2048, 3072, 4096):
             raise BadSetting("signing_key_bits", "must be 2048, 3072 or 4096")
@@ -390,6 +403,15 @@ class Settings:
                 raise BadSetting(name, f"must be between 1 second and {_shown(longest)}")
         if not timedelta() <= self.refresh_token_grace <= timedelta(seconds=60):
             raise BadSetting("refresh_token_grace", "must be between 0 and 60 seconds")
+
+    def _check_addresses(self) -> None:
+        if self.attempts_per_address < 0:
+            raise BadSetting("attempts_per_address", "must not be negative")
+        if self.trusted_proxy not in ("", NO_PROXY):
+            try:
+                ip_address(self.trusted_proxy)
+            except ValueError:
+                raise BadSetting("trusted_proxy", "must be one address such as 10.0.0.2, or none") from None
 
     def _check_passwords(self) -> None:
         if not 8 <= self.password_min_length <= 64:

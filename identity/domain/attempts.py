@@ -1,26 +1,32 @@
 """How often a password may be tried (NIST SP 800-63B §3.2.2)."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 #: Failures in a row before the next attempt has to wait.
 FREE_ATTEMPTS = 5
 LONGEST_DELAY = timedelta(seconds=900)
-#: After so many failures in a row the password has to be reset.
+#: After so many failures in a row there is no next attempt.
 MOST_ATTEMPTS = 100
+#: When the next attempt is, once there is none.
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+#: Fewer failures than that are forgotten so long after the last one, whoever's they are.
+REMEMBERED = timedelta(days=30)
 
-#: Attempts from one address, over all accounts.
-ATTEMPTS_OF_ADDRESS = 100
+#: In which failures of one address are counted, over all accounts, and other requests that strangers could repeat.
 ADDRESS_SPAN = timedelta(minutes=10)
 
 #: Mails to one person or address that anybody can ask for.
 MAILS_TO_ONE = 5
 MAIL_SPAN = timedelta(hours=1)
 
+_NETWORK_BITS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The answer to "may I try": counted as a failure in advance if ``allowed``, until a success clears the count.
+    """The answer to "may I try": counted as a failure in advance if ``allowed``, until it succeeds or is given back.
 
     ``next_at`` is the earliest moment for another one, ``failures`` the count that now stands.
     """
@@ -31,7 +37,7 @@ class Attempt:
 
     @property
     def exhausted(self) -> bool:
-        """True once only a reset helps."""
+        """True once there is no next one."""
         return self.failures >= MOST_ATTEMPTS
 
 
@@ -41,3 +47,19 @@ def delay_after(failures: int) -> timedelta:
         return timedelta()
     # Beyond 2^10 the longest delay holds, and nobody wants to see 2^95.
     return min(timedelta(seconds=2 ** min(failures - FREE_ATTEMPTS, 10)), LONGEST_DELAY)
+
+
+def next_after(failures: int, at: datetime) -> datetime:
+    """The earliest moment for another attempt after so many failures in a row, the last one ``at``."""
+    return NEVER if failures >= MOST_ATTEMPTS else at + delay_after(failures)
+
+
+def network_of(address: str) -> str:
+    """What is counted as one network address: of IPv6 the /64, within which anybody has as many as they want."""
+    try:
+        parsed: IPv4Address | IPv6Address | None = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv6Address):
+        parsed = parsed.ipv4_mapped or IPv6Address(int(parsed) >> _NETWORK_BITS << _NETWORK_BITS)
+    return str(parsed)

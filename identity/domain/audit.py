@@ -115,7 +115,7 @@ EVENTS: frozenset[str] = frozenset(
         "project_role": ("added", "changed", "removed"),
         "project_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
         "user_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
-        "user": ("created", "registered", "changed", "deactivated", "reactivated", "removed", "recovered"),
+        "user": ("created", "registered", "changed", "deactivated", "reactivated", "removed", "recovered", "unlocked"),
         "password": ("set", "changed", "link_issued", "link_asked"),
         "email": ("link_issued", "verified"),
         "session": ("started", "renewed", "ended"),

@@ -24,6 +24,12 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", known).casefold()).strip()
 
 
+def login_name_key(login_name: str) -> tuple[str, str]:
+    """User name and domain of a login name, each in the form in which names are compared; no domain for a bare one."""
+    user_name, at, domain = name_key(login_name).rpartition("@")
+    return (user_name.strip(), domain.strip()) if at else (domain, "")
+
+
 def can_be_compared(name: str) -> bool:
     """True unless the name's key is too long for an index."""
     return len(name_key(name).encode("utf-8", "replace")) <= _KEY_LENGTH
@@ -54,7 +60,9 @@ def user_name_problem(name: str) -> str | None:
         return say("Enter a user name.")
     if len(name) > NAME_LENGTH:
         return say("Use at most {length} characters.", length=NAME_LENGTH)
-    if _USER_NAME_FORBIDDEN.search(name) or not is_printable(name) or not can_be_compared(name):
+    # Also in disguise: "＠" compares like "@".
+    forbidden = any(_USER_NAME_FORBIDDEN.search(form) for form in (name, name_key(name)))
+    if forbidden or not is_printable(name) or not can_be_compared(name):
         return say("Use letters, digits and punctuation, without spaces, @ or slashes.")
     return None
 

@@ -1,9 +1,11 @@
-"""Cookies of the login host: one for each session and one for each sign-in under way, named by its id.
+"""Cookies of the login host: one for each session, each sign-in under way and each account that knows the browser.
 
-Each holds a random secret and nothing else (security 10.6). One cookie apiece, so that two tabs that sign in at the
-same moment do not overwrite each other's.
+Each is named by an id. It holds a random secret and nothing else (security 10.6), or for an account that knows the
+browser a text that the service alone can make. One cookie apiece, so that two tabs that sign in at the same moment do
+not overwrite each other's.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -12,10 +14,9 @@ from pyramid.request import Request
 from identity.provider.request import Browser, Cookie, CookieKind
 
 #: A browser is asked to forget the oldest beyond these: its header must not outgrow what servers read.
-MOST_SESSIONS = 10
-MOST_SIGN_INS = 10
+MOST = 10
 
-_LONGEST_SECRET = 64
+_VALUE = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 def prefix(request: Request, kind: CookieKind | str) -> str:
@@ -37,35 +38,32 @@ def browser_of(request: Request) -> Browser:
     header = environ.get("HTTP_COOKIE", "")
     if not header:
         return Browser(user_agent=agent)
-    sessions, sign_ins = prefix(request, CookieKind.SESSION), prefix(request, CookieKind.SIGN_IN)
-    found: dict[str, dict[str, str]] = {sessions: {}, sign_ins: {}}
+    found: dict[str, dict[str, str]] = {prefix(request, kind): {} for kind in CookieKind}
     for pair in header.split(";"):
-        name, _, secret = pair.strip().partition("=")
+        name, _, value = pair.strip().partition("=")
         for start, known in found.items():
-            if name.startswith(start) and secret.isalnum() and secret.isascii() and len(secret) <= _LONGEST_SECRET:
-                known[name.removeprefix(start)] = secret
-    return Browser(sessions=_newest(found[sessions], MOST_SESSIONS), sign_ins=found[sign_ins], user_agent=agent)
+            if name.startswith(start) and _VALUE.fullmatch(value):
+                known[name.removeprefix(start)] = value
+    sessions, sign_ins, known_at = map(_newest, found.values())
+    return Browser(sessions=sessions, sign_ins=sign_ins, known=known_at, user_agent=agent)
 
 
 def headers_for(request: Request, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
     """The Set-Cookie headers; where one more is set than fits the bounds, the browser is asked to forget the oldest."""
     headers = [_header(request, cookie) for cookie in cookies]
     browser = request.browser
-    for kind, shown, most in (
-        (CookieKind.SESSION, browser.sessions, MOST_SESSIONS),
-        (CookieKind.SIGN_IN, browser.sign_ins, MOST_SIGN_INS),
-    ):
+    for kind, shown in zip(CookieKind, (browser.sessions, browser.sign_ins, browser.known), strict=True):
         changed = {cookie.id: cookie.secret is not None for cookie in cookies if cookie.kind is kind}
         if any(changed.values()):
             kept = sorted(id_ for id_ in {*shown, *changed} if changed.get(id_, True))
-            surplus = (id_ for id_ in kept[: max(0, len(kept) - most)] if id_ not in changed)
+            surplus = (id_ for id_ in kept[: max(0, len(kept) - MOST)] if id_ not in changed)
             headers.extend(_header(request, Cookie(kind, id_)) for id_ in surplus)
     return headers
 
 
-def _newest(secrets: Mapping[str, str], most: int) -> dict[str, str]:
+def _newest(values: Mapping[str, str]) -> dict[str, str]:
     # Identifiers begin with the moment they were made at.
-    return {id_: secrets[id_] for id_ in sorted(secrets, reverse=True)[:most]}
+    return {id_: values[id_] for id_ in sorted(values, reverse=True)[:MOST]}
 
 
 def _afterlife(request: Request, kind: CookieKind) -> timedelta:

@@ -1,5 +1,6 @@
 """What the pages of a sign-in stand on: the request that waits, and the password that is tried."""
 
+from contextlib import suppress
 from functools import cached_property
 
 from pyramid.request import Request
@@ -7,6 +8,7 @@ from pyramid.response import Response
 
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
+from identity.hashing import Busy
 from identity.http.cookies import headers_for
 from identity.http.endpoints import context_of
 from identity.provider.endpoints.authorize import PATH, sign_in_of
@@ -42,21 +44,27 @@ class WaitingSignIn:
 def try_password(request: Request, login_name: str, password: str) -> Subject | None:
     """Whose password this is; None if it is wrong or they may not sign in, which nobody can tell apart.
 
-    The attempt is counted and committed before the password is looked at, and nothing is locked meanwhile. Raises
-    TooManyAttempts, Busy.
+    The attempt is counted and committed before the password is looked at, and nothing is locked meanwhile; without a
+    verdict it stands. Raises TooManyAttempts; Busy, and then it is taken back.
     """
     identity = request.registry.identity
-    trial = request.services.passwords.reserve(login_name)
+    trial = request.services.passwords.reserve(login_name, request.browser.known)
     request.commit()
     verdict = None
     if trial.subject is not None and identity.check_password is not None:
         verdict = identity.check_password(trial.subject.user, password, request.services.lookup)
     outdated_hash = None
     if verdict is None:
-        judged = identity.process.hasher.verify(trial.stored, password)
+        try:
+            judged = identity.process.hasher.verify(trial.stored, password)
+        except Busy:
+            request.services.passwords.given_back(trial)
+            raise
         verdict = judged.matches
         if judged.outdated:
-            outdated_hash = identity.process.hasher.hash(password)
+            # It can wait for the next time.
+            with suppress(Busy):
+                outdated_hash = identity.process.hasher.hash(password)
     passwords = request.services.passwords
     if not verdict:
         passwords.failed(trial)

@@ -3,25 +3,31 @@
 from identity.domain.words import say
 from identity.hashing import Busy
 from identity.pages.page import Again
-from identity.services.passwords import TooManyAttempts
+from identity.services.attempts import TooManyAttempts
 
 RESET = "/password/reset"
 
 
 def held_back(problem: TooManyAttempts | Busy, *, password: bool = True) -> Again:
-    """The form again, saying when to come back; what was counted stands. Without ``password``, no word of a reset."""
+    """The form again, saying when to come back: nothing was counted. Without ``password``, no word of a reset."""
     retry = {"Retry-After": str(problem.seconds)}
     if isinstance(problem, Busy):
         message = say("We are busy just now. Wait {n} seconds, then send the page again.", n=problem.seconds)
+        # That an attempt was given back stands.
         return Again(message, status=503, headers=retry, keep_changes=True)
     if problem.address:
         message = say(
             "Too many sign-ins from your network just now. Wait {n} seconds, then try again.", n=problem.seconds
         )
-        return Again(message, status=429, headers=retry, keep_changes=True)
+        return Again(message, status=429, headers=retry)
     if problem.exhausted:
-        message = say("Too many attempts. Only a new password helps now.")
+        # No time helps.
+        retry = {}
+        message = say(
+            "Too many wrong passwords. This account can be entered with its password only in a browser that signed in"
+            " to it before, until a manager unlocks it."
+        )
     else:
         message = say("Too many attempts. Wait {n} seconds, then try again.", n=problem.seconds)
     link = (RESET, say("You can also choose a new password.")) if password else None
-    return Again(message, status=429, headers=retry, link=link, keep_changes=True)
+    return Again(message, status=429, headers=retry, link=link)

@@ -23,13 +23,15 @@ class CookieKind(Enum):
 
     SESSION = "session"
     SIGN_IN = "sign-in"
+    KNOWN_BROWSER = "known"
 
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
     """A cookie to set on the login host, or with ``secret`` None to remove.
 
-    ``id`` names the session or the pending sign-in; the browser shows ``secret`` until ``max_age`` is over.
+    ``id`` names the session, the pending sign-in or the browser itself; the browser shows ``secret`` until ``max_age``
+    is over.
     """
 
     kind: CookieKind
@@ -40,10 +42,12 @@ class Cookie:
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """What a browser shows of itself: secrets of its sessions and of the sign-ins it began, by id."""
+    """What a browser shows of itself, by id: secrets of its sessions and of the sign-ins it began, and what it got from
+    accounts that know it again."""
 
     sessions: Mapping[str, str] = field(default_factory=dict)
     sign_ins: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, str] = field(default_factory=dict)
     user_agent: str = ""
 
 

@@ -13,6 +13,7 @@ from identity.domain.managers import Role
 from identity.hashing import Hasher
 from identity.services.access import Access, Deny
 from identity.services.applications import Applications
+from identity.services.attempts import Attempts
 from identity.services.audit import AuditTrail, Recorder
 from identity.services.changes import Look
 from identity.services.choices import Choices
@@ -20,6 +21,7 @@ from identity.services.cursors import Cursors
 from identity.services.domains import Domains
 from identity.services.effects import EffectsOf
 from identity.services.idempotency import Idempotency
+from identity.services.known_browsers import KnownBrowsers
 from identity.services.last_uses import LastUses
 from identity.services.links import Links
 from identity.services.lookup import Lookup
@@ -197,6 +199,7 @@ class Services:
             self.storage,
             self.audit,
             self.now,
+            attempts=self.attempts,
             passwords=self.passwords,
             links=self.links,
             sessions=self.sessions,
@@ -211,11 +214,23 @@ class Services:
             self.audit,
             self.now,
             look=self.look,
+            attempts=self.attempts,
+            known_browsers=self.known_browsers,
             sessions=self.sessions,
             links=self.links,
             hasher=self._process.hasher,
             settings=self._process.settings,
         )
+
+    @cached_property
+    def attempts(self) -> Attempts:
+        """Attempts at passwords."""
+        return Attempts(self.storage, self.audit, self.now, settings=self._process.settings)
+
+    @cached_property
+    def known_browsers(self) -> KnownBrowsers:
+        """Browsers that signed in before."""
+        return KnownBrowsers(self.storage, self.now, sealer=self._process.sealer)
 
     @cached_property
     def registration(self) -> Registration:

@@ -1,19 +1,21 @@
 """Passwords of people: try, change, reset, and what makes a password good enough."""
 
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from identity.crypto.secrets import digest, new_password
-from identity.domain.attempts import ADDRESS_SPAN, ATTEMPTS_OF_ADDRESS
-from identity.domain.errors import DomainError, Invalid, NotFound
+from identity.domain.errors import Invalid, NotFound
 from identity.domain.names import name_key
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.users import HumanUser, PasswordHash, Subject
 from identity.domain.words import say
 from identity.hashing import Hasher
+from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
 from identity.services.audit import Recorder
 from identity.services.changes import Look, UseCases, told
+from identity.services.known_browsers import KnownBrowsers
 from identity.services.links import Links, LinkUsed
 from identity.services.sessions import Sessions
 from identity.settings import Settings
@@ -22,29 +24,18 @@ from identity.storage.backend import Storage
 LONGEST_PASSWORD = 256
 
 
-class TooManyAttempts(DomainError):
-    """The next attempt has to wait: ``seconds``; for ever if ``exhausted``, until the password is reset.
-
-    ``address`` is True where not the account but the network address has tried too often.
-    """
-
-    keep_changes = True
-
-    def __init__(self, seconds: int, *, exhausted: bool = False, address: bool = False) -> None:
-        super().__init__("Too many attempts.")
-        self.seconds = seconds
-        self.exhausted = exhausted
-        self.address = address
-
-
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A reserved attempt: it counts as a failure until ``succeeded``. ``stored`` is None where nothing can match."""
+    """A reserved attempt: it counts as a failure until ``succeeded`` or ``given_back``.
 
-    key: str
-    login_name: str
+    ``subject`` and ``stored`` are None where nothing can match; ``about`` and ``reason`` tell the audit trail why.
+    """
+
+    reservation: Reservation
     subject: Subject | None
     stored: str | None
+    about: Subject | None
+    reason: str
 
 
 class Passwords(UseCases):
@@ -57,6 +48,8 @@ class Passwords(UseCases):
         now: datetime,
         *,
         look: Look,
+        attempts: Attempts,
+        known_browsers: KnownBrowsers,
         sessions: Sessions,
         links: Links,
         hasher: Hasher,
@@ -64,6 +57,8 @@ class Passwords(UseCases):
     ) -> None:
         super().__init__(storage, audit, now)
         self._look = look
+        self._attempts = attempts
+        self._known_browsers = known_browsers
         self._sessions = sessions
         self._links = links
         self._hasher = hasher
@@ -74,33 +69,22 @@ class Passwords(UseCases):
         """The fewest characters of a password."""
         return self._settings.password_min_length
 
-    def reserve(self, login_name: str) -> Trial:
-        """Ask for one attempt, counted per account and per address over all processes.
+    def reserve(self, login_name: str, known: Mapping[str, str]) -> Trial:
+        """Ask for one attempt at a browser that shows these texts of KnownBrowsers, counted over all processes.
 
         To be committed before the password is looked at. The answer is the same whether the account exists or not.
         Raises TooManyAttempts.
         """
-        address = self._audit.actor.client_address
-        if address is not None:
-            over = self._storage.attempts.count(
-                f"address:{address}", at=self._now, span=ADDRESS_SPAN, most=ATTEMPTS_OF_ADDRESS
-            )
-            if over is not None:
-                self._refuse(None, "too many attempts from one address")
-                raise TooManyAttempts(self._seconds_until(over), address=True)
-        subject = self._storage.users.find_by_login_name(login_name)
-        person = subject is not None and isinstance(subject.user, HumanUser)
-        # All spellings of a name are one account; a name that nobody has is counted like one.
-        user_id = subject.user.id if person and subject is not None else None
-        key = f"user:{user_id}" if user_id else f"name:{digest(name_key(login_name)).hex()}"
-        attempt = self._storage.attempts.reserve(key, at=self._now, user_id=user_id)
-        if not attempt.allowed:
-            self._refuse(subject if person else None, "too many attempts at one account")
-            raise TooManyAttempts(self._seconds_until(attempt.next_at), exhausted=attempt.exhausted)
-        if subject is None or not person:
-            return Trial(key, login_name, None, None)
+        found = self._storage.users.find_by_login_name(login_name)
+        subject = found if found is not None and isinstance(found.user, HumanUser) else None
+        browser = None if subject is None else self._known_browsers.recognise(subject.user.id, known)
+        reservation = self._attempts.reserve(login_name, subject, browser)
+        if subject is None:
+            return Trial(reservation, None, None, None, "unknown login name")
+        if reservation.held:
+            return Trial(reservation, None, None, subject, OF_ACCOUNT)
         password = self._storage.passwords.find(subject.user.id)
-        return Trial(key, login_name, subject, None if password is None else password.hash)
+        return Trial(reservation, subject, None if password is None else password.hash, subject, "wrong password")
 
     def succeeded(self, trial: Trial, *, outdated_hash: str | None = None) -> Subject | None:
         """Whom the right password belongs to, with the count of failures cleared; None if they may not sign in.
@@ -109,12 +93,12 @@ class Passwords(UseCases):
         """
         subject = trial.subject and self._storage.users.find_subject(trial.subject.user.id)
         if subject is None or not subject.active:
-            self._refuse(subject, "deactivated")
+            self._attempts.refuse(subject, "deactivated")
             return None
         if trial.stored is not None and not self._storage.passwords.is_still(subject.user.id, trial.stored):
-            self._refuse(subject, "the password was changed meanwhile")
+            self._attempts.refuse(subject, "the password was changed meanwhile")
             return None
-        self._storage.attempts.clear(trial.key)
+        self._attempts.succeeded(trial.reservation, subject)
         stored = self._storage.passwords.find(subject.user.id)
         if outdated_hash is not None and stored is not None and stored.hash == trial.stored:
             self._store(subject.user.id, outdated_hash, must_change=stored.must_change, changed_at=stored.changed_at)
@@ -122,7 +106,11 @@ class Passwords(UseCases):
 
     def failed(self, trial: Trial) -> None:
         """Note that the password was wrong."""
-        self._refuse(trial.subject, "unknown login name" if trial.subject is None else "wrong password")
+        self._attempts.refuse(trial.about, trial.reason)
+
+    def given_back(self, trial: Trial) -> None:
+        """Note that nobody looked at the password: nothing counts."""
+        self._attempts.give_back(trial.reservation)
 
     def must_change(self, user_id: str) -> bool:
         """True if the password was set by somebody else or for one use, or if there is none."""
@@ -173,7 +161,7 @@ class Passwords(UseCases):
         subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
         password = new_password()
         self._store(user_id, self._hasher.hash(password), must_change=True, changed_at=self._now)
-        self._storage.attempts.clear(f"user:{user_id}")
+        self._attempts.forget(subject)
         self._sessions.end_access(subject)
         self._audit.record("password.set", kind="user", id=user_id, organization_id=subject.organization.id)
         return password
@@ -197,7 +185,7 @@ class Passwords(UseCases):
         takes the same work. Earlier links stay good: strangers may ask too. Counted per network address. Raises
         TooManyAttempts.
         """
-        self.count_address()
+        self._attempts.count_request()
         subject = self._storage.users.find_by_login_name(login_name)
         known = subject if subject is not None and _can_be_written_to(subject) else None
         known_id = None if known is None else known.user.id
@@ -211,17 +199,6 @@ class Passwords(UseCases):
             organization_id=None if known is None else known.organization.id,
         )
         return known, link
-
-    def count_address(self) -> None:
-        """Count one request of a kind that strangers could repeat at will. Raises TooManyAttempts."""
-        address = self._audit.actor.client_address
-        if address is None:
-            return
-        over = self._storage.attempts.count(
-            f"requests:{address}", at=self._now, span=ADDRESS_SPAN, most=ATTEMPTS_OF_ADDRESS
-        )
-        if over is not None:
-            raise TooManyAttempts(self._seconds_until(over), address=True)
 
     def find_by_link(self, code: str) -> Subject:
         """Whose new password the link is for; looking uses nothing up. Raises LinkUsed."""
@@ -241,7 +218,7 @@ class Passwords(UseCases):
     def _change(self, subject: Subject, hashed: str, *, keep: str | None, applications: bool) -> None:
         user_id = subject.user.id
         self._store(user_id, hashed, must_change=False, changed_at=self._now)
-        self._storage.attempts.clear(f"user:{user_id}")
+        self._attempts.forget(subject)
         with self._audit.acting(user_id):
             self._sessions.end_access(subject, but=keep, applications=applications)
             self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
@@ -257,18 +234,6 @@ class Passwords(UseCases):
             self._storage.passwords.set(
                 PasswordHash(user_id=user_id, hash=hashed, changed_at=changed_at, must_change=must_change)
             )
-
-    def _seconds_until(self, moment: datetime) -> int:
-        return max(1, int((moment - self._now).total_seconds()))
-
-    def _refuse(self, subject: Subject | None, reason: str) -> None:
-        self._audit.refuse(
-            "authentication.refused",
-            kind="user",
-            id=None if subject is None else subject.user.id,
-            organization_id=None if subject is None else subject.organization.id,
-            reason=reason,
-        )
 
 
 def _can_be_written_to(subject: Subject) -> bool:

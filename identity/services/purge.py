@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from identity.domain.applications import LONGEST_TOKEN_LIFETIME
+from identity.domain.attempts import REMEMBERED
 from identity.storage.backend import Storage
 
 BATCH = 500
@@ -18,7 +19,7 @@ PURGES: Mapping[str, Callable[[Storage, datetime], int]] = {
     "authorization requests": lambda storage, before: storage.authorization_requests.purge(before, BATCH),
     "one-time codes": lambda storage, before: storage.one_time_codes.purge(before, BATCH),
     "outgoing messages": lambda storage, before: storage.outbox.purge(before, BATCH),
-    "attempts": lambda storage, before: storage.attempts.purge(before, BATCH),
+    "attempts": lambda storage, before: storage.attempts.purge(before - REMEMBERED, BATCH),
     "idempotency keys": lambda storage, before: storage.idempotency.purge(before, BATCH),
     "assertion identifiers": lambda storage, before: storage.assertions.purge(before, BATCH),
 }

@@ -14,6 +14,7 @@ from identity.domain.tokens import Connection
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
+from identity.services.attempts import Attempts
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
@@ -52,12 +53,14 @@ class Users(UseCases):
         audit: Recorder,
         now: datetime,
         *,
+        attempts: Attempts,
         passwords: Passwords,
         links: Links,
         sessions: Sessions,
         access: Access,
     ) -> None:
         super().__init__(storage, audit, now)
+        self._attempts = attempts
         self._passwords = passwords
         self._links = links
         self._sessions = sessions
@@ -133,6 +136,22 @@ class Users(UseCases):
             # A sign-in that raced with the deactivation may have left something behind.
             self._sessions.end_access(self._subject(user_id))
         return after
+
+    def unlock(self, user_id: str, *, by: Principal) -> HumanUser:
+        """Forget the wrong passwords that were tried at the account, so that it can be signed in to at any browser.
+
+        Raises NotFound, Denied.
+        """
+        user = self._governed(user_id, by)
+        subject = self._subject(user_id)
+        if self._attempts.failures(subject):
+            self._attempts.forget(subject)
+            self._audit.record("user.unlocked", kind="user", id=user_id, organization_id=user.organization_id)
+        return user
+
+    def failures(self, user_id: str) -> int:
+        """How many wrong passwords in a row were tried at browsers that the account does not know. Raises NotFound."""
+        return self._attempts.failures(self._subject(user_id))
 
     def remove(self, user_id: str, *, by: Principal) -> None:
         """Delete the account with sessions, roles, grants and tokens.

@@ -238,7 +238,7 @@ class Browser:
         self.user_agent = user_agent
         self.languages = languages
         self.cookies = CookieJar()
-        self.address = str(IPv6Address((0x20010DB8 << 96) | randbits(64)))
+        self.address = str(IPv6Address((0x20010DB8 << 96) | randbits(96)))
         self.answers: list[Any] = []
         settings = world.identity.settings
         self.login_url = settings.login_url

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 
 from identity.domain.organizations import Organization
 from identity.domain.words import LANGUAGES
+from identity.services.attempts import TooManyAttempts
 from identity.services.commands.organizations import ChangeOrganization
-from identity.services.passwords import TooManyAttempts
 from identity.testing.relying_party import RelyingParty
 from tests.browser.acme import Acme, Person
 from tests.browser.chromium import MakeProfile, Profile, Tab

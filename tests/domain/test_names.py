@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from identity.domain.names import domain_from_name, domain_problem, name_key, name_problem, user_name_problem
+from identity.domain.names import (
+    domain_from_name,
+    domain_problem,
+    login_name_key,
+    name_key,
+    name_problem,
+    user_name_problem,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +24,22 @@ def test_different_names_differ() -> None:
     assert name_key("anna") != name_key("hanna")
 
 
+@pytest.mark.parametrize(
+    ("login_name", "key"),
+    [
+        ("Anna", ("anna", "")),
+        (" ANNA @ Acme.Example ", ("anna", "acme.example")),
+        ("ａnna＠ａcme.example", ("anna", "acme.example")),
+        ("a@b@c", ("a@b", "c")),
+        ("anna@", ("anna", "")),
+        ("@acme.example", ("", "acme.example")),
+        ("", ("", "")),
+    ],
+)
+def test_the_key_of_a_login_name(login_name: str, key: tuple[str, str]) -> None:
+    assert login_name_key(login_name) == key
+
+
 @given(st.text())
 def test_the_key_of_a_key_is_the_key(name: str) -> None:
     assert name_key(name_key(name)) == name_key(name)
@@ -27,7 +50,7 @@ def test_names_that_cannot_be_shown_are_refused(name: str) -> None:
     assert name_problem(name)
 
 
-@pytest.mark.parametrize("name", ["a b", "a@b", "a/b", "a\\b", "", "x" * 201, "a\x07"])
+@pytest.mark.parametrize("name", ["a b", "a@b", "a/b", "a\\b", "a＠b", "a﹫b", "a／b", "", "x" * 201, "a\x07"])
 def test_user_names_that_would_confuse_a_login_name_are_refused(name: str) -> None:
     assert user_name_problem(name)
 

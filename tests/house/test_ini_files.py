@@ -61,7 +61,7 @@ class TestKeys:
         assert int(server["max_request_header_size"]) == 32 * 1024
         assert int(server["max_request_body_size"]) == 1024 * 1024
         assert server["asyncore_use_poll"] == server["clear_untrusted_proxy_headers"] == "true"
-        assert "trusted_proxy" not in server
+        assert server["trusted_proxy_headers"] == "x-forwarded-for"
         assert "channel_request_lookahead" not in server
 
 
@@ -300,10 +300,16 @@ class Place:
     secrets: Path
     data: Path
     database: str
+    proxy: str = "none"
 
     @property
     def variables(self) -> dict[str, object]:
-        return {"secrets": self.secrets, "data": self.data, "database": self.database.replace("%", "%%")}
+        return {
+            "secrets": self.secrets,
+            "data": self.data,
+            "database": self.database.replace("%", "%%"),
+            "proxy": self.proxy,
+        }
 
     def run(self, command: str, *words: str) -> int:
         given = [f"{name}={value}" for name, value in self.variables.items()]
@@ -345,6 +351,36 @@ class TestProduction:
         with pytest.raises(urllib.error.HTTPError, match="421"):
             served.get("/oauth/v2/keys", host="elsewhere.example.com")
         assert served.stop() == 0
+
+    def test_the_check_asks_for_a_decision_on_the_proxy(self, place, capsys):
+        assert sections(PRODUCTION)["DEFAULT"]["proxy"] == ""
+        for decision, status in (("", 1), ("none", 0), ("10.0.0.2", 0), ("2001:db8::2", 0)):
+            place.proxy = decision
+            assert place.run("check") == status
+            told = capsys.readouterr().out
+            assert (
+                "FAILED  proxy: identity.trusted_proxy does not say whether there is a proxy in front." in told
+            ) == bool(status)
+
+    @pytest.mark.parametrize(
+        ("decision", "address"), [("none", "127.0.0.1"), ("10.0.0.2", "127.0.0.1"), ("127.0.0.1", "192.0.2.7")]
+    )
+    def test_believes_the_proxy_that_is_named_alone(self, pserve, place, capsys, decision, address):
+        """What a client wrote into the header before the proxy added its word counts nowhere."""
+        place.proxy = decision
+        served = pserve(PRODUCTION, **place.variables)
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{served.port}/oauth/v2/introspect",
+            b"token=x",
+            {"Host": "api.example.com", "X-Forwarded-For": "203.0.113.9, 192.0.2.7", "Authorization": "Basic eDp5"},
+        )
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(request, timeout=30)  # noqa: S310
+        assert served.stop() == 0
+        capsys.readouterr()
+        assert place.run("audit", "--event", "authentication.refused") == 0
+        [event] = map(json.loads, capsys.readouterr().out.splitlines())
+        assert event["actor"]["client_address"] == address
 
     def test_logs_json(self, pserve, place):
         served = pserve(PRODUCTION, **place.variables)
@@ -392,6 +428,8 @@ class TestProduction:
             ("%(issuer)s", "https://id.example.com/path", "identity.issuer_url: must be scheme and host alone"),
             ("1:%(secrets)s/master.key", "", "identity.master_keys: is missing"),
             ("= sql client", "= nonsense sql client", '"nonsense", which is not installed'),
+            ("identity.trusted_proxy = %(proxy)s", "identity.trusted_proxy = *", "must be one address"),
+            ("identity.attempts_per_address = 100", "identity.attempts_per_address = -1", "must not be negative"),
             ("threads = 8", "threads = many", "[server:main]"),
             ("threads = 8", "thraeds = 8", "[server:main]"),
         ],

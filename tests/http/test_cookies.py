@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from identity.crypto.secrets import new_id, new_token
-from identity.http.cookies import MOST_SESSIONS, MOST_SIGN_INS, browser_of, headers_for
+from identity.http.cookies import MOST, browser_of, headers_for
 from identity.provider.request import Browser, Cookie, CookieKind
 from identity.settings import Settings
 
@@ -43,9 +43,11 @@ def test_a_cookie_without_a_secret_is_to_be_forgotten() -> None:
 
 def test_what_was_set_is_read_back() -> None:
     session, sign_in = new_token(), new_token()
-    shown = f"other=1; __Host-session-a={session}; __Host-sign-in-b={sign_in}"
+    shown = f"other=1; __Host-session-a={session}; __Host-sign-in-b={sign_in}; __Host-known-c=AZaz09-_"
     browser = browser_of(a_request(cookies=shown, agent="Test"))
-    assert browser == Browser(sessions={"a": session}, sign_ins={"b": sign_in}, user_agent="Test")
+    assert browser == Browser(
+        sessions={"a": session}, sign_ins={"b": sign_in}, known={"c": "AZaz09-_"}, user_agent="Test"
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_what_was_set_is_read_back() -> None:
         "__Host-session-a=se cret",
         '__Host-session-a="quoted"',
         "__Host-session-a=ümlaut",
-        "__Host-session-a=" + "x" * 65,
+        "__Host-session-a=" + "x" * 201,
         "__host-session-a=secret",
         "=;;;==; ;",
         "__Host-session-a",
@@ -74,20 +76,24 @@ def test_a_plain_name_does_not_count_on_https() -> None:
 
 
 def test_the_newest_sessions_are_looked_at() -> None:
-    ids = [new_id() for _ in range(MOST_SESSIONS + 5)]
+    ids = [new_id() for _ in range(MOST + 5)]
     shown = "; ".join(f"__Host-session-{one}=s" for one in ids)
     assert set(browser_of(a_request(cookies=shown)).sessions) == set(ids[5:])
 
 
-def test_the_oldest_sign_ins_are_forgotten() -> None:
-    """A site that opens one sign-in after the other must not fill the browser's cookie header."""
-    ids = sorted(new_id() for _ in range(MOST_SIGN_INS + 2))
-    browser = Browser(sign_ins=dict.fromkeys(ids, "s"))
-    new = Cookie(CookieKind.SIGN_IN, new_id(), "secret", Settings.sign_in_lifetime)
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [(CookieKind.SESSION, "sessions"), (CookieKind.SIGN_IN, "sign_ins"), (CookieKind.KNOWN_BROWSER, "known")],
+)
+def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, shown: str) -> None:
+    """A site that opens one sign-in after the other must not fill the browser's cookie header, nor many accounts."""
+    ids = sorted(new_id() for _ in range(MOST + 2))
+    browser = Browser(**{shown: dict.fromkeys(ids, "s")})
+    new = Cookie(kind, new_id(), "secret", Settings.sign_in_lifetime)
     headers = [value for _, value in headers_for(a_request(browser=browser), (new,))]
     forgotten = [value for value in headers if "Max-Age=0" in value]
     assert len(headers) - len(forgotten) == 1
-    assert [value.partition("=")[0] for value in forgotten] == [f"__Host-sign-in-{one}" for one in ids[:3]]
+    assert [value.partition("=")[0] for value in forgotten] == [f"__Host-{kind.value}-{one}" for one in ids[:3]]
 
 
 @pytest.mark.parametrize("agent", ["\xff\xfe", "ü".encode().decode("latin-1"), "\x00", "x" * 10000])

@@ -699,7 +699,7 @@ def test_a_link_frees_whoever_was_locked_out(world: World, ada: HumanUser) -> No
     """Security 10.3: after a hundred failures only a reset helps."""
     with world.transaction() as services:
         for _ in range(100):
-            services.storage.attempts.reserve(f"user:{ada.id}", at=world.clock(), user_id=ada.id)
+            services.attempts.reserve(ada.user_name, services.storage.users.find_subject(ada.id), None)
             world.clock.advance(901)
     browser = Browser(world)
     browser.open(a_link(world, ada))

@@ -16,7 +16,6 @@ from identity.hashing import Busy, Hasher
 from identity.plugins.login.pages.entrance import safe_target
 from identity.provider.interaction import Interaction, SignIn
 from identity.provider.request import Context
-from identity.services import passwords
 from identity.services.commands.users import CreateHumanUser
 from identity.testing.browser import Browser
 from identity.testing.fixtures import Worlds
@@ -245,19 +244,6 @@ def test_attempts_are_delayed_for_unknown_names_alike(world: World, party: Relyi
         answers.add(normal(answer, name))
     assert len(answers) == 1
     world.clock.advance(2)
-
-
-def test_too_many_from_one_network(
-    browser: Browser, party: RelyingParty, ada: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(passwords, "ATTEMPTS_OF_ADDRESS", 1)
-    opened(browser, party)
-    browser.submit({"login_name": ada.login_name}, form="page-form")
-    browser.submit({"password": "wrong"}, form="page-form")
-    answer = browser.submit({"password": PASSWORD}, form="page-form")
-    check_page(answer, 429, "Enter your password")
-    assert "Too many sign-ins from your network just now." in answer.text
-    assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_busy(browser: Browser, party: RelyingParty, ada: Person, monkeypatch: pytest.MonkeyPatch) -> None:

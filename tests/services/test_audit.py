@@ -98,6 +98,8 @@ def everything(services: Services) -> set[str]:
     )
     password = services.passwords.set_one_time(person.id)
     recovered = services.users.recover(person.id)
+    services.passwords.reserve("anna", {})
+    services.users.unlock(person.id, by=THE_OPERATOR)
     services.users.change_profile(person.id, ChangeProfile(nickname="Anni"))
     link = services.passwords.issue_link(person.id)
     services.passwords.reset(link.rpartition("/")[2], services.passwords.hash(_PASSWORD))

@@ -40,6 +40,7 @@ EVENT_WORDS = {
     "user.reactivated": say("User reactivated"),
     "user.removed": say("User deleted"),
     "user.recovered": say("User let back in by the operator"),
+    "user.unlocked": say("User unlocked"),
     "password.set": say("One-time password set"),
     "password.changed": say("Password changed"),
     "password.link_issued": say("Link for a new password made"),

@@ -19,6 +19,7 @@ TOLD = {
     "user.deactivated": say("User deactivated. All sessions and tokens have ended."),
     "user.reactivated": say("User reactivated."),
     "user.removed": say("User deleted."),
+    "user.unlocked": say("User unlocked. The password counts in every browser again."),
     "session.ended": say("Signed out."),
     "service_user_key.added": say("Key added."),
     "service_user_key.removed": say("Key removed. Its tokens no longer work."),

@@ -431,8 +431,7 @@ attempts = Table(
     _moment("counted_at"),
     _parent("user_id", "users", nullable=True),
     Index(None, "user_id", **_where("user_id IS NOT NULL")),
-    # Rows of a user go with it and are never looked for by their age.
-    Index(None, "counted_at", **_where("user_id IS NULL")),
+    Index(None, "counted_at"),
 )
 
 one_time_codes = Table(

@@ -32,6 +32,7 @@ from identity.provider.errors import (
 )
 from identity.provider.interaction import Interaction, SignIn, first_required
 from identity.provider.issuing import issue, new_code, new_family
+from identity.provider.known_browser import known_browser
 from identity.provider.parameters import Parameters
 from identity.provider.request import NO_STORE, Browser, Context, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact
@@ -226,6 +227,7 @@ def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResp
         )
         cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, context.settings.session_max_age))
         cookies.extend(_superseded(sign_in, account))
+        cookies.extend(known_browser(account.subject.user.id, browser, context.services))
     if account is None or not sign_in.live(account) or (sign_in.proved is None and not sign_in.fresh(account)):
         # No interaction stands for this: without pages for signing in, nobody is let through.
         account = None

@@ -5,7 +5,15 @@ from functools import partial
 
 import pytest
 
-from identity.domain.attempts import FREE_ATTEMPTS, LONGEST_DELAY, MOST_ATTEMPTS, Attempt, delay_after
+from identity.domain.attempts import (
+    FREE_ATTEMPTS,
+    LONGEST_DELAY,
+    MOST_ATTEMPTS,
+    NEVER,
+    Attempt,
+    delay_after,
+    next_after,
+)
 from identity.domain.users import HumanUser
 from identity.storage.backend import Storage
 from identity.storage.contract.base import ContractBase, InTransaction
@@ -24,20 +32,21 @@ class AttemptContract(ContractBase):
         self, in_transaction: InTransaction, now: datetime
     ) -> None:
         at = now
-        for number in range(1, MOST_ATTEMPTS + 1):
+        for number in range(1, MOST_ATTEMPTS):
             with in_transaction() as storage:
-                next_at = at + delay_after(number)
+                next_at = next_after(number, at)
                 assert storage.attempts.reserve("ada", at=at) == Attempt(True, number, next_at)
             if next_at > at:
                 with in_transaction() as storage:
                     too_early = storage.attempts.reserve("ada", at=next_at - SECOND)
                 assert too_early == Attempt(False, number, next_at), "refused ones are not counted"
             at = next_at
-        assert at - now == sum((delay_after(number) for number in range(1, MOST_ATTEMPTS + 1)), timedelta())
-        with in_transaction() as storage:
-            last = storage.attempts.reserve("ada", at=at + 10 * LONGEST_DELAY)
-        assert last == Attempt(False, MOST_ATTEMPTS, at)
-        assert last.exhausted
+        assert at - now == sum((delay_after(number) for number in range(1, MOST_ATTEMPTS)), timedelta())
+        for allowed in (True, False):
+            with in_transaction() as storage:
+                last = storage.attempts.reserve("ada", at=at + 10 * LONGEST_DELAY)
+            assert last == Attempt(allowed, MOST_ATTEMPTS, NEVER)
+            assert last.exhausted
 
     def test_attempts_at_one_moment_are_as_many_as_are_free(self, in_transaction: InTransaction, now: datetime) -> None:
         answers = []
@@ -61,6 +70,52 @@ class AttemptContract(ContractBase):
         with in_transaction() as storage:
             assert storage.attempts.reserve("ada", at=now) == Attempt(True, 1, now)
             assert not storage.attempts.reserve("grace", at=now).allowed
+
+    def test_attempts_all_of_a_user_are_cleared_at_once(
+        self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
+    ) -> None:
+        with in_transaction() as storage:
+            for key in ("account", "browser", "browser"):
+                storage.attempts.reserve(key, at=now, user_id=human_user.id)
+            storage.attempts.reserve("name", at=now)
+            assert [storage.attempts.failures(key) for key in ("account", "browser", "name")] == [1, 2, 1]
+            storage.attempts.clear_of_user(human_user.id)
+            storage.attempts.clear_of_user(an_id())
+        with in_transaction() as storage:
+            assert [storage.attempts.failures(key) for key in ("account", "browser", "name")] == [0, 0, 1]
+
+    def test_attempts_one_that_is_given_back_was_none(self, in_transaction: InTransaction, now: datetime) -> None:
+        at = now
+        for number in range(1, MOST_ATTEMPTS + 1):
+            with in_transaction() as storage:
+                storage.attempts.give_back("ada", storage.attempts.reserve("ada", at=at), at=at)
+                assert storage.attempts.failures("ada") == number - 1
+            with in_transaction() as storage:
+                again = storage.attempts.reserve("ada", at=at)
+            assert again == Attempt(True, number, next_after(number, at))
+            at = again.next_at
+        with in_transaction() as storage:
+            storage.attempts.give_back("ada", again, at=now)
+            assert storage.attempts.reserve("ada", at=now) == again, "the last one too"
+
+    def test_attempts_giving_one_back_leaves_what_was_counted_since(
+        self, in_transaction: InTransaction, now: datetime
+    ) -> None:
+        with in_transaction() as storage:
+            reserved = [storage.attempts.reserve("ada", at=now) for _ in range(FREE_ATTEMPTS)]
+            storage.attempts.give_back("ada", reserved[0], at=now)
+        with in_transaction() as storage:
+            standing = storage.attempts.reserve("ada", at=now)
+        assert standing == Attempt(False, FREE_ATTEMPTS - 1, now + delay_after(FREE_ATTEMPTS))
+        with in_transaction() as storage:
+            storage.attempts.clear("ada")
+            storage.attempts.give_back("ada", reserved[1], at=now)
+            storage.attempts.give_back("nobody", reserved[1], at=now)
+            storage.attempts.reserve("ada", at=now)
+            storage.attempts.give_back("ada", reserved[1], at=now)
+        with in_transaction() as storage:
+            assert storage.attempts.failures("ada") == 1, "cleared meanwhile"
+            assert storage.attempts.failures("nobody") == 0
 
     def test_attempts_go_with_their_user(
         self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
@@ -111,24 +166,45 @@ class AttemptContract(ContractBase):
             assert storage.attempts.count("address", at=much_later, span=SPAN, most=1) is None
             assert storage.attempts.count("address", at=much_later, span=SPAN, most=1) == much_later + SPAN
 
-    def test_attempts_purge_deletes_what_was_last_counted_before_and_belongs_to_nobody(
+    def test_attempts_a_use_is_taken_back_within_its_span_alone(
+        self, in_transaction: InTransaction, now: datetime
+    ) -> None:
+        later = now + SPAN
+        with in_transaction() as storage:
+            for _ in range(3):
+                assert storage.attempts.count("address", at=now, span=SPAN, most=1) is None
+                storage.attempts.uncount("address", at=now, span=SPAN)
+            storage.attempts.uncount("address", at=now, span=SPAN)
+            storage.attempts.uncount("other", at=now, span=SPAN)
+            assert storage.attempts.count("address", at=now, span=SPAN, most=1) is None
+            assert storage.attempts.count("address", at=later, span=SPAN, most=1) is None
+            storage.attempts.uncount("address", at=now, span=SPAN)
+        with in_transaction() as storage:
+            assert storage.attempts.count("address", at=later, span=SPAN, most=1) == later + SPAN
+            storage.attempts.uncount("address", at=later + SPAN - SECOND, span=SPAN)
+        with in_transaction() as storage:
+            assert storage.attempts.count("address", at=later, span=SPAN, most=1) is None
+
+    def test_attempts_purge_forgets_known_and_unknown_alike_but_not_who_has_no_next_attempt(
         self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
     ) -> None:
         before = now - SECOND
+        keys = {"account": human_user.id, "name": None}
         with in_transaction() as storage:
-            storage.attempts.reserve("old name", at=before)
             storage.attempts.count("old address", at=before, span=SPAN, most=2)
-            storage.attempts.reserve("name", at=before)
-            storage.attempts.reserve("name", at=now)
-            storage.attempts.count("address", at=before, span=SPAN, most=2)
-            storage.attempts.count("address", at=now, span=SPAN, most=2)
-            storage.attempts.reserve("account", at=before, user_id=human_user.id)
+            for at in (before, now):
+                storage.attempts.count("address", at=at, span=SPAN, most=2)
+            for key, user_id in keys.items():
+                storage.attempts.reserve(f"old {key}", at=before, user_id=user_id)
+                for at in (before, now):
+                    storage.attempts.reserve(key, at=at, user_id=user_id)
+                for number in range(MOST_ATTEMPTS, 0, -1):
+                    storage.attempts.reserve(f"spent {key}", at=before - number * LONGEST_DELAY, user_id=user_id)
         with in_transaction() as storage:
-            assert storage.attempts.purge(now, 10) == 2
+            assert storage.attempts.purge(now, 10) == 3
         with in_transaction() as storage:
-            assert storage.attempts.reserve("old name", at=now).failures == 1
-            assert storage.attempts.reserve("name", at=now).failures == 3
-            assert storage.attempts.reserve("account", at=now).failures == 2
+            for key in keys:
+                assert [storage.attempts.failures(f"{word}{key}") for word in ("old ", "", "spent ")] == [0, 2, 100]
             assert storage.attempts.count("address", at=now, span=SPAN, most=2) is not None
             assert storage.attempts.count("old address", at=now, span=SPAN, most=1) is None
 
@@ -167,6 +243,28 @@ class AttemptContract(ContractBase):
         assert outcomes.errors == {}
         assert [answer.allowed for answer in outcomes.values].count(True) == 1
 
+    def test_attempts_races_those_that_come_to_nothing_never_make_room_for_more(
+        self, race: Race, in_transaction: InTransaction, now: datetime
+    ) -> None:
+        outcomes = race(partial(reserve_half, at=now), 100)
+        assert outcomes.errors == {}
+        looked_at = outcomes.values.count(True)
+        with in_transaction() as storage:
+            assert looked_at == storage.attempts.failures("ada") <= FREE_ATTEMPTS
+            # Every second one was given back, so there may be room; never for more than were free.
+            more = [storage.attempts.reserve("ada", at=now).allowed for _ in range(FREE_ATTEMPTS + 1)].count(True)
+        assert looked_at + more <= FREE_ATTEMPTS
+
+    def test_attempts_races_successes_never_use_an_address_up(
+        self, race: Race, in_transaction: InTransaction, now: datetime
+    ) -> None:
+        outcomes = race(partial(count_and_take_back, at=now), 100)
+        assert outcomes.errors == {}
+        assert set(outcomes.values) == {None}
+        with in_transaction() as storage:
+            answers = [storage.attempts.count("address", at=now, span=SPAN, most=3) for _ in range(4)]
+        assert answers == [None, None, None, now + SPAN], "none is left over, and none too many taken back"
+
     def test_attempts_races_no_more_uses_are_counted_than_the_most(self, race: Race, now: datetime) -> None:
         for at in (now, now + SPAN):
             outcomes = race(partial(count, key="address", at=at, most=20), 100)
@@ -186,3 +284,19 @@ def reserve(storage: Storage, number: int, *, key: str, at: datetime, user_id: s
 def count(storage: Storage, number: int, *, key: str, at: datetime, most: int) -> datetime | None:
     """Count one use."""
     return storage.attempts.count(key, at=at, span=SPAN, most=most)
+
+
+def reserve_half(storage: Storage, number: int, *, at: datetime) -> bool:
+    """Ask for one attempt, which comes to nothing for every second one; True if it stands."""
+    attempt = storage.attempts.reserve("ada", at=at)
+    if attempt.allowed and number % 2:
+        storage.attempts.give_back("ada", attempt, at=at)
+    return attempt.allowed and not number % 2
+
+
+def count_and_take_back(storage: Storage, number: int, *, at: datetime) -> datetime | None:
+    """Count one use, and take it back."""
+    over_at = storage.attempts.count("address", at=at, span=SPAN, most=1000)
+    if over_at is None:
+        storage.attempts.uncount("address", at=at, span=SPAN)
+    return over_at

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from identity.domain.attempts import MOST_ATTEMPTS, Attempt, delay_after
+from identity.domain.attempts import NEVER, Attempt, next_after
 from identity.storage.memory.tables import Count, Tables, purge
 from identity.storage.stores.attempts import AttemptStore
 
@@ -20,16 +20,29 @@ class MemoryAttemptStore(AttemptStore):
             if user_id is not None:
                 self._tables.users.get(user_id)
             stored = Count(0, at, at, user_id)
-        allowed = stored.next_at <= at and stored.number < MOST_ATTEMPTS
+        allowed = stored.next_at <= at
         if allowed:
             number = stored.number + 1
-            stored = replace(stored, number=number, next_at=at + delay_after(number), counted_at=at)
+            stored = replace(stored, number=number, next_at=next_after(number, at), counted_at=at)
             self._tables.attempts.put(key, stored)
         return Attempt(allowed, stored.number, stored.next_at)
+
+    def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
+        stored = self._tables.attempts.find(key)
+        if stored is not None and stored.number >= attempt.failures:
+            next_at = at if stored.number == attempt.failures else stored.next_at
+            self._tables.attempts.put(key, replace(stored, number=stored.number - 1, next_at=next_at))
+
+    def failures(self, key: str) -> int:
+        stored = self._tables.attempts.find(key)
+        return 0 if stored is None else stored.number
 
     def clear(self, key: str) -> None:
         if key in self._tables.attempts:
             self._tables.attempts.delete(key)
+
+    def clear_of_user(self, user_id: str) -> None:
+        self._tables.attempts.delete_where(lambda count: count.user_id == user_id)
 
     def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
         stored = self._tables.attempts.find(key)
@@ -40,6 +53,12 @@ class MemoryAttemptStore(AttemptStore):
         self._tables.attempts.put(key, replace(stored, number=stored.number + 1, counted_at=at))
         return None
 
+    def uncount(self, key: str, *, at: datetime, span: timedelta) -> None:
+        stored = self._tables.attempts.find(key)
+        # A span that began later ends later.
+        if stored is not None and stored.number > 0 and stored.next_at <= at + span:
+            self._tables.attempts.put(key, replace(stored, number=stored.number - 1))
+
     def purge(self, before: datetime, limit: int) -> int:
         table = self._tables.attempts
-        return purge(table, limit, lambda count: count.user_id is None and count.counted_at < before, table.delete)
+        return purge(table, limit, lambda count: count.next_at < NEVER and count.counted_at < before, table.delete)

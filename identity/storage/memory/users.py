@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from identity.domain.names import name_key
+from identity.domain.names import login_name_key, name_key
 from identity.domain.search import is_found
 from identity.domain.users import HumanUser, Subject, User
 from identity.storage.memory.cascades import remove_user
@@ -39,12 +39,11 @@ class MemoryUserStore(UserStore):
         return next((user for user in self._named(user_name) if user.organization_id == organization_id), None)
 
     def find_by_login_name(self, login_name: str) -> Subject | None:
-        user_name, at, domain = login_name.rpartition("@")
-        users = self._named(user_name if at else login_name)
+        user_name, domain = login_name_key(login_name)
+        users = self._named(user_name)
         subjects = [Subject(user, self._tables.organizations.get(user.organization_id)) for user in users]
-        if at:
-            key = name_key(domain)
-            subjects = [subject for subject in subjects if name_key(subject.organization.primary_domain) == key]
+        if domain:
+            subjects = [subject for subject in subjects if subject.organization.primary_domain == domain]
         return subjects[0] if len(subjects) == 1 else None
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:

@@ -7,19 +7,34 @@ from identity.domain.attempts import Attempt
 
 
 class AttemptStore(ABC):
-    """One row per key: an account, a name that nobody has, or an address."""
+    """One row per key: an account, a browser of one, a login name, or an address."""
 
     @abstractmethod
     def reserve(self, key: str, *, at: datetime, user_id: str | None = None) -> Attempt:
-        """Ask for one attempt: counted as a failure at once, by one conditional write, if the delay of
-        ``delay_after`` is over and less than MOST_ATTEMPTS stand; otherwise nothing changes.
+        """Ask for one attempt: counted as a failure at once, by one conditional write, if the moment of ``next_after``
+        has come; otherwise nothing changes.
 
-        ``user_id`` lets the row go with its user, and spares it from purging. The transaction can go on.
+        ``user_id`` lets the row go with its user. The transaction can go on.
         """
+
+    @abstractmethod
+    def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
+        """Take back an attempt that was allowed and came to nothing, by one conditional write.
+
+        Ignored if the key was cleared meanwhile. Attempts that were counted since keep their delay.
+        """
+
+    @abstractmethod
+    def failures(self, key: str) -> int:
+        """How many failures of this key stand."""
 
     @abstractmethod
     def clear(self, key: str) -> None:
         """Forget all failures of this key; an unknown one is ignored."""
+
+    @abstractmethod
+    def clear_of_user(self, user_id: str) -> None:
+        """Forget all failures of all keys of the user."""
 
     @abstractmethod
     def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
@@ -30,5 +45,13 @@ class AttemptStore(ABC):
         """
 
     @abstractmethod
+    def uncount(self, key: str, *, at: datetime, span: timedelta) -> None:
+        """Take back one use that was counted at this moment, by one conditional write.
+
+        Ignored once its span is over.
+        """
+
+    @abstractmethod
     def purge(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` rows that belong to no user and were last counted before; returns how many went."""
+        """Delete up to ``limit`` rows that were last counted before, but none that has no next attempt; returns how
+        many went."""

@@ -42,6 +42,7 @@ PLAN = [
     "0006: A family of tokens knows how its person proved to be it, and which single claims were asked for.",
     "0007: Searches find any part.",
     "0008: Domains are proven.",
+    "0009: Failures are forgotten alike.",
 ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint, event
 
+from identity.domain.attempts import Attempt
 from identity.domain.audit import AuditFilter, Result
 from identity.plugins.sql import SqlBackend
 from identity.plugins.sql.rows import _Text
@@ -180,8 +181,11 @@ WRITES: dict[str, Call] = {
     "is_still": lambda storage: storage.passwords.is_still(PERSON.id, "$argon2id$"),
     "update pending": lambda storage: storage.authorization_requests.update(replace(PENDING, version=2)),
     "reserve": lambda storage: storage.attempts.reserve("ada", at=NOW, user_id=PERSON.id),
+    "give_back": lambda storage: storage.attempts.give_back("ada", Attempt(True, 1, NOW), at=NOW),
     "clear": lambda storage: storage.attempts.clear("ada"),
+    "clear_of_user": lambda storage: storage.attempts.clear_of_user(PERSON.id),
     "count": lambda storage: storage.attempts.count("address", at=NOW, span=LATER - NOW, most=1),
+    "uncount": lambda storage: storage.attempts.uncount("address", at=NOW, span=LATER - NOW),
     "consume": lambda storage: storage.one_time_codes.consume(ONE_TIME_CODE.digest, ONE_TIME_CODE.kind, NOW),
     "drop": lambda storage: storage.one_time_codes.drop(PERSON.id, ONE_TIME_CODE.kind),
     "postpone": lambda storage: storage.outbox.postpone(MESSAGE.id, LATER),

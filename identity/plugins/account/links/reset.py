@@ -14,7 +14,7 @@ from identity.pages.mails import email_of, mail_notice, mail_reset, works_once
 from identity.pages.page import FormPage, Page
 from identity.plugins.account.links.link_page import LinkPage
 from identity.plugins.account.pages.password import names_of
-from identity.services.passwords import TooManyAttempts
+from identity.services.attempts import TooManyAttempts
 
 _LONGEST_LOGIN_NAME = 500
 

@@ -12,7 +12,7 @@ from identity.pages.drawing import HOME
 from identity.pages.frame import Group, Item
 from identity.pages.held_back import held_back
 from identity.pages.signed_in_page import SignedInPage
-from identity.services.passwords import TooManyAttempts
+from identity.services.attempts import TooManyAttempts
 
 PROFILE = f"{HOME}/profile"
 PASSWORD = f"{HOME}/password"

@@ -8,11 +8,13 @@ from identity.domain.errors import Invalid
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.hashing import Busy
+from identity.http.cookies import headers_for
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
 from identity.pages.mails import email_of, mail_notice
 from identity.pages.page import FormPage
 from identity.plugins.account.pages.account_page import PASSWORD, AccountPage
+from identity.provider.known_browser import known_browser
 
 
 class Password(AccountPage, FormPage):
@@ -42,7 +44,11 @@ class Password(AccountPage, FormPage):
             raise held_back(problem) from None
         self.request.services.passwords.change(subject, hashed, keep=self.account.session.id)
         mail_notice(self.request, "password_changed", subject, email_of(subject), language=self.language)
-        return self.redirect(self.done(PASSWORD))
+        response = self.redirect(self.done(PASSWORD))
+        # The new password ended that too, at every browser.
+        cookies = known_browser(subject.user.id, self.request.browser, self.request.services)
+        response.headerlist.extend(headers_for(self.request, tuple(cookies)))
+        return response
 
     def _check(self, form: Form, current: str, new: str) -> None:
         """Raise Invalid for all that can be said before anything is tried."""

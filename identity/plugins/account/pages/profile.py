@@ -17,9 +17,9 @@ from identity.pages.page import FormPage
 from identity.pages.signed_in_page import version_of
 from identity.pages.translation import LANGUAGE_NAMES
 from identity.plugins.account.pages.account_page import PROFILE, AccountPage
+from identity.services.attempts import TooManyAttempts
 from identity.services.commands import decode
 from identity.services.commands.users import ChangeAddress, ChangeProfile
-from identity.services.passwords import TooManyAttempts
 
 _FIRST = ("given_name", "family_name", "display_name", "nickname", "email", "phone", "locale", "zoneinfo")
 _MORE = ("middle_name", "gender", "birthdate", "profile", "website", "picture")
@@ -115,7 +115,7 @@ class ConfirmEmail(AccountPage, FormPage):
 def _count(page: AccountPage) -> None:
     """Count a mail to an address that nobody has proved to be theirs. Raises Again."""
     try:
-        page.request.services.passwords.count_address()
+        page.request.services.attempts.count_request()
     except TooManyAttempts as problem:
         raise held_back(problem, password=False) from None
 

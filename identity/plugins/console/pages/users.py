@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 from pyramid.response import Response
 
+from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.effects import Effects
 from identity.domain.sessions import Session
 from identity.domain.users import HumanUser, Subject
@@ -182,6 +183,7 @@ class UserPage(OfUser):
         """Newest first, a few of each."""
         services, user = self.services, self.user
         sessions = services.users.sessions(user.id) if self.may("session.read") else ()
+        failures = services.users.failures(user.id)
         grants: Sequence[Any] = ()
         if self.may("user_grant.read"):
             grants = self.listed(services.storage.user_grants.page_of_user(user.id, PageRequest(limit=FEW))).items
@@ -189,6 +191,8 @@ class UserPage(OfUser):
             "user": user,
             "login_name": self.person.login_name,
             "href": self.href,
+            "failures": failures,
+            "locked": failures >= MOST_ATTEMPTS,
             "badge": user_badge(services.users.states([user])[user.id], self),
             "sessions": session_rows(self, sessions[:FEW]),
             "more_sessions": len(sessions) > FEW,
@@ -298,6 +302,36 @@ class Reactivate(ReactivatePage, _Confirm):
         return self.href
 
 
+class Unlock(_Confirm):
+    """Asks before the password can be tried everywhere again."""
+
+    danger = False
+
+    def question(self) -> str:
+        """With the name."""
+        return say("Unlock the user “{name}”?", name=self.user.display_name)
+
+    def effects(self) -> Sequence[str]:
+        """What works again, and what stays."""
+        return [
+            say("The wrong passwords that were tried are forgotten: the password counts in every browser again."),
+            say("Password, sessions and tokens stay as they are."),
+        ]
+
+    def label(self) -> str:
+        """The button."""
+        return say("Unlock user")
+
+    def keep(self) -> str:
+        """The way back."""
+        return say("Keep it locked")
+
+    def act(self) -> str:
+        """Do it."""
+        self.services.users.unlock(self.user.id, by=self.principal)
+        return self.href
+
+
 class Delete(_Confirm):
     """Asks for the name before the account is gone for ever."""
 
@@ -333,5 +367,6 @@ PLACES = (
     Place(f"{ONE}/edit", ChangeUser, "user.write", targets.user),
     Place(f"{ONE}/deactivate", Deactivate, "user.write", targets.user),
     Place(f"{ONE}/reactivate", Reactivate, "user.write", targets.user),
+    Place(f"{ONE}/unlock", Unlock, "user.write", targets.user),
     Place(f"{ONE}/delete", Delete, "user.delete", targets.user),
 )

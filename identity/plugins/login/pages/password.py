@@ -16,7 +16,7 @@ from identity.pages.page import Again
 from identity.plugins.login.interactions import known_login_name
 from identity.plugins.login.pages.sign_in_page import SignInPage
 from identity.provider.scope import OFFLINE_ACCESS
-from identity.services.passwords import TooManyAttempts
+from identity.services.attempts import TooManyAttempts
 
 
 class Password(SignInPage):

@@ -14,7 +14,7 @@ from identity.pages.mails import mail_announcement
 from identity.pages.registration import NAMES, SECRETS, typed_account
 from identity.plugins.login.interactions import Create, open_organization
 from identity.plugins.login.pages.sign_in_page import SignInPage
-from identity.services.passwords import TooManyAttempts
+from identity.services.attempts import TooManyAttempts
 
 
 class Register(SignInPage):
@@ -41,11 +41,14 @@ class Register(SignInPage):
         organization = self.organization
         command = typed_account(self.request, form, form.one("email"))
         try:
-            self.request.services.passwords.count_address()
+            counted = self.request.services.attempts.count_request()
             # What is counted stands, and nobody waits for a lock while the password is hashed.
             self.request.commit()
             hashed = self.request.services.passwords.hash(form.one("password"))
-        except (TooManyAttempts, Busy) as problem:
+        except TooManyAttempts as problem:
+            raise held_back(problem, password=False) from None
+        except Busy as problem:
+            self.request.services.attempts.give_back(counted)
             raise held_back(problem, password=False) from None
         services = self.request.services
         if services.mails.enabled:

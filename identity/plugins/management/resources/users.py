@@ -126,6 +126,10 @@ def _reactivate(call: Call) -> User:
     return _shown(call, call.services.users.reactivate(call.value.id, by=call.by))
 
 
+def _unlock(call: Call) -> User:
+    return _shown(call, call.services.users.unlock(call.value.id, by=call.by))
+
+
 def _delete(call: Call) -> None:
     call.services.users.remove(call.value.id, by=call.by)
 
@@ -223,6 +227,16 @@ OPERATIONS = (
         summary="Replaces the password by one to be changed at the next sign-in; sessions and tokens end at once.",
         handle=_one_time_password,
         answers=OneTimePassword,
+        **_WRITE,
+    ),
+    Operation(
+        name="unlock_user",
+        method="POST",
+        path=f"{_PATH}/unlock",
+        summary="Forgets the wrong passwords that were tried at an account; nothing else changes.",
+        description="After a hundred in a row a password counts only in browsers that signed in to the account before.",
+        handle=_unlock,
+        answers=User,
         **_WRITE,
     ),
     Operation(

@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 from itertools import count, takewhile
 
-from sqlalchemy import bindparam, case, delete, or_, select
+from sqlalchemy import bindparam, case, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS, Attempt, delay_after
+from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS, NEVER, Attempt, delay_after
 from identity.plugins.sql.rows import Prepared, Record, SqlStore, moment, seconds
 from identity.plugins.sql.tables import attempts as table
 from identity.storage.errors import Missing
@@ -20,6 +20,7 @@ _SHORTER_DELAYS = {
     for number in takewhile(lambda number: delay_after(number) < LONGEST_DELAY, count(1))
 }
 _DELAY = case(_SHORTER_DELAYS, value=_NEXT_NUMBER, else_=LONGEST_DELAY // timedelta(seconds=1))
+_NEVER = seconds(NEVER)
 _OVER = table.c.next_at <= _AT
 
 # Each is one statement that makes the row, or counts in the one that is there if the condition holds. The row is held
@@ -28,8 +29,12 @@ _RESERVE = Prepared(
     insert(table)
     .on_conflict_do_update(
         index_elements=[table.c.key],
-        set_={table.c.number: _NEXT_NUMBER, table.c.next_at: _AT + _DELAY, table.c.counted_at: _AT},
-        where=_OVER & (table.c.number < MOST_ATTEMPTS),
+        set_={
+            table.c.number: _NEXT_NUMBER,
+            table.c.next_at: case((_NEXT_NUMBER >= MOST_ATTEMPTS, _NEVER), else_=_AT + _DELAY),
+            table.c.counted_at: _AT,
+        },
+        where=_OVER,
     )
     .returning(*_STANDING)
 )
@@ -46,11 +51,25 @@ _COUNT = Prepared(
     )
     .returning(*_STANDING)
 )
-_FIND = select(*_STANDING).where(table.c.key == bindparam("name"))
-_CLEAR = delete(table).where(table.c.key == bindparam("name"))
+_NAMED = table.c.key == bindparam("name")
+_FIND = select(*_STANDING).where(_NAMED)
+_RESERVED = bindparam("reserved", type_=table.c.number.type)
+_GIVE_BACK = (
+    update(table)
+    .where(_NAMED, table.c.number >= _RESERVED)
+    .values(number=table.c.number - 1, next_at=case((table.c.number == _RESERVED, _AT), else_=table.c.next_at))
+)
+# A span that began later ends later.
+_UNCOUNT = (
+    update(table)
+    .where(_NAMED, table.c.number > 0, table.c.next_at <= bindparam("span_ends_by"))
+    .values(number=table.c.number - 1)
+)
+_CLEAR = delete(table).where(_NAMED)
+_CLEAR_OF_USER = delete(table).where(table.c.user_id == bindparam("owner"))
 _OLD = (
     select(table.c.key)
-    .where(table.c.user_id.is_(None), table.c.counted_at < bindparam("before"))
+    .where(table.c.counted_at < bindparam("before"), table.c.next_at < _NEVER)
     .order_by(table.c.counted_at)
     .limit(bindparam("limit"))
 )
@@ -76,9 +95,22 @@ class SqlAttemptStore(SqlStore, AttemptStore):
         number, next_at = row or self._standing(key)
         return Attempt(row is not None, number, moment(next_at))
 
+    def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
+        """Take back an attempt that was allowed and came to nothing."""
+        self._change(_GIVE_BACK, {"name": key, "reserved": attempt.failures, "at": seconds(at)})
+
+    def failures(self, key: str) -> int:
+        """How many failures of this key stand."""
+        row = self._one(_FIND, {"name": key})
+        return 0 if row is None else int(row[0])
+
     def clear(self, key: str) -> None:
         """Forget all failures of this key."""
         self._change(_CLEAR, {"name": key})
+
+    def clear_of_user(self, user_id: str) -> None:
+        """Forget all failures of all keys of the user."""
+        self._change(_CLEAR_OF_USER, {"owner": user_id})
 
     def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
         """Count one use in the present span of time; None if it was within ``most``."""
@@ -89,8 +121,12 @@ class SqlAttemptStore(SqlStore, AttemptStore):
         _, over_at = self._standing(key)
         return moment(over_at)
 
+    def uncount(self, key: str, *, at: datetime, span: timedelta) -> None:
+        """Take back one use that was counted at this moment."""
+        self._change(_UNCOUNT, {"name": key, "span_ends_by": seconds(at + span)})
+
     def purge(self, before: datetime, limit: int) -> int:
-        """Delete rows that belong to no user and were last counted before."""
+        """Delete rows that were last counted before."""
         return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
     def _standing(self, key: str) -> Record:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, insert, select
 
-from identity.domain.names import name_key
+from identity.domain.names import login_name_key, name_key
 from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
 from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import (
@@ -110,11 +110,11 @@ class SqlUserStore(PagedStore, UserStore):
 
     def find_by_login_name(self, login_name: str) -> Subject | None:
         """The user named ``user_name@primary-domain``, or by a bare user name where just one user has it."""
-        name, at, domain = login_name.rpartition("@")
-        if at:
-            row = self._one(_FIND_BY_LOGIN_NAME, {"name": name_key(name), "domain": domain.strip().lower()})
+        name, domain = login_name_key(login_name)
+        if domain:
+            row = self._one(_FIND_BY_LOGIN_NAME, {"name": name, "domain": domain})
             return None if row is None else subject_of(row)
-        rows = self._all(_FIND_BY_BARE_NAME, {"name": name_key(login_name)})
+        rows = self._all(_FIND_BY_BARE_NAME, {"name": name})
         return subject_of(rows[0]) if len(rows) == 1 else None
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:

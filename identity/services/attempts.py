@@ -1,0 +1,152 @@
+"""Attempts at passwords: who may try, what is taken back, and when it is forgotten."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from identity.crypto.secrets import digest
+from identity.domain.attempts import ADDRESS_SPAN, Attempt, network_of
+from identity.domain.errors import DomainError
+from identity.domain.names import login_name_key
+from identity.domain.users import Subject
+from identity.services.audit import Recorder
+from identity.services.changes import UseCases
+from identity.settings import Settings
+from identity.storage.backend import Storage
+
+ADDRESS = "address"
+REQUESTS = "requests"
+
+OF_ACCOUNT = "too many attempts at one account"
+OF_ADDRESS = "too many attempts from one address"
+
+
+class TooManyAttempts(DomainError):
+    """The next attempt has to wait: ``seconds``; with ``exhausted`` there is none. The request is to change nothing.
+
+    ``address`` is True where not the account but the network address has failed too often.
+    """
+
+    def __init__(self, seconds: int, *, exhausted: bool = False, address: bool = False) -> None:
+        super().__init__("Too many attempts.")
+        self.seconds = seconds
+        self.exhausted = exhausted
+        self.address = address
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """An attempt that stands as a failure, under each of the keys, until it succeeds or is given back.
+
+    ``held`` is True where the account has no attempt left that the login name still shows: the password must not be
+    looked at, and the answer is the one to a wrong password.
+    """
+
+    at: datetime
+    address: str | None
+    counted: tuple[tuple[str, Attempt], ...]
+    held: bool = False
+
+
+class Attempts(UseCases):
+    """Only failures that were looked at count. What is refused tells nothing of an account that might be there.
+
+    What a stranger sees is counted by the login name that is typed, in one form for all its spellings, whether or not
+    somebody has it. That a bare and a full name are one account is for the account to know: it is counted beside, over
+    all its names. A browser that the account knows is counted for itself.
+    """
+
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, settings: Settings) -> None:
+        super().__init__(storage, audit, now)
+        self._settings = settings
+
+    def reserve(self, login_name: str, subject: Subject | None, browser: str | None) -> Reservation:
+        """Ask for one attempt, to be committed before the password is looked at.
+
+        ``subject`` is whose name it is, None if nobody could sign in by it; ``browser`` the id under which the account
+        knows the browser. Raises TooManyAttempts.
+        """
+        address = self._count(ADDRESS, subject)
+        if subject is not None and browser is not None:
+            key = f"browser:{browser}"
+            return Reservation(self._now, address, ((key, self._reserve(key, subject, user_id=subject.user.id)),))
+        name = _name(login_name)
+        visible = self._reserve(name, subject)
+        if subject is None:
+            return Reservation(self._now, address, ((name, visible),))
+        key = f"user:{subject.user.id}"
+        hidden = self._storage.attempts.reserve(key, at=self._now, user_id=subject.user.id)
+        counted = ((name, visible), (key, hidden)) if hidden.allowed else ((name, visible),)
+        return Reservation(self._now, address, counted, held=not hidden.allowed)
+
+    def give_back(self, reservation: Reservation) -> None:
+        """The password was not looked at after all."""
+        self._uncount(reservation)
+        for key, attempt in reservation.counted:
+            self._storage.attempts.give_back(key, attempt, at=reservation.at)
+
+    def succeeded(self, reservation: Reservation, subject: Subject) -> None:
+        """The password was right: nothing is counted, and the account starts from nought."""
+        self._uncount(reservation)
+        self.forget(subject)
+
+    def forget(self, subject: Subject) -> None:
+        """The account starts from nought, at every browser and under each of its names."""
+        for name in _names(subject):
+            self._storage.attempts.clear(name)
+        self._storage.attempts.clear_of_user(subject.user.id)
+
+    def failures(self, subject: Subject) -> int:
+        """How many failures in a row stand against browsers that the account does not know."""
+        return max(self._storage.attempts.failures(key) for key in (f"user:{subject.user.id}", *_names(subject)))
+
+    def count_request(self) -> Reservation:
+        """Count one request of a kind that strangers could repeat at will. Raises TooManyAttempts."""
+        return Reservation(self._now, self._count(REQUESTS, None), ())
+
+    def _count(self, kind: str, subject: Subject | None) -> str | None:
+        """The key under which the client's address was counted; None where it is not."""
+        address, most = self._audit.actor.client_address, self._settings.attempts_per_address
+        # A proxy that does not say for whom it speaks speaks for everybody.
+        if not address or not most or address == self._settings.trusted_proxy:
+            return None
+        key = f"{kind}:{network_of(address)}"
+        over = self._storage.attempts.count(key, at=self._now, span=ADDRESS_SPAN, most=most)
+        if over is not None:
+            if kind == ADDRESS:
+                self.refuse(subject, OF_ADDRESS)
+            raise TooManyAttempts(self._seconds_until(over), address=True)
+        return key
+
+    def _uncount(self, reservation: Reservation) -> None:
+        # In the order in which they were counted: who waits for a row holds none that comes later.
+        if reservation.address is not None:
+            self._storage.attempts.uncount(reservation.address, at=reservation.at, span=ADDRESS_SPAN)
+
+    def _reserve(self, key: str, subject: Subject | None, *, user_id: str | None = None) -> Attempt:
+        attempt = self._storage.attempts.reserve(key, at=self._now, user_id=user_id)
+        if not attempt.allowed:
+            self.refuse(subject, OF_ACCOUNT)
+            raise TooManyAttempts(self._seconds_until(attempt.next_at), exhausted=attempt.exhausted)
+        return attempt
+
+    def _seconds_until(self, moment: datetime) -> int:
+        return max(1, int((moment - self._now).total_seconds()))
+
+    def refuse(self, subject: Subject | None, reason: str) -> None:
+        """Have the audit trail tell of an attempt that came to nothing."""
+        self._audit.refuse(
+            "authentication.refused",
+            kind="user",
+            id=None if subject is None else subject.user.id,
+            organization_id=None if subject is None else subject.organization.id,
+            reason=reason,
+        )
+
+
+def _name(login_name: str) -> str:
+    return f"name:{digest('@'.join(login_name_key(login_name))).hex()}"
+
+
+def _names(subject: Subject) -> tuple[str, str]:
+    """The keys of the names by which the account is called."""
+    return _name(subject.login_name), _name(subject.user.user_name)

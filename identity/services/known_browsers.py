@@ -1,0 +1,62 @@
+"""Browsers that signed in to an account before: what they show to be counted apart from strangers."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from identity.crypto.sealing import Sealer, Unsealable
+from identity.crypto.secrets import new_id
+from identity.storage.backend import Storage
+
+#: How long a browser is known after a sign-in.
+KNOWN_FOR = timedelta(days=90)
+
+
+class KnownBrowsers:
+    """What a browser shows is sealed for one account and one password: nobody can make it, and a new password ends it.
+
+    It opens nothing. Nothing is stored of it but the failures of the browser, under its id.
+    """
+
+    def __init__(self, storage: Storage, now: datetime, *, sealer: Sealer) -> None:
+        self._storage = storage
+        self._now = now
+        self._sealer = sealer
+
+    def remember(self, user_id: str) -> tuple[str, str]:
+        """An id for a browser at which the user has just signed in, and the text to show from now on."""
+        browser = new_id()
+        ends_at = int((self._now + KNOWN_FOR).timestamp())
+        plain = f"{user_id} {self._password_of(user_id)} {ends_at}"
+        sealed = self._sealer.seal(plain.encode(), associated=_place(browser))
+        return browser, urlsafe_b64encode(sealed).rstrip(b"=").decode()
+
+    def recognise(self, user_id: str, shown: Mapping[str, str]) -> str | None:
+        """The id under which the account knows a browser that shows these texts by id; None if it does not."""
+        wanted = (user_id, self._password_of(user_id))
+        for browser in self.of(user_id, shown):
+            owner, password, ends_at = self._read(browser, shown[browser])
+            if (owner, password) == wanted and self._now.timestamp() < int(ends_at):
+                return browser
+        return None
+
+    def of(self, user_id: str, shown: Mapping[str, str]) -> list[str]:
+        """The ids of texts that were made for this user, also of those that are no longer good; newest first."""
+        return [browser for browser in sorted(shown, reverse=True) if self._read(browser, shown[browser])[0] == user_id]
+
+    def _read(self, browser: str, text: str) -> tuple[str, str, str]:
+        try:
+            sealed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+            owner, password, ends_at = self._sealer.open(sealed, associated=_place(browser)).decode().split(" ")
+        except (Unsealable, ValueError):
+            return "", "", "0"
+        return owner, password, ends_at
+
+    def _password_of(self, user_id: str) -> str:
+        """Which password it is, told by when it was set; the same for all who have none here."""
+        stored = self._storage.passwords.find(user_id)
+        return "0" if stored is None else str(int(stored.changed_at.timestamp()))
+
+
+def _place(browser: str) -> str:
+    return f"known browser {browser}"
