@@ -80,8 +80,12 @@ def exchange_either(
     return _asked(settings, ask, times)
 
 
-def guess(settings: Mapping[str, str], login_name: str, passwords: Sequence[str]) -> list[int]:
-    """Try passwords on the pages of signing in, from several threads, each at a browser of its own; the statuses."""
+def guess(settings: Mapping[str, str], login_names: Sequence[str], passwords: Sequence[str]) -> list[int]:
+    """Try passwords on the pages of signing in, from several threads, each at a browser of its own; the statuses.
+
+    Threads take the login names in turn.
+    """
+    turn = itertools.count()
     from identity.testing.browser import Browser
 
     world = _world(settings)
@@ -90,7 +94,7 @@ def guess(settings: Mapping[str, str], login_name: str, passwords: Sequence[str]
     def lane(words: Sequence[str]) -> list[int]:
         browser = Browser(world)
         browser.open(f"{world.identity.settings.login_url}/login")
-        browser.submit({"login_name": login_name}, form="page-form")
+        browser.submit({"login_name": login_names[next(turn) % len(login_names)]}, form="page-form")
         together.wait(PATIENCE)
         return [browser.submit({"password": word}, form="page-form").status_int for word in words]
 

@@ -213,3 +213,18 @@ def test_the_last_owner_stays(own_world: World) -> None:
     check_api_error(api.ask("POST", f"/service-users/{robot.id}/deactivate"), 409, "conflict")
     check_api_error(api.ask("DELETE", f"/service-users/{robot.id}"), 409, "conflict")
     check_api_error(api.ask("DELETE", f"/organizations/{robot.organization.id}"), 409, "conflict")
+
+
+def test_unlocking(world: World, api: Api, owner: Robot) -> None:
+    person = world.a_person(owner.organization)
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(person.id)
+        services.attempts.reserve(person.user_name, subject, None)
+    for _ in range(2):
+        assert api.post(f"/users/{person.id}/unlock", status=200)["id"] == person.id
+    with world.reading() as services:
+        assert services.users.failures(person.id) == 0
+    events = [event for event in world.audit_events(event="user.unlocked") if event.object_id == person.id]
+    assert [event.actor.id for event in events] == [owner.id]
+    stranger = Api.of(world.a_manager("ORG_OWNER"))
+    check_api_error(stranger.ask("POST", f"/users/{person.id}/unlock"), 404, "not_found")
