@@ -1,7 +1,6 @@
 """The server's connections: how many, for how long, and how they end. waitress's, with what it leaves to proxies."""
 
 import errno
-import ipaddress
 import logging
 import socket
 import time
@@ -15,6 +14,7 @@ from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, TcpWSGIServer, UnixWSGIServer
 from waitress.task import WSGITask
 
+from identity.domain.addresses import network_of
 from identity.framing import StrictParser
 from identity.log_format import OnceAMinute
 
@@ -32,8 +32,6 @@ _QUIET = 2.0
 _PATIENCE = 1.0
 #: Connections taken before those that are there have their turn again.
 _AT_ONCE = 50
-#: An address of IPv6 belongs to whoever has the network of this size.
-_NETWORK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +165,7 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
         host = str(address[0])
         if self.adj.trusted_proxy in ("*", host):
             return None
-        try:
-            parsed = ipaddress.ip_address(host.partition("%")[0])
-        except ValueError:
-            return None
-        if parsed.version == 4:
-            return host
-        return str(ipaddress.ip_network((parsed, _NETWORK), strict=False))
+        return network_of(host)
 
     def stop_listening(self) -> None:
         """Take what has arrived, and then nothing more."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address, IPv6Address, ip_address
 
 #: Failures in a row before the next attempt has to wait.
 FREE_ATTEMPTS = 5
@@ -20,8 +19,6 @@ ADDRESS_SPAN = timedelta(minutes=10)
 #: Mails to one person or address that anybody can ask for.
 MAILS_TO_ONE = 5
 MAIL_SPAN = timedelta(hours=1)
-
-_NETWORK_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +49,3 @@ def delay_after(failures: int) -> timedelta:
 def next_after(failures: int, at: datetime) -> datetime:
     """The earliest moment for another attempt after so many failures in a row, the last one ``at``."""
     return NEVER if failures >= MOST_ATTEMPTS else at + delay_after(failures)
-
-
-def network_of(address: str) -> str:
-    """What is counted as one network address: of IPv6 the /64, within which anybody has as many as they want."""
-    try:
-        parsed: IPv4Address | IPv6Address | None = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, IPv6Address):
-        parsed = parsed.ipv4_mapped or IPv6Address(int(parsed) >> _NETWORK_BITS << _NETWORK_BITS)
-    return str(parsed)

@@ -1,17 +1,23 @@
 """Attempts at passwords: who may try, what is taken back, and when it is forgotten."""
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime
 
 from identity.crypto.secrets import digest
-from identity.domain.attempts import ADDRESS_SPAN, Attempt, network_of
+from identity.domain.addresses import network_of
+from identity.domain.attempts import ADDRESS_SPAN, Attempt
 from identity.domain.errors import DomainError
 from identity.domain.names import login_name_key
 from identity.domain.users import Subject
+from identity.log_format import OnceAMinute
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases
 from identity.settings import Settings
 from identity.storage.backend import Storage
+
+log = logging.getLogger(__name__)
+log.addFilter(OnceAMinute())
 
 ADDRESS = "address"
 REQUESTS = "requests"
@@ -106,10 +112,13 @@ class Attempts(UseCases):
     def _count(self, kind: str, subject: Subject | None) -> str | None:
         """The key under which the client's address was counted; None where it is not."""
         address, most = self._audit.actor.client_address, self._settings.attempts_per_address
-        # A proxy that does not say for whom it speaks speaks for everybody.
-        if not address or not most or address == self._settings.trusted_proxy:
+        if not address or not most:
             return None
-        key = f"{kind}:{network_of(address)}"
+        if address == self._settings.trusted_proxy:
+            # It speaks for everybody, so one stranger's failures would hold up all others.
+            log.warning("the proxy %s does not say whose requests it passes on; no limit per address holds", address)
+            return None
+        key = f"{kind}:{network_of(address) or address}"
         over = self._storage.attempts.count(key, at=self._now, span=ADDRESS_SPAN, most=most)
         if over is not None:
             if kind == ADDRESS:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from identity.domain.attempts import MOST_ATTEMPTS, NEVER, Attempt, delay_after, network_of, next_after
+from identity.domain.attempts import MOST_ATTEMPTS, NEVER, Attempt, delay_after, next_after
 from identity.storage.contract.factories import NOW
 
 
@@ -25,20 +25,3 @@ def test_after_a_hundred_failures_only_a_reset_helps(failures: int, exhausted: b
 def test_then_there_is_no_next_one() -> None:
     assert next_after(MOST_ATTEMPTS - 1, NOW) == NOW + timedelta(seconds=900)
     assert next_after(MOST_ATTEMPTS, NOW) == NEVER
-
-
-@pytest.mark.parametrize(
-    ("address", "network"),
-    [
-        ("192.0.2.7", "192.0.2.7"),
-        ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
-        ("2001:0db8:0001:0002::9", "2001:db8:1:2::"),
-        ("fe80::1%eth0", "fe80::"),
-        ("::1", "::"),
-        ("localhost", "localhost"),
-        ("", ""),
-    ],
-)
-def test_what_is_one_address(address: str, network: str) -> None:
-    assert network_of(address) == network
