@@ -346,7 +346,7 @@ class Settings:
             self._check_url(name, getattr(self, name))
         fill(self, "default_domain", self.default_domain or urlsplit(self.issuer_url).hostname)
         self._check_lifetimes()
-        self._check_addresses()
+        self._check_attempts()
         self._check_passwords()
         if self.signing_key_bits not in (2048, 3072, 4096):
             raise BadSetting("signing_key_bits", "must be 2048, 3072 or 4096")
@@ -404,7 +404,7 @@ class Settings:
         if not timedelta() <= self.refresh_token_grace <= timedelta(seconds=60):
             raise BadSetting("refresh_token_grace", "must be between 0 and 60 seconds")
 
-    def _check_addresses(self) -> None:
+    def _check_attempts(self) -> None:
         if self.attempts_per_address < 0:
             raise BadSetting("attempts_per_address", "must not be negative")
         if self.trusted_proxy not in ("", NO_PROXY):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from identity.crypto.secrets import digest, new_password
+from identity.crypto.secrets import new_password
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.names import name_key
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
