@@ -123,10 +123,9 @@ class Outgoing:
         allowed = [one for one in found if is_public(one) or self._is_named(one)]
         if not allowed:
             raise Refused("no address that requests may go to")
-        for rest in range(len(allowed), 1, -1):
-            # One that swallows everything leaves time for the others.
+        for address in allowed[:-1]:
             with suppress(OSError):
-                return socket.create_connection((str(allowed[-rest]), port), timeout=_left(ends_at) / rest)
+                return socket.create_connection((str(address), port), timeout=_left(ends_at))
         return socket.create_connection((str(allowed[-1]), port), timeout=_left(ends_at))
 
     def _is_named(self, address: IPv4Address | IPv6Address) -> bool:

@@ -38,6 +38,7 @@ _LONGEST = {
     "session_max_age": timedelta(days=365),
     "sign_in_lifetime": timedelta(hours=24),
     "link_lifetime": timedelta(hours=1),
+    "invitation_lifetime": timedelta(days=30),
 }
 
 
@@ -297,6 +298,10 @@ class Settings:
     link_lifetime: timedelta = setting(
         "How long links that work once can be used: new passwords, registrations, addresses; 1 h at most.",
         default=timedelta(hours=1),
+    )
+    invitation_lifetime: timedelta = setting(
+        "The same for whoever has not chosen a password yet: people read an invitation when they start; 30 d at most.",
+        default=timedelta(days=7),
     )
     smtp: SmtpSettings = field(default_factory=SmtpSettings, metadata={"section": True})
     signing_key_bits: int = setting("Size of new RSA signing keys: 2048, 3072 or 4096.", default=2048)

@@ -24,8 +24,8 @@ def run(arguments: Namespace) -> int:
                 raise Failed(f"{subject.login_name} is a service user. Name a person.")
             if not subject.active:
                 raise Failed(f"{subject.login_name} is deactivated, so nobody could sign in with a new password.")
+            ends_at = services.now + services.passwords.link_lifetime(subject.user.id)
             link = services.passwords.issue_link(subject.user.id)
-            ends_at = services.now + identity.settings.link_lifetime
     show("user", subject.login_name)
     show("link", f"{link}   (works once; shown only now)")
     show("until", f"{ends_at:%Y-%m-%d %H:%M} UTC")

@@ -18,7 +18,7 @@ from identity.domain.words import LANGUAGES
 from identity.pages.translation import FILE, FOLDER
 
 SOURCE = Path(__file__).parent.parent
-KEYWORDS = {"say": None, "t": None, "tn": (1, 2), "plain": None}
+KEYWORDS = {"say": None, "t": None, "tn": (1, 2), "say_many": (1, 2), "plain": None}
 
 #: Nothing in there speaks to people at a browser.
 _NOT_OURS = ("testing", "storage", "crypto", "cli")

@@ -17,13 +17,14 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.errors import Denied, DomainError, Invalid
-from identity.domain.words import say
+from identity.domain.words import say, say_many
 from identity.http import errors as for_programs
 from identity.http.csrf import CrossSite, StaleForm
 from identity.http.locale import language_of
 from identity.pages.drawing import Pages, redirect
 from identity.pages.page import STALE
 from identity.pages.translation import Words
+from identity.provider.endpoints.end_session import ASK
 from identity.provider.errors import OAuthError, RequestTooLarge, UnknownApplication, Unredirectable, UntrustedRedirect
 from identity.storage.errors import Unavailable
 
@@ -40,6 +41,10 @@ _START_AGAIN = say(
     " details below."
 )
 _UNREADABLE = say("This request cannot be read")
+
+#: The bare address leads to the console, the account or the pages of signing in, whatever fits.
+_START = (say("Go to the start page"), "/")
+_STUCK = (403, 404)
 
 View = Callable[[Any, Request], Response]
 
@@ -64,6 +69,8 @@ def error_page(
         "texts": [words.t(text) for text in texts],
         "advice": None if advice is None else words.t(advice),
         "action": None if action is None else (words.t(action[0]), action[1]),
+        # Whoever is stuck here with one account may have another one.
+        "sign_out": ASK if status in _STUCK and request.browser.sessions else None,
         "facts_shown": _facts(request, words, error, detail) if status >= 400 else [],
         "failed": status >= 400,
     }
@@ -156,7 +163,7 @@ def _nothing(request: Request) -> Response:
         404,
         say("There is nothing here"),
         [say("The address may be mistyped, or what was here is gone.")],
-        action=(say("Go to your account"), "/account"),
+        action=_START,
     )
 
 
@@ -206,8 +213,9 @@ def _denied(request: Request, reason: str) -> Response:
         request,
         403,
         say("You may not see this page"),
-        advice=say("Ask an owner of the organization for the right that is missing."),
+        advice=say("Ask an owner of the organization for the right that is missing, or use another account."),
         detail=reason,
+        action=_START,
     )
 
 
@@ -267,7 +275,7 @@ def _busy(request: Request, seconds: int) -> Response:
         request,
         503,
         say("We are busy just now"),
-        [say("Try again in {n} seconds.", n=seconds)],
+        [say_many("Try again in {n} second.", "Try again in {n} seconds.", seconds)],
     )
     response.headers["Retry-After"] = str(seconds)
     return response

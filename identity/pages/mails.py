@@ -22,13 +22,15 @@ from identity.services.users import Initial
 if TYPE_CHECKING:
     from identity.app import Identity
 
-_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
+_DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 
 
 def works_once(lifetime: timedelta, words: Words) -> str:
     """How often and how long a link works, as a sentence of plain text."""
     if lifetime == _HOUR:
         return words.plain("It works once, for 1 hour.")
+    if lifetime >= _DAY:
+        return str(words.tn("It works once, for {n} day.", "It works once, for {n} days.", lifetime // _DAY).unescape())
     minutes = max(1, lifetime // _MINUTE)
     return str(words.tn("It works once, for {n} minute.", "It works once, for {n} minutes.", minutes).unescape())
 
@@ -84,8 +86,10 @@ def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: b
     to = email_of(subject)
     if not request.services.mails.enabled or not to:
         return False
+    lifetime = request.services.passwords.link_lifetime(subject.user.id)
     values = {
         "login_name": subject.login_name,
+        "works_once": works_once(lifetime, _words(request, _locale_of(subject), language)),
         "link": initial.secret if initial.kind == "link" else "",
         "password": initial.secret if initial.kind == "one_time_password" else "",
     }
@@ -102,6 +106,12 @@ def _locale_of(subject: Subject | None) -> str:
     return subject.user.profile.locale if subject is not None and isinstance(subject.user, HumanUser) else ""
 
 
+def _words(request: Request, locale: str, language: str) -> Words:
+    """In the language of whoever reads, where it is known; else in that of the page."""
+    pages: Pages = request.registry.pages
+    return pages.catalogs.words(choose(locale.replace("_", "-"), language))
+
+
 def _queue(
     request: Request,
     template: str,
@@ -115,7 +125,7 @@ def _queue(
 ) -> bool:
     identity: Identity = request.registry.identity
     pages: Pages = request.registry.pages
-    words = pages.catalogs.words(choose(locale.replace("_", "-"), language))
+    words = _words(request, locale, language)
     login_url = identity.settings.login_url
     known: dict[str, object] = {
         "t": words.plain,

@@ -45,6 +45,8 @@ class Words:
         """The sentence in this language; a Message brings its values along."""
         if isinstance(text, Markup):
             return text
+        if isinstance(text, Message) and text.plural:
+            return self._many(text.template, text.plural, {**text.values, **values})
         template = text.template if isinstance(text, Message) else text
         given = {**text.values, **values} if isinstance(text, Message) else values
         found = self.catalog.messages.get(template, (template,))[0]
@@ -56,9 +58,12 @@ class Words:
 
     def tn(self, singular: str, plural: str, n: int, /, **values: object) -> Markup:
         """The sentence for ``n`` things, which stands in it as ``{n}``."""
-        found = self.catalog.messages.get(singular)
+        return self._many(singular, plural, {"n": n, **values})
+
+    def _many(self, singular: str, plural: str, values: Mapping[str, Any]) -> Markup:
+        found, n = self.catalog.messages.get(singular), values["n"]
         text = found[self.catalog.form_of(n)] if found is not None else (plural if _one_or_many(n) else singular)
-        return _filled(text, {"n": n, **values})
+        return _filled(text, values)
 
     def listed(self, parts: Iterable[str]) -> Markup:
         """Several things in a row, as the language writes them."""

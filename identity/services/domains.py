@@ -51,14 +51,14 @@ class Domains(UseCases):
 
     def get(self, organization_id: str, name: str) -> OrganizationDomain:
         """The organization's domain. Raises NotFound."""
-        return self._seen(self._found(self._storage.domains.find(organization_id, name), _KIND, name))
+        return self._found(self._storage.domains.find(organization_id, name), _KIND, name)
 
     def of_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
         """All that the organization has or waits for, by name."""
-        return tuple(map(self._seen, self._storage.domains.of_organization(organization_id)))
+        return self._storage.domains.of_organization(organization_id)
 
     def unproven(self) -> tuple[OrganizationDomain, ...]:
-        """Some of the primary domains that nobody has proven, though they lie outside of the name space."""
+        """Some of those that count though they lie outside of the name space and nobody has proven them."""
         return self._storage.domains.unproven(self._name_space.domain, _FEW)
 
     def may_assert(self, by: Principal | None) -> bool:
@@ -161,12 +161,6 @@ class Domains(UseCases):
                 self._storage.domains.add(replace(domain, proof=Proof.UNPROVEN, verified_at=self._now))
 
     # --- how -------------------------------------------------------------------------------------------------------
-
-    def _seen(self, domain: OrganizationDomain) -> OrganizationDomain:
-        """The domain as it stands: what was not proven need not be, if it lies in the name space."""
-        if domain.proof is Proof.UNPROVEN and self._gives_out(domain.organization_id, domain.name):
-            return replace(domain, proof=Proof.NAME_SPACE)
-        return domain
 
     def _gives_out(self, organization_id: str, name: str) -> bool:
         """True for what lies in the name space; the instance's own organization may have the service's hosts too."""

@@ -46,6 +46,7 @@ class Links(UseCases):
         user_id: str | None = None,
         content: Mapping[str, str] | None = None,
         replacing: bool = True,
+        lifetime: timedelta | None = None,
     ) -> str:
         """The address of a new link; unless not ``replacing``, earlier ones of the kind for the same user stop working.
 
@@ -63,7 +64,7 @@ class Links(UseCases):
                     user_id=user_id,
                     sealed=self._sealer.seal(json.dumps(dict(content or {})).encode(), associated=_place(key)),
                     created_at=self._now,
-                    expires_at=self._now + self._lifetime,
+                    expires_at=self._now + (lifetime or self._lifetime),
                 )
             )
         return f"{self._login_url}{_PATHS[kind]}{code}"

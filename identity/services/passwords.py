@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_password
 from identity.domain.errors import Invalid, NotFound
@@ -174,9 +174,14 @@ class Passwords(UseCases):
         subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user_id=user_id)
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user_id=user_id, lifetime=self.link_lifetime(user_id))
         self._audit.record("password.link_issued", kind="user", id=user_id, organization_id=subject.organization.id)
         return link
+
+    def link_lifetime(self, user_id: str) -> timedelta:
+        """How long a link that a manager makes for the person works: longer for whoever has no password yet."""
+        invited = self._storage.passwords.find(user_id) is None
+        return self._settings.invitation_lifetime if invited else self._settings.link_lifetime
 
     def ask_for_link(self, login_name: str) -> tuple[Subject | None, str]:
         """For the mail to a person who forgot the password: who it is, and the link for a new one.

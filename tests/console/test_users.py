@@ -174,7 +174,7 @@ def test_a_new_user_gets_a_link_that_works(world: World, owner: Browser, organiz
     page = owner.submit(NEW, form="page-form")
     assert page.status_int == 200
     assert page.html.h1.get_text() == "User created"
-    assert "It works once, for 1 hour." in page
+    assert "It works once, for 7 days." in page
     assert "no-store" in page.headers["Cache-Control"]
     link = secret(owner)
     person = Browser(world)

@@ -13,7 +13,6 @@ import pytest
 from identity import domain_checks
 from identity.crypto.secrets import new_id
 from identity.domain import domains
-from identity.domain.domains import Proof
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.users import HumanUser
@@ -375,14 +374,6 @@ def test_the_operator_hears_of_domains_that_nobody_has_proven(own_world: World) 
         stored = services.organizations.get(organization.id)
         services.storage.organizations.update(replace(stored, primary_domain=OWN, version=2))
         services.domains.keep(replace(stored, primary_domain=OWN))
-    # What lies in the service's own name space needed no proof before either.
-    before = organization.primary_domain
-    with own_world.transaction() as services:
-        known = services.storage.domains.find(organization.id, before)
-        services.storage.domains.remove(organization.id, before)
-        services.storage.domains.add(replace(known, proof=Proof.UNPROVEN))
-    assert api.get(path_of(organization, before))["proof"] == "name_space"
-    assert before not in own_world.identity.failed_checks()["domains"]
     assert OWN in own_world.identity.failed_checks()["domains"]
     assert "domains" not in own_world.identity.failed_checks(of_readiness=True)
     shown = api.get(path_of(organization, OWN))

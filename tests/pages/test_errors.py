@@ -31,6 +31,14 @@ def test_people_get_a_page(browser: Browser, path: str, status: int, title: str)
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
 
 
+@pytest.mark.parametrize("path", ["/nowhere", "/failing/denied"])
+def test_nobody_is_stuck(browser: Browser, path: str) -> None:
+    """There is a way on, and whoever is signed in can sign out: another account may have the right."""
+    assert 'href="/"' in browser.get(path).text
+    assert 'href="/sign-out"' not in browser.get(path).text
+    assert 'href="/sign-out"' in browser.get(path, Cookie="__Host-session-x=abc").text
+
+
 def test_a_missing_right_is_named(browser: Browser) -> None:
     assert "This needs the permission user.read." in browser.get("/failing/denied").text
 

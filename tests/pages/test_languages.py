@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.words import Message, say
+from identity.domain.words import Message, say, say_many
 from identity.http.locale import LANGUAGES, choose
 from identity.pages.translation import Catalog, Catalogs, Words
 
@@ -82,6 +82,22 @@ def test_markup_in_a_place_stays_markup() -> None:
     from markupsafe import Markup
 
     assert words().t("Go to {link}.", link=Markup("<a>b</a>")) == "Go to <a>b</a>."
+
+
+def test_a_sentence_made_in_code_knows_its_plural_in_every_language() -> None:
+    """Babel's rules: French counts 0 as one, Chinese has one form."""
+    told = {
+        language: [
+            Catalogs().words(language).t(say_many("Try again in {n} second.", "Try again in {n} seconds.", n))
+            for n in (1, 2)
+        ]
+        for language in LANGUAGES
+    }
+    assert told["en"] == ["Try again in 1 second.", "Try again in 2 seconds."]
+    assert told["de"] == ["Versuchen Sie es in 1 Sekunde noch einmal.", "Versuchen Sie es in 2 Sekunden noch einmal."]
+    assert told["fr"] == ["Réessayez dans 1 seconde.", "Réessayez dans 2 secondes."]
+    assert told["zh"] == ["请在 1 秒后重试。", "请在 2 秒后重试。"]
+    assert str(say_many("{n} key", "{n} keys", 1)) == "1 key"
 
 
 def test_plurals() -> None:

@@ -445,7 +445,7 @@ def test_wrong_passwords_are_counted_as_on_the_sign_in_pages(world: World, brows
     browser.submit({"current_password": OLD, "new_password": NEW, "new_password_again": NEW}, form="page-form")
     assert browser.page.status_int == 429
     assert browser.page.headers["Retry-After"] == "1"
-    assert "Too many attempts. Wait 1 seconds, then try again." in browser.page.text
+    assert "Too many attempts. Wait 1 second, then try again." in browser.page.text
     assert '<a href="/password/reset">You can also choose a new password.</a>' in browser.page.text
     world.clock.advance(1)
     browser.open("/account/password")

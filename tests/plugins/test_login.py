@@ -239,7 +239,7 @@ def test_attempts_are_delayed_for_unknown_names_alike(world: World, party: Relyi
         answer = browser.submit({"password": PASSWORD}, form="page-form")
         check_page(answer, 429, "Enter your password")
         assert answer.headers["Retry-After"] == "1"
-        assert "Too many attempts. Wait 1 seconds, then try again." in answer.text
+        assert "Too many attempts. Wait 1 second, then try again." in answer.text
         assert '<a href="/password/reset">You can also choose a new password.</a>' in answer.text
         answers.add(normal(answer, name))
     assert len(answers) == 1

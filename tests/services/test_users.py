@@ -111,6 +111,13 @@ def test_a_new_address_ends_links_that_went_to_the_old_one(services: Services, a
         services.passwords.find_by_link(link.rpartition("/")[2])
 
 
+def test_an_invitation_waits_for_a_week_and_a_new_password_for_an_hour(services: Services, anna: HumanUser) -> None:
+    """Who has no password yet may read it when they start; a link for an account in use is a risk."""
+    assert services.passwords.link_lifetime(anna.id) == timedelta(days=7)
+    services.users.one_time_password(anna.id, by=THE_OPERATOR)
+    assert services.passwords.link_lifetime(anna.id) == timedelta(hours=1)
+
+
 def test_deactivating_ends_sessions_and_tokens_for_good(services: Services, anna: HumanUser) -> None:
     session_id = sign_in(services, anna)
     token = an_access_token(anna, issued_at=services.now, expires_at=services.now + timedelta(hours=1))

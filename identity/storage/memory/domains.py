@@ -29,10 +29,8 @@ class MemoryDomainStore(DomainStore):
         return _by_name(each for each in self._tables.domains if each.organization_id == organization_id)
 
     def unproven(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
-        primary = {(each.id, each.primary_domain) for each in self._tables.organizations}
-        found = (each for each in self._tables.domains if (each.organization_id, each.name) in primary)
-        unproven = (each for each in found if each.proof is Proof.UNPROVEN)
-        return _by_name(each for each in unproven if not each.name.endswith(f".{name_space}"))[:limit]
+        found = (each for each in self._tables.domains if each.proof is Proof.UNPROVEN)
+        return _by_name(each for each in found if not each.name.endswith(f".{name_space}"))[:limit]
 
     def prove(self, domain: OrganizationDomain) -> None:
         stored = self.find(domain.organization_id, domain.name)

@@ -29,7 +29,7 @@ class DomainStore(ABC):
 
     @abstractmethod
     def unproven(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
-        """Up to ``limit`` primary domains that were never proven and do not lie below ``name_space``, by name."""
+        """Up to ``limit`` that count without ever having been proven and do not lie below ``name_space``, by name."""
 
     @abstractmethod
     def prove(self, domain: OrganizationDomain) -> None:

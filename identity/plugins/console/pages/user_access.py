@@ -29,7 +29,7 @@ def _shown_once(page: ConsolePage, user: HumanUser, initial: Initial, title: str
         raise ValueError("a user belongs to an organization")
     subject = Subject(user, page.organization)
     mailed = mail_initial(page.request, subject, initial, new=new, language=page.language)
-    lifetime = page.request.registry.identity.settings.link_lifetime
+    lifetime = page.services.passwords.link_lifetime(user.id)
     shown = {
         "title": page.words.t(title),
         "login_name": subject.login_name,

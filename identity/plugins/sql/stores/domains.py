@@ -1,11 +1,10 @@
 """Domains of organizations in SQL."""
 
-from sqlalchemy import and_, bindparam, delete, insert, not_, select, update
+from sqlalchemy import bindparam, delete, insert, not_, select, update
 
 from identity.domain.domains import OrganizationDomain, Proof
 from identity.plugins.sql.rows import SqlStore, Values, moment, moment_or_none, seconds, seconds_or_none
 from identity.plugins.sql.tables import domains as table
-from identity.plugins.sql.tables import organizations
 from identity.storage.errors import Missing
 from identity.storage.stores.domains import DomainStore
 
@@ -19,15 +18,12 @@ _COLUMNS = (
 )
 _THIS = (table.c.organization_id == bindparam("organization"), table.c.name == bindparam("domain"))
 
-_IS_PRIMARY = and_(organizations.c.id == table.c.organization_id, organizations.c.primary_domain == table.c.name)
-
 _ADD = insert(table)
 _FIND = select(*_COLUMNS).where(*_THIS)
 _FIND_HOLDER = select(*_COLUMNS).where(table.c.name == bindparam("domain"), table.c.proof.is_not(None))
 _OF_ORGANIZATION = select(*_COLUMNS).where(table.c.organization_id == bindparam("organization")).order_by(table.c.name)
 _UNPROVEN = (
     select(*_COLUMNS)
-    .join(organizations, _IS_PRIMARY)
     .where(
         table.c.proof == Proof.UNPROVEN.value,
         not_(table.c.name.endswith(bindparam("name_space"))),
