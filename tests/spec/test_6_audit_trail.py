@@ -13,7 +13,7 @@ from identity.domain.users import HumanUser, TokenFormat
 from identity.services.access import THE_OPERATOR
 from identity.services.audit import Recorder
 from identity.services.commands.service_users import AddServiceUserKey
-from identity.storage.contract.factories import an_access_token
+from identity.storage.contract.factories import an_access_token, an_id
 from identity.storage.errors import Unavailable
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
@@ -85,7 +85,7 @@ def test_one_party_s_refusals_do_not_hide_another_s(world: World) -> None:
     first, second = world.a_robot(), world.a_robot()
     for robot in (first, second):
         robot.token(aud="elsewhere")
-        world.client.management("/me", robot.managing_token())
+        world.client.management("/roles", robot.managing_token())
     for robot in (first, second):
         assert len(refusals(world, object_id=robot.id)) == 1
         assert len(world.audit_events(event="access.refused", actor_id=robot.id)) == 1
@@ -240,32 +240,29 @@ def test_what_is_done_in_the_console_names_the_session(world: World) -> None:
     assert session.id in page
 
 
-def test_what_is_done_with_a_person_s_token_names_the_application_and_the_session(
-    world: World, party: RelyingParty
-) -> None:
-    person, browser = world.a_person(), Browser(world)
-    world.make_manager(person, "ORG_OWNER")
-    session = browser.start_session(person)
-    token = new_token()
+def test_what_is_done_with_a_token_names_its_client_and_its_session(world: World, party: RelyingParty) -> None:
+    robot, token, session_id = world.a_manager("ORG_OWNER"), new_token(), an_id()
+    live = an_access_token(
+        robot.user,
+        digest=digest(token),
+        client_id=party.client_id,
+        session_id=session_id,
+        audience=(world.instance.project_id,),
+        issued_at=world.clock(),
+        expires_at=world.clock() + timedelta(hours=1),
+    )
     with world.transaction() as services:
-        live = an_access_token(
-            person,
-            digest=digest(token),
-            client_id=party.client_id,
-            application_id=party.client_id,
-            session_id=session.id,
-            audience=(world.instance.project_id,),
-            issued_at=world.clock(),
-            expires_at=world.clock() + timedelta(hours=1),
-        )
         services.storage.tokens.add_access(live)
-    Api(world, token).patch(f"/organizations/{person.organization_id}", {"name": "Renamed"})
-    [event] = world.audit_events(event="organization.changed", actor_id=person.id)
-    assert (event.actor.client_id, event.actor.session_id) == (party.client_id, session.id)
+    Api(world, token).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
+    [event] = world.audit_events(event="organization.changed", actor_id=robot.id)
+    assert (event.actor.client_id, event.actor.session_id) == (party.client_id, session_id)
+    browser, viewer = Browser(world), world.a_person(robot.organization)
+    world.make_manager(viewer, "ORG_OWNER")
+    browser.start_session(viewer)
     page = browser.open(f"/console/audit-events/{event.id}")
     with world.reading() as services:
         application = services.applications.get(party.client_id)
-    for told in (session.id, party.client_id, application.name):
+    for told in (session_id, party.client_id, application.name):
         assert told in page
 
 
