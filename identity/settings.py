@@ -39,6 +39,7 @@ _LONGEST = {
     "sign_in_lifetime": timedelta(hours=24),
     "link_lifetime": timedelta(hours=1),
     "invitation_lifetime": timedelta(days=30),
+    "service_user_key_lifetime": timedelta(days=3650),
 }
 
 
@@ -312,8 +313,14 @@ class Settings:
         "How long clients may cache discovery and keys; a new key is announced at least a minute longer.",
         default=timedelta(minutes=5),
     )
+    service_user_key_lifetime: timedelta = setting(
+        "How long a service user's key or personal access token works where nobody says until when; 3650 d at most.",
+        default=timedelta(days=365),
+    )
     service_user_key_max_age: timedelta | None = setting(
-        "The longest span until a service user key's expiration date; none allows any.", default=None
+        "The longest span until the expiration date of a service user's key or personal access token; none allows any,"
+        " and never.",
+        default=None,
     )
     default_domain: str = setting(
         "The domain under which organizations get their primary domains; by default the issuer's host name.", default=""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from identity.domain.expirations import NEVER
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalAccessToken:
@@ -22,3 +24,8 @@ class PersonalAccessToken:
     def live(self, now: datetime) -> bool:
         """True until the expiration date; from that second on the token is refused."""
         return now < self.expires_at
+
+    @property
+    def for_ever(self) -> bool:
+        """True if it never expires."""
+        return self.expires_at == NEVER

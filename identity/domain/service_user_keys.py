@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from identity.domain.errors import Invalid
+from identity.domain.expirations import NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,11 @@ class ServiceUserKey:
     def live(self, now: datetime) -> bool:
         """True until the expiration date; from that second on the key is refused."""
         return now < self.expires_at
+
+    @property
+    def for_ever(self) -> bool:
+        """True if it never expires."""
+        return self.expires_at == NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any
 from identity.crypto.secrets import new_id
 from identity.domain.audit import EVENTS, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.errors import NotFound
+from identity.domain.expirations import NEVER, NEVER_WORD
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
@@ -209,9 +210,11 @@ def facts(value: Any) -> dict[str, object]:
 
 
 def json_value(value: Any) -> object:
-    """The value as JSON has it: moments as RFC 3339 texts, spans in whole seconds, sets in order."""
+    """The value as JSON has it: moments as RFC 3339 texts (or "never"), spans in whole seconds, sets in order."""
     if isinstance(value, Enum):
         return value.value
+    if value == NEVER:
+        return NEVER_WORD
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, timedelta):

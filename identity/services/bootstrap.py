@@ -95,8 +95,7 @@ def ensure_key(services: Services, user: ServiceUser, present: KeyFile | None) -
         stored = services.storage.service_user_keys.find(present.key_id, user.id)
         if stored is not None and stored.live(services.now):
             return present
-    command = AddServiceUserKey(expires_at=services.service_users.latest_expiration)
-    return services.service_users.add_key(user.id, command, by=THE_OPERATOR)
+    return services.service_users.add_key(user.id, AddServiceUserKey(), by=THE_OPERATOR)
 
 
 def ensure_roles(services: Services, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:

@@ -298,6 +298,7 @@ class Services:
             access=self.access,
             instance=self.instance,
             uses=self._process.uses,
+            key_lifetime=settings.service_user_key_lifetime,
             key_max_age=settings.service_user_key_max_age,
             namespace=settings.urn_namespaces[0],
         )

@@ -1,7 +1,7 @@
 """Service users, their keys, secrets and personal access tokens."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from identity.crypto.keys import PublicKey, generate_private_key, read_public_key
 from identity.crypto.secrets import digest, new_id, new_token, same
@@ -28,9 +28,6 @@ from identity.services.last_uses import LastUses
 from identity.services.managers import refuse_last_owner
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-
-#: What a key without an expiration date expires at (decided; the format has no "never").
-NO_EXPIRATION = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 _TAKEN = {"user_name": say("The organization has a user of this name. Choose another.")}
 _LAST_USED_STEP = timedelta(minutes=1)
@@ -61,6 +58,7 @@ class ServiceUsers(UseCases):
         access: Access,
         instance: TellInstance,
         uses: LastUses,
+        key_lifetime: timedelta,
         key_max_age: timedelta | None,
         namespace: str,
     ) -> None:
@@ -69,8 +67,15 @@ class ServiceUsers(UseCases):
         self._access = access
         self._instance = instance
         self._uses = uses
+        self._key_lifetime = key_lifetime
         self._key_max_age = key_max_age
         self._namespace = namespace
+
+    @property
+    def usual_expiration(self) -> datetime:
+        """The expiration date of a key or personal access token of which nothing is said."""
+        usual = self._now + self._key_lifetime
+        return usual if self.latest_expiration is None else min(usual, self.latest_expiration)
 
     @property
     def latest_expiration(self) -> datetime | None:
@@ -372,20 +377,15 @@ class ServiceUsers(UseCases):
     def _expiration(self, wanted: datetime | None) -> datetime:
         latest = self.latest_expiration
         if wanted is None:
-            if latest is None:
-                return NO_EXPIRATION
-            raise Invalid({"expires_at": _too_late(latest)})
+            return self.usual_expiration
         if wanted <= self._now:
             raise Invalid({"expires_at": say("Choose an expiration date in the future.")})
         if latest is not None and wanted > latest:
-            raise Invalid({"expires_at": _too_late(latest)})
+            date = latest.date()
+            raise Invalid({"expires_at": say("Choose an expiration date, {date} at the latest.", date=date)})
         return wanted
 
     def _store(self, event: str, before: ServiceUser, after: ServiceUser) -> ServiceUser:
         update, organization_id = self._storage.users.update, before.organization_id
         stored: ServiceUser = self._replace(update, event, before, after, organization_id, taken=_TAKEN)
         return stored
-
-
-def _too_late(latest: datetime) -> str:
-    return say("Choose an expiration date, {date} at the latest.", date=latest.date())

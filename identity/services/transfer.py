@@ -40,7 +40,6 @@ from identity.services.commands.service_users import CreateServiceUser
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.described.build import Build, facts_of
 from identity.services.described.organizations import ensure_organizations
-from identity.services.service_users import NO_EXPIRATION
 from identity.storage.paging import MAX_PAGE, Page, PageRequest, every_row
 from identity.storage.stores.users import UserKind
 
@@ -244,8 +243,8 @@ def _values(thing: Any, command: type[Command]) -> dict[str, Any]:
 
 
 def _key(key: ServiceUserKey) -> dict[str, Any]:
-    expires_at = None if key.expires_at == NO_EXPIRATION else json_value(key.expires_at)
-    return {"id": key.id, "public_key": PublicKey.from_der(key.public_key).to_pem(), "expires_at": expires_at}
+    public_key = PublicKey.from_der(key.public_key).to_pem()
+    return {"id": key.id, "public_key": public_key, "expires_at": json_value(key.expires_at)}
 
 
 def _by_name(thing: Any) -> tuple[str, str]:

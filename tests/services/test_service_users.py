@@ -7,6 +7,7 @@ from identity.crypto.keys import PrivateKey
 from identity.crypto.secrets import digest
 from identity.domain.audit import AuditFilter
 from identity.domain.errors import Conflict, Denied, Invalid, NotFound
+from identity.domain.expirations import NEVER
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.users import ServiceUser
@@ -24,7 +25,6 @@ from identity.services.commands.service_users import (
     UploadServiceUserKey,
 )
 from identity.services.commands.users import CreateHumanUser
-from identity.services.service_users import NO_EXPIRATION
 from identity.storage.errors import AlreadyUsed
 from identity.storage.paging import PageRequest
 from identity.testing.clock import MovableClock
@@ -76,11 +76,13 @@ def test_user_names_are_unique_over_people_and_programs(services: Services, robo
     assert "user_name" in refusal.value.fields
 
 
-def test_the_key_file_is_the_only_copy_of_a_working_private_key(services: Services, robot: ServiceUser) -> None:
+def test_the_key_file_is_the_only_copy_of_a_working_private_key(
+    services: Services, robot: ServiceUser, clock: MovableClock
+) -> None:
     file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
     stored = services.storage.service_user_keys.find(file.key_id, robot.id)
     assert stored is not None
-    assert stored.expires_at == NO_EXPIRATION
+    assert stored.expires_at == clock() + timedelta(days=365)
     assert file.key.startswith("-----BEGIN RSA PRIVATE KEY-----")
     assert PrivateKey.from_pem(file.key).public_key().to_der() == stored.public_key
     assert file.user_id == robot.id
@@ -106,7 +108,7 @@ def test_a_longest_span_can_be_set(
     services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
 ) -> None:
     services.service_users._key_max_age = timedelta(days=90)
-    for wanted in (None, clock() + timedelta(days=91)):
+    for wanted in (NEVER, clock() + timedelta(days=91)):
         with pytest.raises(Invalid, match="at the latest"):
             upload(services, robot, public_key, wanted)
     upload(services, robot, public_key, clock() + timedelta(days=90))
@@ -344,11 +346,13 @@ def test_keys_are_listed_newest_first(services: Services, robot: ServiceUser, pu
             services.service_users.key(user_id, key_id)
 
 
-def test_a_personal_access_token_has_the_shape_of_other_secrets(services: Services, robot: ServiceUser) -> None:
+def test_a_personal_access_token_has_the_shape_of_other_secrets(
+    services: Services, robot: ServiceUser, clock: MovableClock
+) -> None:
     token, text = services.service_users.add_token(robot.id, AddPersonalAccessToken(name="CI"), by=THE_OPERATOR)
     assert len(text) == 43
     assert text not in repr(token)
-    assert (token.name, token.expires_at, token.last_used_at) == ("CI", NO_EXPIRATION, None)
+    assert (token.name, token.expires_at, token.last_used_at) == ("CI", clock() + timedelta(days=365), None)
     assert services.service_users.tokens(robot.id).items == (token,)
 
 
@@ -373,7 +377,7 @@ def test_the_longest_span_holds_for_personal_access_tokens(
     services: Services, robot: ServiceUser, clock: MovableClock
 ) -> None:
     services.service_users._key_max_age = timedelta(days=90)
-    for wanted in (None, clock() + timedelta(days=91)):
+    for wanted in (NEVER, clock() + timedelta(days=91)):
         command = AddPersonalAccessToken(name="CI", expires_at=wanted)
         with pytest.raises(Invalid, match="at the latest"):
             services.service_users.add_token(robot.id, command, by=THE_OPERATOR)

@@ -78,7 +78,7 @@ def a_user(draw: st.DrawFn, user_name: str) -> dict[str, Any]:
 
 @st.composite
 def a_service_user(draw: st.DrawFn, user_name: str) -> dict[str, Any]:
-    expirations = st.sampled_from([None, "2098-01-01T00:00:00Z"])
+    expirations = st.sampled_from(["never", "2098-01-01T00:00:00Z"])
     return {
         "id": new_id(),
         "user_name": user_name,

@@ -1,13 +1,19 @@
 """Representation: how a thing looks to clients of the API; the model doubles as the schema in the document."""
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict
 
+from identity.domain.expirations import NEVER, NEVER_WORD
+
 #: A moment in UTC and whole seconds (RFC 3339).
 Moment = AwareDatetime
+
+
+def _or_never(moment: datetime) -> datetime | str:
+    return NEVER_WORD if moment == NEVER else moment
 
 
 def _state(active: bool) -> str:
@@ -22,6 +28,8 @@ def _seconds(span: timedelta | None) -> int | None:
     return None if span is None else int(span.total_seconds())
 
 
+#: When something ends.
+Expiration = Annotated[Moment | Literal["never"], BeforeValidator(_or_never)]
 State = Annotated[Literal["active", "deactivated"], BeforeValidator(_state)]
 #: A set, in the order of the alphabet.
 Words = Annotated[tuple[str, ...], BeforeValidator(_in_order)]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from identity.domain.expirations import NEVER
 from identity.domain.tokens import IssuedToken
 from identity.provider.answers import json_answer
 from identity.provider.claims import claims_about
@@ -37,9 +38,10 @@ def members_of(issued: IssuedToken, context: Context) -> dict[str, Any]:
         "sub": token.subject,
         "aud": list(token.audience),
         "iat": int(token.issued_at.timestamp()),
-        "exp": int(token.expires_at.timestamp()),
         "jti": token.id,
     }
+    if token.expires_at != NEVER:
+        members["exp"] = int(token.expires_at.timestamp())
     if issued.subject is not None:
         members["username"] = issued.subject.login_name
         if OPENID in token.scope:

@@ -7,9 +7,10 @@ from functools import cache
 from typing import Annotated
 from zoneinfo import available_timezones
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, WithJsonSchema, WrapValidator
 
 from identity.domain.applications import LONGEST_TOKEN_LIFETIME
+from identity.domain.expirations import NEVER, NEVER_WORD
 from identity.domain.names import can_be_compared, domain_problem, is_printable, name_problem, user_name_problem
 from identity.domain.words import say
 
@@ -43,6 +44,10 @@ def _rfc_3339(value: object) -> object:
     if not isinstance(value, datetime) and not (isinstance(value, str) and _RFC_3339.match(value)):
         raise ValueError(_NO_MOMENT)
     return value
+
+
+def _or_never(value: object, moment: Callable[[object], datetime]) -> datetime:
+    return NEVER if value == NEVER_WORD else moment(value)
 
 
 def _whole_seconds(moment: datetime) -> datetime:
@@ -148,3 +153,9 @@ ScopeWords = Annotated[str, _rule(_scope_problem)]
 Description = Annotated[str, _rule(_description_problem)]
 TokenLifetime = Annotated[timedelta, AfterValidator(_lifetime)]
 Moment = Annotated[AwareDatetime, BeforeValidator(_rfc_3339), AfterValidator(_whole_seconds)]
+#: A moment, or "never", which is decoded into NEVER.
+Expiration = Annotated[
+    Moment,
+    WrapValidator(_or_never),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "const": NEVER_WORD}]}),
+]

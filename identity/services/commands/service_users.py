@@ -4,7 +4,7 @@ from typing import Literal
 
 from identity.domain.users import TokenFormat
 from identity.services.commands import Command
-from identity.services.commands.fields import Description, Moment, Name, ScopeWords, UserName
+from identity.services.commands.fields import Description, Expiration, Name, ScopeWords, UserName
 
 
 class CreateServiceUser(Command):
@@ -26,9 +26,9 @@ class ChangeServiceUser(Command):
 
 
 class AddServiceUserKey(Command):
-    """Add a generated key; without ``expires_at`` it works until the year 9999."""
+    """Add a generated key; ``expires_at`` is a year from now unless given, ``never`` has to be said."""
 
-    expires_at: Moment | None = None
+    expires_at: Expiration | None = None
     key_size: Literal[2048, 3072, 4096] = 2048
 
 
@@ -36,17 +36,17 @@ class UploadServiceUserKey(Command):
     """Add a key whose private half the service never sees; ``public_key`` is PEM or a JWK."""
 
     public_key: str
-    expires_at: Moment | None = None
+    expires_at: Expiration | None = None
 
 
 class AddPersonalAccessToken(Command):
-    """Add a token that a program uses as it is; without ``expires_at`` it works until the year 9999.
+    """Add a token that a program uses as it is; its ``expires_at`` is understood as a key's.
 
     ``scope`` is what it may ask of the service, ``openid`` unless given. The own project is always in its audience,
     ``project_ids`` names those to add; for each the audience scope is added to the scope (service description §2.7).
     """
 
     name: Name
-    expires_at: Moment | None = None
+    expires_at: Expiration | None = None
     scope: ScopeWords = ""
     project_ids: tuple[str, ...] = ()

@@ -19,7 +19,6 @@ from identity.services.commands.service_users import (
 )
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
 from identity.services.described.build import Action, Build, Kind, asked
-from identity.services.service_users import NO_EXPIRATION
 from identity.storage.paging import every_row
 from identity.storage.stores.users import UserKind
 
@@ -134,19 +133,15 @@ def _ensure_key(build: Build, path: str, name: str, user: ServiceUser, described
         build.note(Action.ADD, _KEY, f"of {name}")
     else:
         key = present
-        if "expires_at" in described.model_fields_set and (described.expires_at or NO_EXPIRATION) != key.expires_at:
+        if described.expires_at not in (None, key.expires_at):
             expires_at = json_value(key.expires_at)
-            raise Invalid({"expires_at": say("Keys do not change: this one expires at {moment}.", moment=expires_at)})
+            raise Invalid({"expires_at": say("Keys do not change: this one says {expiration}.", expiration=expires_at)})
     if build.is_new(path, _KEY, key.id):
         build.remember(path, described, key.id)
 
 
 def _generate_key(build: Build, name: str, user: ServiceUser, described: AddServiceUserKey) -> None:
-    users = build.services.service_users
-    command = described
-    if described.expires_at is None:
-        command = described.model_copy(update={"expires_at": users.latest_expiration})
-    file = users.add_key(user.id, command, by=build.by)
+    file = build.services.service_users.add_key(user.id, described, by=build.by)
     build.key_files.append((name, file))
     build.note(Action.ADD, _KEY, f"of {name}", "generated")
 

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
+from identity.domain.expirations import NEVER
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import ServiceUser
 from identity.domain.words import say
@@ -18,6 +19,7 @@ from identity.plugins.console.list_page import ListPage
 from identity.plugins.console.pages.service_users import OfServiceUser, key_rows
 from identity.plugins.console.places import Place
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
+from identity.services.service_users import ServiceUsers
 from identity.storage.paging import Page, PageRequest
 
 EXPIRATION, FOR_EVER, SOURCE, PUBLIC_KEY, SIZE = "expiration_date", "no_expiration", "source", "public_key", "key_size"
@@ -65,8 +67,8 @@ class NewKey(OfServiceUser, ConsoleForm):
         return say("New key for {name}", name=self.user.display_name)
 
     def values(self) -> Mapping[str, str]:
-        """A year from now."""
-        return {EXPIRATION: str(self._today + _YEAR), SOURCE: _GENERATE, SIZE: _SIZES[0]}
+        """What is usual."""
+        return {EXPIRATION: usual_day(self.services.service_users), SOURCE: _GENERATE, SIZE: _SIZES[0]}
 
     def show(self) -> Mapping[str, object]:
         """What the date may be, and what is usual."""
@@ -75,7 +77,7 @@ class NewKey(OfServiceUser, ConsoleForm):
         t = self.words.t
         return {
             "first": str(today + timedelta(days=1)),
-            "last": str(min(latest.date(), today + _TEN_YEARS) if latest else today + _TEN_YEARS),
+            "last": str(min(last_day(latest), today + _TEN_YEARS) if latest else today + _TEN_YEARS),
             "may_be_for_ever": latest is None,
             "suggestions": [
                 (str(today + timedelta(days=30)), t("in 30 days")),
@@ -99,7 +101,7 @@ class NewKey(OfServiceUser, ConsoleForm):
         shown = {**key_file_box(file, self.user), "back": self.href}
         return self.draw(shown, template="console/service_user_key_added.html")
 
-    def _upload(self, form: Form, expires_at: datetime | None) -> None:
+    def _upload(self, form: Form, expires_at: datetime) -> None:
         text = form.one(PUBLIC_KEY)
         if not text:
             raise Invalid({PUBLIC_KEY: say("Paste the public key: PEM, or a JWK.")})
@@ -115,11 +117,11 @@ class NewKey(OfServiceUser, ConsoleForm):
 ALREADY = say("This was already added; its secret was shown then. Add a new one if you did not save it.")
 
 
-def expiration(form: Form) -> datetime | None:
-    """The end of the day that was chosen (UTC); None for none. Raises Invalid."""
+def expiration(form: Form) -> datetime:
+    """The end of the day that was chosen (UTC); NEVER for none. Raises Invalid."""
     text = form.one(EXPIRATION)
     if form.one(FOR_EVER):
-        return None
+        return NEVER
     if not text:
         raise Invalid({EXPIRATION: say("Choose an expiration date, or tick “No expiration date”.")})
     try:
@@ -127,6 +129,17 @@ def expiration(form: Form) -> datetime | None:
     except ValueError:
         raise Invalid({EXPIRATION: say("Enter a date such as 2027-12-31.")}) from None
     return datetime.combine(day, time(23, 59, 59), UTC)
+
+
+def last_day(latest: datetime) -> date:
+    """The last day that ends no later (UTC)."""
+    return (latest + timedelta(seconds=1)).date() - timedelta(days=1)
+
+
+def usual_day(users: ServiceUsers) -> str:
+    """The day that a form suggests."""
+    usual, latest = users.usual_expiration.date(), users.latest_expiration
+    return str(usual if latest is None else min(usual, last_day(latest)))
 
 
 def _number(text: str) -> object:

@@ -21,14 +21,14 @@ from identity.plugins.console.pages.service_user_keys import (
     EXPIRES_AT,
     FOR_EVER,
     expiration,
+    last_day,
     last_used,
+    usual_day,
 )
 from identity.plugins.console.pages.service_users import OfServiceUser
 from identity.plugins.console.places import Place
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.storage.paging import Page, PageRequest
-
-_NINETY_DAYS = timedelta(days=90)
 
 
 class NewSecret(OfServiceUser, ConsoleForm):
@@ -133,8 +133,8 @@ class NewToken(OfServiceUser, ConsoleForm):
         return say("New personal access token for {name}", name=self.user.display_name)
 
     def values(self) -> Mapping[str, str]:
-        """Ninety days from now."""
-        return {EXPIRATION: str(self._today + _NINETY_DAYS)}
+        """What is usual."""
+        return {EXPIRATION: usual_day(self.services.service_users)}
 
     def show(self) -> Mapping[str, object]:
         """What the date may be, and what is usual."""
@@ -142,11 +142,11 @@ class NewToken(OfServiceUser, ConsoleForm):
         latest = self.services.service_users.latest_expiration
         return {
             "first": str(today + timedelta(days=1)),
-            "last": "" if latest is None else str(latest.date()),
+            "last": "" if latest is None else str(last_day(latest)),
             "may_be_for_ever": latest is None,
             "suggestions": [
                 (str(today + timedelta(days=30)), t("in 30 days")),
-                (str(today + _NINETY_DAYS), t("in 90 days")),
+                (str(today + timedelta(days=90)), t("in 90 days")),
                 (str(today + timedelta(days=365)), t("in 1 year")),
             ],
             "back": f"{self.href}#tokens",

@@ -176,7 +176,6 @@ class KeyRow:
     key: ServiceUserKey
     badge: Badge
     href: str
-    for_ever: bool
 
 
 class ServiceUserPage(OfServiceUser):
@@ -220,7 +219,6 @@ def key_rows(page: ConsolePage, keys: Page[ServiceUserKey], href: str) -> list[K
             key=one,
             badge=expiry_badge(one.expires_at, now, page.words),
             href=f"{href}/keys/{one.id}",
-            for_ever=one.expires_at.year == 9999,
         )
         for one in keys
     ]

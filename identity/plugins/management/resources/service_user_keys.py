@@ -5,17 +5,17 @@ from typing import Any, Literal
 
 from identity.http import targets
 from identity.plugins.management.operation import PAGED, Call, Operation, shown
-from identity.plugins.management.representation import Moment, Representation
+from identity.plugins.management.representation import Expiration, Moment, Representation
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
 from identity.storage.paging import Page
 
 
 class ServiceUserKey(Representation):
-    """A key, without its private half, which the service does not have. It works until `expires_at`."""
+    """A key, without its private half, which the service does not have. `expires_at` may be never."""
 
     id: str
     created_at: Moment
-    expires_at: Moment
+    expires_at: Expiration
     last_used_at: Moment | None
 
 
@@ -84,8 +84,8 @@ OPERATIONS = (
         method="POST",
         path=_LIST,
         summary="Adds a key to a service user; the answer carries its key file, once.",
-        description="Without `expires_at` it works until the year 9999. With `public_key` none is generated, and there"
-        " is no key file.",
+        description="Without `expires_at` it works for a year, or what the operator set; `never` has to be said. With"
+        " `public_key` none is generated, and there is no key file.",
         handle=_add,
         command=NewKey,
         answers=NewServiceUserKey,

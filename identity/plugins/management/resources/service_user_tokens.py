@@ -5,7 +5,7 @@ from typing import Any
 from identity.domain.errors import NotFound
 from identity.http import targets
 from identity.plugins.management.operation import PAGED, Call, Operation, shown
-from identity.plugins.management.representation import Moment, Representation
+from identity.plugins.management.representation import Expiration, Moment, Representation
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.storage.paging import Page
 
@@ -17,7 +17,7 @@ class PersonalAccessToken(Representation):
     name: str
     scope: tuple[str, ...]
     created_at: Moment
-    expires_at: Moment
+    expires_at: Expiration
     last_used_at: Moment | None
 
 
@@ -70,7 +70,8 @@ OPERATIONS = (
         method="POST",
         path=_LIST,
         summary="Adds a personal access token to a service user; the answer carries it, once.",
-        description="It is meant for this service, and for the projects named in `project_ids`.",
+        description="It is meant for this service, and for the projects named in `project_ids`. Without `expires_at` it"
+        " works for a year, or what the operator set; `never` has to be said.",
         handle=_add,
         command=AddPersonalAccessToken,
         answers=NewPersonalAccessToken,

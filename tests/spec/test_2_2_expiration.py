@@ -1,0 +1,219 @@
+"""Until when keys and personal access tokens work (decisions, "Service user keys"): the same at every door.
+
+Where nothing is said it is a year; never has to be said; and whoever asks is told the same word.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.services.access import THE_OPERATOR
+from identity.services.apply import apply, read_state
+from identity.services.bootstrap import ensure_key
+from identity.storage.paging import every_row
+from identity.testing.browser import Browser
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import Credentials
+from identity.testing.responses import check_api_error
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api, a_public_key
+
+pytestmark = pytest.mark.storages("memory", "sqlite")
+
+YEAR = timedelta(days=365)
+Expiring = ServiceUserKey | PersonalAccessToken
+
+
+@dataclass(frozen=True)
+class Doors:
+    """Every way to a new key or personal access token; ``said`` is what is said of its end, None for nothing."""
+
+    world: World
+
+    @cached_property
+    def robot(self) -> Robot:
+        return self.world.a_robot()
+
+    @cached_property
+    def api(self) -> Api:
+        return Api.of(self.world.a_manager("IAM_OWNER", resource=INSTANCE))
+
+    def api_key(self, said: str | None) -> Expiring:
+        return self._of_api("keys", {}, said)
+
+    def api_public_key(self, said: str | None) -> Expiring:
+        return self._of_api("keys", {"public_key": a_public_key(self.world)}, said)
+
+    def api_token(self, said: str | None) -> Expiring:
+        return self._of_api("personal-access-tokens", {"name": "CI"}, said)
+
+    def console_key(self, said: str | None) -> Expiring:
+        return self._of_console("keys", {"source": "generate"}, said)
+
+    def console_public_key(self, said: str | None) -> Expiring:
+        return self._of_console("keys", {"source": "upload", "public_key": a_public_key(self.world)}, said)
+
+    def console_token(self, said: str | None) -> Expiring:
+        return self._of_console("personal-access-tokens", {"name": "CI"}, said)
+
+    def state_file_key(self, said: str | None) -> Expiring:
+        return self._of_state({"keys": [{"public_key": a_public_key(self.world)} | _expiration(said)]})
+
+    def state_file_generated_key(self, said: str | None) -> Expiring:
+        return self._of_state({"generated_key": _expiration(said)})
+
+    def imported_key(self, said: str | None) -> Expiring:
+        path = f"/organizations/{self.robot.organization.id}/export"
+        document = self.api.post(path, status=200)
+        [robot] = document["organization"]["service_users"]
+        robot["keys"] = [{"public_key": a_public_key(self.world)} | _expiration(said)]
+        document["organization"] |= {"name": f"Copy of {path}", "primary_domain": None, "managers": []}
+        made = self.api.post("/organizations/import?keep_ids=false", document)
+        return self._newest(self.api.list(f"/organizations/{made['id']}/service-users")[0]["id"])
+
+    def bootstrapped_key(self, said: str | None) -> Expiring:
+        if said is not None:
+            pytest.skip("nothing can be said here")
+        robot = self.robot
+        with self.world.transaction() as services:
+            ensure_key(services, services.service_users.get(robot.id), None)
+        return self._newest(robot.id)
+
+    def _of_api(self, kind: str, members: dict[str, Any], said: str | None) -> Expiring:
+        path = f"/service-users/{self.robot.id}/{kind}"
+        made = self.api.post(path, members | _expiration(said))
+        shown = self.api.get(f"{path}/{made['id']}")["expires_at"]
+        assert shown == made["expires_at"] == self.api.list(path)[0]["expires_at"]
+        found = self._newest(self.robot.id, kind)
+        assert shown == ("never" if said == "never" else found.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        return found
+
+    def _of_console(self, kind: str, fields: dict[str, str], said: str | None) -> Expiring:
+        person, browser = self.world.a_person(self.robot.organization), Browser(self.world)
+        self.world.make_manager(person, "ORG_OWNER")
+        browser.start_session(person)
+        place = f"/console/service-users/{self.robot.id}/{kind}"
+        browser.open(f"{place}/new")
+        dated = {} if said in (None, "never") else {"expiration_date": str(said)[:10]}
+        ticked = {"no_expiration": True} if said == "never" else {}
+        answer = browser.submit({**fields, **dated, **ticked}, form="page-form")
+        assert answer.status_int == 200, answer
+        found = self._newest(self.robot.id, kind)
+        listed = browser.open(place).html.select("tbody tr")[0].get_text(" ", strip=True)
+        told = "No expiration date" if said == "never" else found.expires_at.strftime("%Y-%m-%d")
+        assert told in listed
+        assert "9999" not in browser.page
+        return found
+
+    def _of_state(self, members: dict[str, Any]) -> Expiring:
+        with self.world.reading() as services:
+            robot = services.service_users.get(self.robot.id)
+            home = services.organizations.get(robot.organization_id)
+        described = {"user_name": robot.user_name, "display_name": robot.display_name, "keys": [], **members}
+        if "generated_key" in members:
+            with self.world.transaction() as services:
+                services.service_users.remove_key(robot.id, self.robot.key_id, by=THE_OPERATOR)
+        organization = {"name": home.name, "primary_domain": home.primary_domain, "service_users": [described]}
+        state = read_state({"version": 1, "organizations": [organization]})
+        for changes in (1, 0):
+            with self.world.transaction() as services:
+                assert len(apply(services, state, by=THE_OPERATOR).changes) == changes
+        return self._newest(robot.id)
+
+    def _newest(self, user_id: str, kind: str = "keys") -> Expiring:
+        with self.world.reading() as services:
+            users = services.service_users
+            fetch: Callable[..., Any] = users.keys if kind == "keys" else users.tokens
+            found: list[Expiring] = list(every_row(lambda request: fetch(user_id, request)))
+        return max(found, key=lambda one: one.id)
+
+
+def _expiration(said: str | None) -> dict[str, str]:
+    return {} if said is None else {"expires_at": said}
+
+
+DOORS = [name for name in vars(Doors) if name.endswith(("_key", "_token"))]
+
+
+@pytest.fixture
+def doors(world: World) -> Doors:
+    return Doors(world)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_where_nothing_is_said_it_is_a_year(doors: Doors, door: str) -> None:
+    made = getattr(doors, door)(None)
+    end = doors.world.clock() + YEAR
+    # In the console one chooses a day, and means its end.
+    assert made.expires_at == (end.replace(hour=23, minute=59, second=59) if "console" in door else end)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_never_is_said_and_told(doors: Doors, door: str) -> None:
+    made = getattr(doors, door)("never")
+    assert made.for_ever
+    [added] = doors.world.audit_events(object_id=made.id)
+    assert added.detail["expires_at"] == "never"
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_date_is_a_date(doors: Doors, door: str) -> None:
+    if door == "bootstrapped_key":
+        pytest.skip("nothing can be said here")
+    day = (doors.world.clock() + timedelta(days=10)).strftime("%Y-%m-%dT23:59:59Z")
+    made = getattr(doors, door)(day)
+    assert made.expires_at == datetime.fromisoformat(day).astimezone(UTC)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.storages("memory")  # settings, judged before any storage
+def test_the_operator_says_how_long_is_usual_and_how_long_is_allowed(make_world: MakeWorld, door: str) -> None:
+    short = Doors(make_world(**{"identity.service_user_key_lifetime": "90d"}))
+    made = getattr(short, door)(None)
+    assert timedelta(days=90) <= made.expires_at - short.world.clock() < timedelta(days=91)
+    limited = Doors(make_world(**{"identity.service_user_key_max_age": "90d"}))
+    made = getattr(limited, door)(None)
+    assert timedelta(days=89) <= made.expires_at - limited.world.clock() <= timedelta(days=90)
+
+
+@pytest.mark.parametrize("said", ["Never", "", "for ever", "9999", 0, 253402300799, True])
+def test_other_words_are_none(doors: Doors, said: object) -> None:
+    for kind, members in (("keys", {}), ("personal-access-tokens", {"name": "CI"})):
+        answer = doors.api.ask("POST", f"/service-users/{doors.robot.id}/{kind}", {**members, "expires_at": said})
+        assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"expires_at"}
+
+
+def test_an_exported_key_says_never_too(doors: Doors) -> None:
+    made = doors.api_key("never")
+    document = doors.api.post(f"/organizations/{doors.robot.organization.id}/export", status=200)
+    [robot] = document["organization"]["service_users"]
+    told = {key["id"]: key["expires_at"] for key in robot["keys"]}
+    assert told[made.id] == "never"
+    assert "9999" not in "".join(told.values())
+
+
+def test_the_document_says_so(world: World) -> None:
+    schemas = world.client.get(f"{world.client.management_url}/openapi.json").json["components"]["schemas"]
+    for name in ("NewKey", "AddPersonalAccessToken", "ServiceUserKey", "PersonalAccessToken", "DescribedKey"):
+        options = schemas[name]["properties"]["expires_at"]["anyOf"]
+        assert {"type": "string", "const": "never"} in options, name
+        assert {"type": "string", "format": "date-time"} in options, name
+
+
+def test_introspection_tells_no_end_of_what_has_none(world: World, doors: Doors) -> None:
+    """RFC 7662 §2.2: exp is optional."""
+    client: Credentials = world.introspector
+    texts = [
+        doors.api.post(f"/service-users/{doors.robot.id}/personal-access-tokens", {"name": "CI"} | _expiration(said))
+        for said in ("never", None)
+    ]
+    never, year = (world.client.introspect(text["token"], client).json for text in texts)
+    assert (never["active"], "exp" in never) == (True, False)
+    assert year["exp"] == int((world.clock() + YEAR).timestamp())
