@@ -1,6 +1,7 @@
 """The server's connections: how many, for how long, and how they end. waitress's, with what it leaves to proxies."""
 
 import errno
+import io
 import logging
 import socket
 import time
@@ -12,7 +13,8 @@ from typing import Any
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, TcpWSGIServer, UnixWSGIServer
-from waitress.task import WSGITask
+from waitress.task import ErrorTask, WSGITask
+from waitress.utilities import RequestEntityTooLarge
 
 from identity.domain.addresses import network_of
 from identity.framing import StrictParser
@@ -56,10 +58,28 @@ class _Task(WSGITask):  # type: ignore[misc]
         return header
 
 
+class _TooLarge(_Task):
+    """Has the application refuse a body that was not read: by its length, and in its own words."""
+
+    def get_environment(self) -> dict[str, Any]:
+        self.request.headers["CONNECTION"] = "close"
+        # Of chunks nobody knows how long they would have become.
+        self.request.headers.setdefault("CONTENT_LENGTH", str(self.request.body_bytes_received))
+        environ: dict[str, Any] = super().get_environment()
+        environ["wsgi.input"] = io.BytesIO()
+        return environ
+
+
+def _refusal(channel: "Channel", request: StrictParser) -> ErrorTask | _TooLarge:
+    large = isinstance(request.error, RequestEntityTooLarge)
+    return (_TooLarge if large else ErrorTask)(channel, request)
+
+
 class Channel(HTTPChannel):  # type: ignore[misc]
     """One connection."""
 
     task_class = _Task
+    error_task_class = staticmethod(_refusal)
     parser_class = StrictParser
 
     def __init__(self, server: "Listener", sock: socket.socket, addr: Any, adj: Any, map: Any) -> None:  # noqa: A002
