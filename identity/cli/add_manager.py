@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from identity.cli.program import Failed, add_ini_arguments, opened
+from identity.domain.names import whole_login_name
 from identity.operations import Command
 
 if TYPE_CHECKING:
@@ -37,18 +38,20 @@ def run(arguments: Namespace) -> int:
     """Add the roles to those that the user holds there already."""
     with opened(arguments) as identity, identity.transaction() as services:
         resource = _resource(services, arguments)
-        subject = find_user(services, arguments.user)
+        subject = find_user(services, arguments.user, resource.organization_id)
         manager = give_roles(services, subject, resource, frozenset(arguments.role))
     where = "the instance" if resource.organization_id is None else f"the {resource.key.level} {resource.key.id}"
     print(f"{subject.login_name} ({subject.user.id}) holds {', '.join(sorted(manager.roles))} at {where}.")
     return 0
 
 
-def find_user(services: "Services", name: str) -> "Subject":
-    """The user with this login name or id, of either kind. Raises Failed."""
-    subject = services.storage.users.find_by_login_name(name) or services.storage.users.find_subject(name)
+def find_user(services: "Services", name: str, organization_id: str | None = None) -> "Subject":
+    """The user with this login name or id, of either kind; a bare name is one of the organization, by default the
+    instance's own. Raises Failed."""
+    users, domain = services.storage.users, _domain(services, organization_id)
+    subject = users.find_by_login_name(whole_login_name(name, domain)) or users.find_subject(name)
     if subject is None:
-        raise Failed(f"There is no user {name}. Give a login name such as admin@{_example_domain(services)}, or an id.")
+        raise Failed(f"There is no user {name}. Give a login name such as admin@{domain}, or an id.")
     return subject
 
 
@@ -78,10 +81,11 @@ def _resource(services: "Services", arguments: Namespace) -> "Resource":
     return services.access.resource(key)
 
 
-def _example_domain(services: "Services") -> str:
+def _domain(services: "Services", organization_id: str | None) -> str:
     instance = services.storage.instance.find()
-    own = None if instance is None else services.storage.organizations.find(instance.organization_id)
-    return "example.com" if own is None else own.primary_domain
+    organization_id = organization_id or (None if instance is None else instance.organization_id)
+    found = None if organization_id is None else services.storage.organizations.find(organization_id)
+    return "example.com" if found is None else found.primary_domain
 
 
 COMMAND = Command("add-manager", "give a user or service user manager roles", add_arguments, run)

@@ -30,6 +30,11 @@ def login_name_key(login_name: str) -> tuple[str, str]:
     return (user_name.strip(), domain.strip()) if at else (domain, "")
 
 
+def whole_login_name(login_name: str, domain: str) -> str:
+    """The login name with a domain: the given one, unless it has one of its own."""
+    return login_name if login_name_key(login_name)[1] else f"{login_name}@{domain}"
+
+
 def can_be_compared(name: str) -> bool:
     """True unless the name's key is too long for an index."""
     return len(name_key(name).encode("utf-8", "replace")) <= _KEY_LENGTH

@@ -57,7 +57,11 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanUser:
-    """A person, who logs on interactively."""
+    """A person, who logs on interactively.
+
+    ``registered`` is True if they made the account themselves. ``named_at`` is since when they have their user name and
+    somebody vouches for them: a manager, or the link that was mailed to their address; None as long as nobody does.
+    """
 
     id: str
     organization_id: str
@@ -65,6 +69,8 @@ class HumanUser:
     profile: Profile
     created_at: datetime
     changed_at: datetime
+    registered: bool = False
+    named_at: datetime | None = None
     last_sign_in_at: datetime | None = None
     active: bool = True
     version: int = 1

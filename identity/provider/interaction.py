@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from identity.domain.applications import Client
+from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
@@ -92,8 +93,8 @@ class SignIn:
 
 
 def is_named(subject: Subject, login_name: str) -> bool:
-    """True if the text names the subject: by login name or by bare user name, in any case."""
-    return login_name.casefold() in (subject.login_name.casefold(), subject.user.user_name.casefold())
+    """True if the text names the subject, who is signed in here: by login name or by bare user name, however spelt."""
+    return name_key(login_name) in (name_key(subject.login_name), name_key(subject.user.user_name))
 
 
 class Interaction(ABC):

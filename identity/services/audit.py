@@ -18,7 +18,7 @@ _MINUTE = timedelta(minutes=1)
 #: How many refused attempts of strangers are written in a minute for one thing, or for all that is unknown.
 MOST_OF_STRANGERS = 60
 
-_NOT_TOLD = frozenset({"created_at", "changed_at", "version", "public_key", "digest", "hash"})
+_NOT_TOLD = frozenset({"created_at", "changed_at", "version", "public_key", "digest", "hash", "named_at"})
 
 
 class Recorder:

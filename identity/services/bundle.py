@@ -214,6 +214,7 @@ class Services:
             self.audit,
             self.now,
             look=self.look,
+            instance=self.instance,
             attempts=self.attempts,
             known_browsers=self.known_browsers,
             sessions=self.sessions,

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_password
 from identity.domain.errors import Invalid, NotFound
-from identity.domain.names import name_key
+from identity.domain.names import login_name_key, name_key
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.users import HumanUser, PasswordHash, Subject
 from identity.domain.words import say
 from identity.hashing import Hasher
 from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
 from identity.services.audit import Recorder
-from identity.services.changes import Look, UseCases, told
+from identity.services.changes import Look, TellInstance, UseCases, told
 from identity.services.known_browsers import KnownBrowsers
 from identity.services.links import Links, LinkUsed
 from identity.services.sessions import Sessions
@@ -48,6 +48,7 @@ class Passwords(UseCases):
         now: datetime,
         *,
         look: Look,
+        instance: TellInstance,
         attempts: Attempts,
         known_browsers: KnownBrowsers,
         sessions: Sessions,
@@ -57,6 +58,7 @@ class Passwords(UseCases):
     ) -> None:
         super().__init__(storage, audit, now)
         self._look = look
+        self._instance = instance
         self._attempts = attempts
         self._known_browsers = known_browsers
         self._sessions = sessions
@@ -75,7 +77,7 @@ class Passwords(UseCases):
         To be committed before the password is looked at. The answer is the same whether the account exists or not.
         Raises TooManyAttempts.
         """
-        found = self._storage.users.find_by_login_name(login_name)
+        found = self._named(login_name)
         subject = found if found is not None and isinstance(found.user, HumanUser) else None
         browser = None if subject is None else self._known_browsers.recognise(subject.user.id, known)
         reservation = self._attempts.reserve(login_name, subject, browser)
@@ -191,7 +193,7 @@ class Passwords(UseCases):
         TooManyAttempts.
         """
         self._attempts.count_request()
-        subject = self._storage.users.find_by_login_name(login_name)
+        subject = self._named(login_name)
         known = subject if subject is not None and _can_be_written_to(subject) else None
         known_id = None if known is None else known.user.id
         link = self._links.issue(CodeKind.PASSWORD_RESET, user_id=known_id, replacing=False)
@@ -227,6 +229,18 @@ class Passwords(UseCases):
         with self._audit.acting(user_id):
             self._sessions.end_access(subject, but=keep, applications=applications)
             self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
+
+    def _named(self, login_name: str) -> Subject | None:
+        """Whose login name it is; a bare one, where no organization is in question, as the store finds it.
+
+        Nobody can change by an account that they make, or have made, whom somebody else's bare name means.
+        """
+        user_name, domain = login_name_key(login_name)
+        if domain:
+            return self._storage.users.find_by_login_name(login_name)
+        instance = self._instance()
+        own = "" if instance is None else instance.organization_id
+        return self._storage.users.find_by_bare_name(user_name, first_in=own)
 
     def _owner(self, code: OneTimeCode) -> Subject:
         subject = None if code.user_id is None else self._storage.users.find_subject(code.user_id)

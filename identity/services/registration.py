@@ -126,6 +126,8 @@ class Registration(UseCases):
                 Profile(given_name=command.given_name, family_name=command.family_name, email=command.email),
                 email_verified=verified,
             ),
+            registered=True,
+            named_at=self._now if verified else None,
             created_at=self._now,
             changed_at=self._now,
         )

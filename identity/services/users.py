@@ -8,6 +8,7 @@ from typing import Literal
 
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict, NotFound
+from identity.domain.names import name_key
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.sessions import Session
 from identity.domain.tokens import Connection
@@ -89,6 +90,7 @@ class Users(UseCases):
             organization_id=organization_id,
             user_name=command.user_name,
             profile=Profile(given_name=command.given_name, family_name=command.family_name, email=command.email),
+            named_at=self._now,
             created_at=self._now,
             changed_at=self._now,
         )
@@ -114,7 +116,11 @@ class Users(UseCases):
         """
         before = self._governed(user_id, by)
         profile = command.apply_to(before.profile)
-        after = self._next(before, "user", expected_version, user_name=command.user_name, profile=profile)
+        renamed = command.user_name is not None and name_key(command.user_name) != name_key(before.user_name)
+        named_at = self._now if renamed else None
+        after = self._next(
+            before, "user", expected_version, user_name=command.user_name, profile=profile, named_at=named_at
+        )
         return self._change(before, after)
 
     def deactivate(self, user_id: str, *, by: Principal) -> HumanUser:
@@ -245,7 +251,7 @@ class Users(UseCases):
             raise LinkUsed
         before = self.get(self._owner(used).user.id)
         profile = replace(before.profile, email=content["email"], email_verified=True)
-        after: HumanUser = self._next(before, "user", None, profile=profile)
+        after: HumanUser = self._next(before, "user", None, profile=profile, named_at=before.named_at or self._now)
         self._drop_links(before.id)
         with self._audit.acting(before.id):
             return self._store("email.verified", before, after)

@@ -28,7 +28,7 @@ class TestAddManager:
 
     def test_at_an_organization_or_project_named_by_its_id(self, on_data, stored):
         instance = stored.instance.find()
-        user = stored.users.find_by_login_name("example").user
+        user = stored.users.find_by_login_name("example@identity.localhost").user
         words = ("add-manager", "--user", user.id)
         assert on_data(*words, "--role", "ORG_OWNER", "--organization", instance.organization_id).status == 0
         assert on_data(*words, "--role", "PROJECT_OWNER", "--project", instance.project_id).status == 0
@@ -71,7 +71,7 @@ class TestRecoverAdmin:
         ran = on_data("recover-admin", "--user", "admin@identity.localhost")
         assert ran.status == 0
         password = next(line.split()[1] for line in ran.out.splitlines() if line.startswith("password"))
-        subject = stored.users.find_by_login_name("admin")
+        subject = stored.users.find_by_login_name("admin@identity.localhost")
         assert isinstance(subject.user, HumanUser)
         kept = stored.passwords.find(subject.user.id)
         assert kept.must_change

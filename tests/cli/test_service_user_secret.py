@@ -22,7 +22,7 @@ def stored(data):
 def test_prints_a_secret_and_the_client_id_that_goes_with_it(on_data, stored):
     ran = on_data("service-user-secret", "--user", "example@identity.localhost")
     assert ran.status == 0
-    user = stored.users.find_by_login_name("example").user
+    user = stored.users.find_by_login_name("example@identity.localhost").user
     [secret] = stored.service_user_secrets.of_user(user.id)
     [text] = SECRET.findall(ran.out)
     assert re.search(rf"^client id +{user.id}$", ran.out, re.MULTILINE)
@@ -36,7 +36,7 @@ def test_replaces_a_secret_in_three_steps(on_data, stored):
     command = ("service-user-secret", "--user", "example")
     first, second = (SECRET.findall(on_data(*command).out) for _ in range(2))
     assert first != second
-    user = stored.users.find_by_login_name("example").user
+    user = stored.users.find_by_login_name("example@identity.localhost").user
     older, newer = stored.service_user_secrets.of_user(user.id)
     third = on_data(*command)
     assert third.status == 1

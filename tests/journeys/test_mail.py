@@ -245,7 +245,7 @@ def test_registration_from_end_to_end(world: World, post: Post) -> None:
     assert "Grace" not in text_of(letter)
     link = link_in(letter)
     with world.reading() as services:
-        assert services.storage.users.find_by_login_name("grace") is None
+        assert services.storage.users.find_by_bare_name("grace", first_in="") is None
 
     # In the same browser the sign-in goes on, to the application that it was begun for.
     page = browser.tab()
@@ -288,8 +288,8 @@ def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(w
     owner.submit({"password": OWN["password"]}, form="page-form")
     assert owner.path == "/account/profile"
     with world.reading() as services:
-        assert services.storage.users.find_by_login_name("mallory") is None
-        subject = services.storage.users.find_by_login_name("hopper")
+        assert services.storage.users.find_by_bare_name("mallory", first_in="") is None
+        subject = services.storage.users.find_by_bare_name("hopper", first_in="")
     assert subject is not None
     assert isinstance(subject.user, HumanUser)
     profile = subject.user.profile

@@ -224,6 +224,8 @@ def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: B
         "created_at": "2000-01-01T00:00:00Z",
         "changed_at": "2000-01-01T00:00:00Z",
         "last_sign_in_at": "2000-01-01T00:00:00Z",
+        "named_at": "2000-01-01T00:00:00Z",
+        "registered": "true",
         "must_change": "true",
         "password": NEW,
         "hash": "x",
@@ -241,7 +243,7 @@ def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: B
     assert after.profile == type(after.profile)(
         given_name="Ada", family_name="Lovelace", email="ada@acme.example", phone="+44 20 1"
     )
-    for name in ("id", "organization_id", "user_name", "active", "created_at"):
+    for name in ("id", "organization_id", "user_name", "active", "created_at", "named_at", "registered"):
         assert getattr(after, name) == getattr(before, name)
     with world.reading() as services:
         assert services.storage.managers.of_user(ada.id) == ()

@@ -152,7 +152,9 @@ def test_no_way_but_its_link_verifies_an_address(world: World, way: Callable[[Wo
     assert user["email_verified"] is False
     with world.transaction() as services:
         link = services.users.issue_email_link(user["id"], ADDRESS)
+        person = services.users.get(user["id"])
     browser = Browser(world)
+    browser.start_session(person)
     browser.open(link)
     browser.submit(form="page-form")
     assert an_owner(world).get(f"/users/{user['id']}")["email_verified"] is True

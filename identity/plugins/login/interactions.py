@@ -113,10 +113,13 @@ INTERACTIONS: tuple[Interaction, ...] = (Create(), SelectAccount(), Login(), Cha
 
 def open_organization(sign_in: SignIn) -> Organization | None:
     """The organization in which a person can register here: the scope's, else the application's; None if closed."""
-    if sign_in.request is None:
-        return None
-    organization = sign_in.organization or sign_in.request.client.organization
-    return organization if organization.registration and organization.active else None
+    organization = organization_in_question(sign_in)
+    return organization if organization is not None and organization.registration and organization.active else None
+
+
+def organization_in_question(sign_in: SignIn) -> Organization | None:
+    """The organization of the scope, else of the application; None on the service's own pages."""
+    return sign_in.organization or (None if sign_in.request is None else sign_in.request.client.organization)
 
 
 def known_login_name(sign_in: SignIn) -> str:

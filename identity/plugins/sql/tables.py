@@ -24,6 +24,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     func,
     literal_column,
     text,
@@ -192,6 +193,8 @@ users = Table(
     _moment("created_at"),
     _moment("changed_at"),
     _moment("last_sign_in_at", nullable=True),
+    Column("registered", Boolean, nullable=False, server_default=false()),
+    _moment("named_at", nullable=True),
     _flag("active"),
     _number("version"),
     # The name comes first: a bare user name is looked for in all organizations.

@@ -12,6 +12,7 @@ from identity.domain.projects import Project
 from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
 from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
 from identity.storage.contract.factories import (
+    NOW,
     a_code,
     a_family,
     a_human_user,
@@ -89,7 +90,15 @@ class UserContract(ContractBase):
                 country="Schweiz",
             ),
         )
-        user = a_human_user(organization, user_name="Zoë.Müller", profile=profile, active=False, version=9)
+        user = a_human_user(
+            organization,
+            user_name="Zoë.Müller",
+            profile=profile,
+            registered=True,
+            named_at=NOW,
+            active=False,
+            version=9,
+        )
         save(user)
         with reading() as storage:
             assert storage.users.find(user.id) == user
@@ -194,14 +203,32 @@ class UserContract(ContractBase):
             assert storage.users.find_by_login_name("@acme.example") is None
             assert storage.users.find_by_login_name("") is None
 
-    def test_users_find_by_bare_user_name_where_just_one_user_has_it(
+    def test_users_find_by_bare_name_the_one_who_has_had_it_for_longest(
         self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
     ) -> None:
-        only = a_human_user(organization, user_name="Ada")
-        save(only, a_human_user(organization, user_name="bob"), a_human_user(other_organization, user_name="Bob"))
+        third = an_organization()
+        first = a_human_user(organization, user_name="Ada", named_at=NOW)
+        second = a_human_user(other_organization, user_name="ada", named_at=NOW + timedelta(seconds=1))
+        save(third, second, first, a_human_user(third, user_name="ada"))
+        save(a_service_user(organization, user_name="bob"), a_human_user(third, user_name="bob"))
         with reading() as storage:
-            assert storage.users.find_by_login_name("ADA") == Subject(only, organization)
-            assert storage.users.find_by_login_name("bob") is None, "two users have this name"
+            assert storage.users.find_by_bare_name("ADA", first_in=an_id()) == Subject(first, organization)
+            assert storage.users.find_by_bare_name("ada", first_in=third.id) == Subject(first, organization)
+            found = storage.users.find_by_bare_name("ada", first_in=other_organization.id)
+            assert found == Subject(second, other_organization), "those of one organization come first"
+            assert storage.users.find_by_bare_name("bob", first_in=third.id) is None, "nobody vouches for them"
+            assert storage.users.find_by_bare_name("nobody", first_in=third.id) is None
+            assert storage.users.find_by_login_name("ada") is None, "a login name has a domain"
+
+    def test_users_find_by_bare_name_prefers_nobody_who_registered(
+        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
+    ) -> None:
+        first = a_human_user(organization, user_name="ada", named_at=NOW)
+        later = NOW + timedelta(seconds=1)
+        save(first, a_human_user(other_organization, user_name="ada", registered=True, named_at=later))
+        with reading() as storage:
+            found = storage.users.find_by_bare_name("ada", first_in=other_organization.id)
+        assert found == Subject(first, organization)
 
     @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
     def test_users_find_by_email_takes_every_spelling(

@@ -29,22 +29,27 @@ class MemoryUserStore(UserStore):
 
     def find_subject(self, user_id: str) -> Subject | None:
         user = self._tables.users.find(user_id)
-        return None if user is None else Subject(user, self._tables.organizations.get(user.organization_id))
+        return None if user is None else self._subject(user)
 
     def find_many(self, ids: Collection[str]) -> Mapping[str, Subject]:
         users = self._tables.users.find_many(ids)
-        return {id_: Subject(user, self._tables.organizations.get(user.organization_id)) for id_, user in users.items()}
+        return {id_: self._subject(user) for id_, user in users.items()}
 
     def find_by_name(self, organization_id: str, user_name: str) -> User | None:
         return next((user for user in self._named(user_name) if user.organization_id == organization_id), None)
 
     def find_by_login_name(self, login_name: str) -> Subject | None:
         user_name, domain = login_name_key(login_name)
-        users = self._named(user_name)
-        subjects = [Subject(user, self._tables.organizations.get(user.organization_id)) for user in users]
-        if domain:
-            subjects = [subject for subject in subjects if subject.organization.primary_domain == domain]
-        return subjects[0] if len(subjects) == 1 else None
+        subjects = (self._subject(user) for user in self._named(user_name))
+        return next((one for one in subjects if one.organization.primary_domain == domain), None)
+
+    def find_by_bare_name(self, user_name: str, *, first_in: str) -> Subject | None:
+        ranked = [
+            (user.organization_id != first_in or user.registered, user.named_at, user.id, user)
+            for user in self._named(user_name)
+            if isinstance(user, HumanUser) and user.named_at is not None
+        ]
+        return self._subject(min(ranked)[-1]) if ranked else None
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
         key = name_key(email)
@@ -85,6 +90,9 @@ class MemoryUserStore(UserStore):
             and is_found_user(self._tables, user, request.query)
         )
         return page_sorted(rows, request, ORDERS)
+
+    def _subject(self, user: User) -> Subject:
+        return Subject(user, self._tables.organizations.get(user.organization_id))
 
     def _named(self, user_name: str) -> list[User]:
         key = name_key(user_name)

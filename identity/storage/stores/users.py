@@ -58,8 +58,12 @@ class UserStore(ABC):
 
     @abstractmethod
     def find_by_login_name(self, login_name: str) -> Subject | None:
-        """The user named ``user_name@primary-domain``, or by a bare user name where just one user has it; compared by
-        name_key."""
+        """The user named ``user_name@primary-domain``; compared by name_key."""
+
+    @abstractmethod
+    def find_by_bare_name(self, user_name: str, *, first_in: str) -> Subject | None:
+        """The person of this name that a manager made in the organization ``first_in``, else of all with a ``named_at``
+        who has had it for longest; compared by name_key."""
 
     @abstractmethod
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:

@@ -43,6 +43,7 @@ PLAN = [
     "0007: Searches find any part.",
     "0008: Domains are proven.",
     "0009: Failures are forgotten alike.",
+    "0010: People have a name since a moment, and some have made their account themselves.",
 ]
 
 
@@ -203,6 +204,35 @@ def test_what_the_third_version_kept_of_answers_is_emptied(
 
 def _plain(value: object) -> object:
     return bytes(value) if isinstance(value, memoryview) else value
+
+
+def test_who_had_registered_and_proved_no_address_has_no_bare_name(
+    opened: Callable[[], SqlBackend], connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = opened()
+    monkeypatch.setattr(runner, "HEAD", "0009")
+    backend.migrate()
+    monkeypatch.undo()
+    _write_as_the_first_version_did(connection, "old")
+    for name, profile in (("proved", '{"email_verified": true}'), ("stranger", "{}")):
+        user: dict[str, object] = {
+            "id": name, "organization_id": "old", "kind": "human", "user_name": name, "name_key": name,
+            "display_name": name, "display_key": name, "email_key": "", "description": "", "profile": profile,
+            "access_token_type": "opaque", "active": True, "version": 1, "created_at": 1, "changed_at": 1,
+        }  # fmt: skip
+        event: dict[str, object] = {
+            "id": name, "at": 1, "event": "user.registered", "actor_kind": "anonymous", "object_kind": "user",
+            "object_id": name, "result": "success", "detail": "{}",
+        }  # fmt: skip
+        _insert(connection, "users", user)
+        _insert(connection, "audit_events", event)
+    connection.commit()
+    backend.migrate()
+    with backend.reading() as storage:
+        found = {name: storage.users.find_by_bare_name(name, first_in="") for name in ("ada", "proved", "stranger")}
+        people = [storage.users.find(name) for name in ("old", "proved", "stranger")]
+    assert {name: one is not None for name, one in found.items()} == {"ada": True, "proved": True, "stranger": False}
+    assert [isinstance(one, HumanUser) and one.registered for one in people] == [False, True, True]
 
 
 def test_the_versions_before_can_go_on_with_the_new_schema(

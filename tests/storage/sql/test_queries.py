@@ -105,7 +105,7 @@ READS: dict[str, Call] = {
     "secrets of_user": lambda storage: storage.service_user_secrets.of_user(ROBOT.id),
     "find_subject": lambda storage: storage.users.find_subject(PERSON.id),
     "find_by_login_name": lambda storage: storage.users.find_by_login_name(f"ada@{ORGANIZATION.primary_domain}"),
-    "find_by_bare_name": lambda storage: storage.users.find_by_login_name(PERSON.user_name),
+    "find_by_bare_name": lambda storage: storage.users.find_by_bare_name(PERSON.user_name, first_in=ORGANIZATION.id),
     "find_by_domain": lambda storage: storage.organizations.find_by_domain(ORGANIZATION.primary_domain),
     "managers of_user": lambda storage: storage.managers.of_user(PERSON.id),
     "managers find_for": lambda storage: storage.managers.find_for(PERSON.id, MANAGER.resource),

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
+from identity.domain.names import whole_login_name
 from identity.domain.words import say
 from identity.pages.forms import Form
-from identity.plugins.login.interactions import open_organization
+from identity.plugins.login.interactions import open_organization, organization_in_question
 from identity.plugins.login.pages.sign_in_page import SignInPage
 
 _LONGEST = 500
@@ -34,5 +35,11 @@ class LoginName(SignInPage):
             raise Invalid({"login_name": say("Enter your login name.")})
         if len(login_name) > _LONGEST:
             raise Invalid({"login_name": say("Use at most {length} characters.", length=_LONGEST)})
-        self.request.services.sign_ins.remember_login_name(self.pending, login_name)
+        sign_ins = self.request.services.sign_ins
+        sign_ins.remember_login_name(self.pending, self._whole(login_name))
         return self.redirect(f"{self.root}/password")
+
+    def _whole(self, login_name: str) -> str:
+        """A bare name is one of the organization in question, whether or not anybody has it there."""
+        organization = organization_in_question(self.sign_in)
+        return login_name if organization is None else whole_login_name(login_name, organization.primary_domain)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, insert, select
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, delete, insert, not_, select
 
 from identity.domain.names import login_name_key, name_key
 from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
@@ -43,6 +43,8 @@ COLUMNS = (
     table.c.active,
     table.c.version,
     table.c.last_sign_in_at,
+    table.c.registered,
+    table.c.named_at,
 )
 _END = len(COLUMNS)
 _ORDERS = {
@@ -67,8 +69,12 @@ _FIND_BY_NAME = select(*COLUMNS).where(
 _FIND_BY_LOGIN_NAME = _SUBJECT.where(
     table.c.name_key == bindparam("name"), organizations_table.c.primary_domain == bindparam("domain")
 )
-# Two are enough to see that a bare name is not unique.
-_FIND_BY_BARE_NAME = _SUBJECT.where(table.c.name_key == bindparam("name")).limit(2)
+_MADE_THERE = and_(table.c.organization_id == bindparam("first_in"), not_(table.c.registered))
+_FIND_BY_BARE_NAME = (
+    _SUBJECT.where(table.c.name_key == bindparam("name"), table.c.named_at.is_not(None))
+    .order_by(case((_MADE_THERE, 0), else_=1), table.c.named_at, table.c.id)
+    .limit(1)
+)
 _FIND_BY_EMAIL = (
     _SUBJECT.where(table.c.organization_id == bindparam("organization"), table.c.email_key == bindparam("email"))
     .order_by(table.c.created_at, table.c.id)
@@ -109,13 +115,15 @@ class SqlUserStore(PagedStore, UserStore):
         return None if row is None else user_of(*row)
 
     def find_by_login_name(self, login_name: str) -> Subject | None:
-        """The user named ``user_name@primary-domain``, or by a bare user name where just one user has it."""
+        """The user named ``user_name@primary-domain``."""
         name, domain = login_name_key(login_name)
-        if domain:
-            row = self._one(_FIND_BY_LOGIN_NAME, {"name": name, "domain": domain})
-            return None if row is None else subject_of(row)
-        rows = self._all(_FIND_BY_BARE_NAME, {"name": name})
-        return subject_of(rows[0]) if len(rows) == 1 else None
+        row = self._one(_FIND_BY_LOGIN_NAME, {"name": name, "domain": domain})
+        return None if row is None else subject_of(row)
+
+    def find_by_bare_name(self, user_name: str, *, first_in: str) -> Subject | None:
+        """The person of this name that a manager made in ``first_in``, else who has had it for longest."""
+        row = self._one(_FIND_BY_BARE_NAME, {"name": name_key(user_name), "first_in": first_in})
+        return None if row is None else subject_of(row)
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
         """The organization's people with this email address, oldest first."""
@@ -180,6 +188,8 @@ def user_of(
     active: bool,
     version: int,
     last_sign_in_at: int | None,
+    registered: bool,
+    named_at: int | None,
 ) -> User:
     """The user in a row of ``COLUMNS``."""
     if profile is not None:
@@ -190,6 +200,8 @@ def user_of(
             profile=_profile_of(profile),
             created_at=moment(created_at),
             changed_at=moment(changed_at),
+            registered=registered,
+            named_at=moment_or_none(named_at),
             last_sign_in_at=moment_or_none(last_sign_in_at),
             active=active,
             version=version,
@@ -246,6 +258,8 @@ def _values(user: User) -> Values:
             "description": "",
             "access_token_type": TokenFormat.OPAQUE.value,
             "profile": _profile_text(user.profile),
+            "registered": user.registered,
+            "named_at": seconds_or_none(user.named_at),
         }
     return values | {
         "kind": UserKind.SERVICE.value,
@@ -253,4 +267,6 @@ def _values(user: User) -> Values:
         "description": user.description,
         "access_token_type": user.access_token_type.value,
         "profile": None,
+        "registered": False,
+        "named_at": None,
     }
