@@ -1,5 +1,6 @@
 """Audit events in the console: the list of an organization and of all, filters, and all about one."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from identity.domain.audit import EVENTS
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
 from identity.plugins.console.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.managers import ChangeManager
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.console.conftest import SignIn
@@ -39,6 +42,33 @@ def test_newest_first_with_names(world: World, owner: Browser, organization: Org
     assert rows[-1].startswith("Organization created")
     # Audit shows UTC: script is not to turn it into something else.
     assert page.html.select("tbody time[data-local]") == []
+
+
+def test_no_row_tells_a_bare_id(world: World, owner: Browser, organization: Organization) -> None:
+    """Keys, managers and grants are known by whose they are, and what is gone as it was called."""
+    robot = world.a_robot(organization, display_name="CI runner")
+    manager = world.make_manager(robot, "ORG_OWNER_VIEWER")
+    project = world.a_project(organization, roles=["reader"])
+    person = world.a_person(organization)
+    grant = world.a_user_grant(person, project, "reader")
+    world.a_grant(project, world.an_organization(), roles=["reader"])
+    world.a_secret(robot)
+    world.a_personal_access_token(robot)
+    with world.transaction() as services:
+        services.managers.change(manager.id, ChangeManager(roles=frozenset({"ORG_OWNER"})), by=THE_OPERATOR)
+        services.managers.remove(manager.id, by=THE_OPERATOR)
+        services.user_grants.remove(grant.id, by=THE_OPERATOR)
+        services.projects.remove(project.id)
+    page = events(owner, organization, "?limit=50")
+    named = {
+        row.select("td")[-2].get_text(" ", strip=True): row.th.get_text(" ", strip=True)
+        for row in page.html.select("tbody tr")
+    }
+    bare = {text: what for text, what in named.items() if re.search(r"[0-9a-f]{8}-[0-9a-f]{4}-7", text)}
+    # A grant that went with its project has no name of its own.
+    assert {what.split()[-1] for what in bare.values()} <= {"project_grant.added"}
+    assert any("CI runner" in text for text in named)
+    assert any(project.name in text for text in named)
 
 
 def test_what_a_person_did_is_told_with_everything(world: World, owner: Browser, organization: Organization) -> None:

@@ -1,14 +1,17 @@
 """Who acted, and on what: names for audit events, looked up for a whole page at once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from identity.domain.audit import Actor, ActorKind
-from identity.domain.users import ServiceUser, Subject
+from identity.domain.audit import Actor, ActorKind, AuditEvent
+from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
 from identity.plugins.console.event_words import KIND_WORDS
 from identity.plugins.console.holdings import Named
+from identity.plugins.console.shown import readable_href, shown_user
+from identity.services.overview import Refusal
+from identity.storage.backend import Storage
 
 _NOBODY = {
     ActorKind.OPERATOR: say("The operator"),
@@ -16,31 +19,50 @@ _NOBODY = {
     ActorKind.ANONYMOUS: say("Nobody known"),
 }
 _USERS = frozenset({"user", "service_user"})
+#: What people know by whose it is: its own id tells them nothing.
+_OF_USERS = frozenset({"manager", "user_grant", "service_user_key", "service_user_secret", "personal_access_token"})
 _WITH_ACTOR = frozenset({ActorKind.USER, ActorKind.CLIENT})
 
 
-class Parties:
-    """The parties of some events; what is gone by now is called by its id."""
+#: What names are wanted for; several refusals that say the same come without what each said.
+Told = AuditEvent | Refusal
 
-    def __init__(self, page: ConsolePage, actors: Iterable[Actor], objects: Iterable[tuple[str, str | None]]) -> None:
+
+class Parties:
+    """The parties of some events; what is gone by now is called as its event calls it, else by its id."""
+
+    def __init__(self, page: ConsolePage, events: Iterable[Told]) -> None:
         self._page = page
+        events = tuple(events)
+        actors = [one.actor for one in events]
         things: dict[str, set[str]] = {}
-        for kind, identifier in objects:
-            if identifier is not None:
-                things.setdefault(kind, set()).add(identifier)
-        actors = tuple(actors)
+        for one in events:
+            if one.object_id is not None:
+                things.setdefault(one.object_kind, set()).add(one.object_id)
         acting = {one.id for one in actors if one.id is not None and one.kind in _WITH_ACTOR}
         acting |= {one.client_id for one in actors if one.client_id is not None}
         storage = page.services.storage
-        users = acting.union(*(things.get(kind, ()) for kind in _USERS))
+        owners = {(one.object_kind, one.object_id): _owner(one, storage) for one in events}
+        users = acting.union(filter(None, owners.values()), *(things.get(kind, ()) for kind in _USERS))
         self._users: dict[str, Subject] = dict(storage.users.find_many(users))
         # A client is an application or a service user.
         clients = things.get("application", set()) | (acting - self._users.keys())
-        self._named = {
-            **{("application", one.id): one.name for one in storage.applications.find_many(clients).values()},
-            **self._names("project", storage.projects, things),
-            **self._names("organization", storage.organizations, things),
+        granted = {
+            key: one.project_id
+            for key, one in storage.project_grants.find_many(things.get("project_grant", ())).items()
         }
+        projects = storage.projects.find_many(things.get("project", set()).union(granted.values()))
+        self._named = {
+            **{("application", key): one.name for key, one in storage.applications.find_many(clients).items()},
+            **{("project", key): one.name for key, one in projects.items()},
+            **{("project_grant", key): projects[project_id].name for key, project_id in granted.items()},
+            **{
+                ("organization", key): one.name
+                for key, one in storage.organizations.find_many(things.get("organization", set())).items()
+            },
+        }
+        self._owners = {key: self._users[owner] for key, owner in owners.items() if owner in self._users}
+        self._called = {(one.object_kind, one.object_id): called for one in events if (called := _called(one))}
 
     def actor(self, actor: Actor) -> Named:
         """Who acted; with a link if whoever looks may know of it."""
@@ -50,31 +72,53 @@ class Parties:
         return self.party(actor.id)
 
     def party(self, identifier: str) -> Named:
-        """A user, or a client."""
-        if identifier in self._users:
-            return self._user(self._users[identifier])
+        """A user, or a client: whoever acts here is told by name, wherever they belong."""
+        subject = self._users.get(identifier)
+        if subject is not None:
+            seen = self._page.services.access.sees(self._page.principal, subject.organization.id)
+            return Named(subject.user.display_name, readable_href(self._page, subject) if seen else "")
         return Named(self._named.get(("application", identifier), identifier), "")
 
     def thing(self, kind: str, identifier: str | None) -> Named:
-        """What an event is about, by name where it has one."""
+        """What an event is about, by its name or by that of the user whose it is."""
         if identifier is None:
             return Named(self.kind(kind), "")
-        if kind in _USERS and identifier in self._users:
-            return self._user(self._users[identifier])
-        name = self._named.get((kind, identifier))
-        return Named(identifier, "") if name is None else Named(name, f"{CONSOLE}/{kind}s/{identifier}")
+        key = (kind, identifier)
+        owner = self._users.get(identifier) if kind in _USERS else self._owners.get(key)
+        if owner is not None:
+            shown = shown_user(self._page, owner)
+            return Named(shown.name, shown.href)
+        if key in self._named:
+            return Named(self._named[key], f"{CONSOLE}/{kind.replace('_', '-')}s/{identifier}")
+        return Named(self._called.get(key, identifier), "")
 
     def kind(self, kind: str) -> str:
         """The kind of thing, in words."""
         return self._page.words.t(KIND_WORDS.get(kind, kind))
 
-    def _user(self, subject: Subject) -> Named:
-        name = subject.user.display_name
-        if not self._page.services.access.sees(self._page.principal, subject.organization.id):
-            return Named(name, "")
-        place = "service-users" if isinstance(subject.user, ServiceUser) else "users"
-        return Named(name, f"{CONSOLE}/{place}/{subject.user.id}")
 
-    def _names(self, kind: str, store: Any, things: dict[str, set[str]]) -> dict[tuple[str, str], str]:
-        found = store.find_many(things.get(kind, set()))
-        return {(kind, one.id): one.name for one in found.values()}
+def _owner(event: Told, storage: Storage) -> str | None:
+    """The id of the user whose the thing is: of what was changed, the event tells the difference alone."""
+    if event.object_kind not in _OF_USERS or event.object_id is None:
+        return None
+    told = _detail(event).get("user_id")
+    if isinstance(told, str):
+        return told
+    stores: Mapping[str, Any] = {"manager": storage.managers, "user_grant": storage.user_grants}
+    stored = stores[event.object_kind].find(event.object_id) if event.object_kind in stores else None
+    return None if stored is None else str(stored.user_id)
+
+
+def _called(event: Told) -> str:
+    """The name that the event itself tells, of what was made, removed or renamed."""
+    for member in ("display_name", "name", "user_name"):
+        told = _detail(event).get(member)
+        if isinstance(told, Mapping):
+            told = told.get("after")
+        if isinstance(told, str) and told:
+            return told
+    return ""
+
+
+def _detail(event: Told) -> Mapping[str, object]:
+    return event.detail if isinstance(event, AuditEvent) else {}

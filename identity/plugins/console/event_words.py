@@ -88,6 +88,7 @@ EVENT_WORDS = {
 SUBJECT_WORDS = {
     "instance": say("Instance"),
     "organization": say("Organization"),
+    "domain": say("Domain"),
     "project": say("Project"),
     "project_role": say("Project role"),
     "project_grant": say("Project grant"),

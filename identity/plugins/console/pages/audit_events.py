@@ -67,7 +67,7 @@ class AuditEventList(AskingPage, ListPage):
 
     def rows(self, found: Sequence[AuditEvent]) -> Sequence[Row]:
         """With the names of who acted and of what they acted on."""
-        parties = Parties(self, (one.actor for one in found), ((one.object_kind, one.object_id) for one in found))
+        parties = Parties(self, found)
         return [
             Row(
                 event=one,
@@ -199,7 +199,7 @@ class AuditEventPage(ConsolePage):
     def show(self) -> Mapping[str, object]:
         """Every field."""
         event = self.event
-        parties = Parties(self, [event.actor], [(event.object_kind, event.object_id)])
+        parties = Parties(self, [event])
         changes, facts = _detail(event)
         client_id = event.actor.client_id
         return {

@@ -101,7 +101,7 @@ def _expiring_row(page: ConsolePage, one: Expiring, organization_id: str | None,
 
 
 def _refused_rows(page: ConsolePage, found: tuple[Refusal, ...], organization_id: str | None) -> list[RefusedRow]:
-    parties = Parties(page, (one.actor for one in found), ((one.object_kind, one.object_id) for one in found))
+    parties = Parties(page, found)
     return [
         RefusedRow(
             at=one.at,
