@@ -28,6 +28,7 @@ _HELD = say(
     "Another organization has this domain, or had it until it was deleted. Who manages the instance can release it."
 )
 _NOT_SEEN = say("Neither the record nor the file was found. It can take a while until changes of DNS are seen.")
+_ASKED = say("The organization has this domain already, or waits for it.")
 _TOO_MANY = say("An organization can have {n} domains. Remove one first.", n=MOST_DOMAINS)
 
 
@@ -72,7 +73,7 @@ class Domains(UseCases):
         """
         name = command.domain
         if self._storage.domains.find(organization_id, name) is not None:
-            raise Invalid({"domain": say("The organization has this domain already, or waits for it.")})
+            raise Invalid({"domain": _ASKED})
         self._refuse_unfit(organization_id, name)
         if self._gives_out(organization_id, name):
             return self._bind(self._new(organization_id, name), Proof.NAME_SPACE)
@@ -187,7 +188,8 @@ class Domains(UseCases):
 
     def _wait(self, organization_id: str, name: str) -> OrganizationDomain:
         domain = self._new(organization_id, name)
-        self._add(domain)
+        with told(_KIND, name, {"domain": _ASKED}):
+            self._add(domain)
         self._record("domain.asked", domain)
         return domain
 
