@@ -633,3 +633,25 @@ def test_an_organization_that_does_not_exist_is_an_invalid_scope(
 ) -> None:
     asked = opened(browser, party, scope=f"openid {word}")
     party.refused(browser.page, asked, "invalid_scope")
+
+
+def test_two_people_at_one_browser_keep_their_own(world: World, party: RelyingParty) -> None:
+    """Security 18.8: whoever signs in at the browser of another gets nothing of theirs, and takes nothing away."""
+    browser = Browser(world)
+    held = {}
+    for person in (world.a_person(), world.a_person()):
+        asked = party.ask(scope="openid offline_access", prompt="select_account" if held else None)
+        browser.open(asked.url, by=party.origin)
+        if held:
+            browser.choose("Use another account")
+        browser.sign_in(give_password(world, person))
+        held[person.id] = party.tokens(browser.page, asked).members
+    assert len(held) == 2
+    for _ in range(2):
+        for person_id, members in list(held.items()):
+            held[person_id] = party.refresh(members["refresh_token"]).json
+            assert decoded(held[person_id]["id_token"])[1]["sub"] == person_id
+            assert world.client.userinfo(held[person_id]["access_token"]).json["sub"] == person_id
+    for person_id, members in held.items():
+        asked = party.ask(prompt="none", id_token_hint=members["id_token"])
+        assert party.tokens(browser.open(asked.url), asked).claims["sub"] == person_id
