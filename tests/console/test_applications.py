@@ -142,7 +142,7 @@ def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:
     )
     stored = _application(world, owner.page.html.select_one(".identifier code").text)
     assert stored.response_types == {"code", "id_token token"}
-    assert stored.grant_types == {"authorization_code", "refresh_token"}
+    assert stored.grant_types == {"authorization_code", "implicit", "refresh_token"}
     assert stored.authentication_method == "client_secret_post"
     assert stored.redirect_uris == ("http://shop.test/cb",)
     assert stored.post_logout_redirect_uris == ("http://shop.test/bye",)

@@ -256,7 +256,7 @@ def test_a_manager_calls_the_management_api_with_a_secret(world: World) -> None:
     elsewhere = check_granted(ask(world, secret, "openid"))["access_token"]
     assert world.client.management("/me", elsewhere).status_int == 401
     without_role = check_granted(ask(world, world.a_secret(robot), world.audience_scope()))["access_token"]
-    assert world.client.management("/me", without_role).status_int == 403
+    assert world.client.management("/roles", without_role).status_int == 403
 
 
 def test_a_service_user_replaces_its_secret_without_a_gap(world: World, robot: Robot, secret: Credentials) -> None:
