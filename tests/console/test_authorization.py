@@ -154,6 +154,7 @@ PAGES = {
         "/users/{user}/deactivate",
         "/users/{user}/edit",
         "/users/{user}/one-time-password",
+        "/users/{user}/unlock",
         "/users/{user}/password-link",
         "/users/{user}/reactivate",
     ),

@@ -48,7 +48,8 @@ ROUTES = {
     "user.read": "GET /organizations/{organization}/users; GET /users/{user};"
     " GET /organizations/{organization}/token-preview",
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
-    " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password",
+    " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password;"
+    " POST /users/{user}/unlock",
     "user.delete": "DELETE /users/{user}",
     "session.read": "GET /users/{user}/sessions",
     "session.delete": "DELETE /users/{user}/sessions; DELETE /users/{user}/sessions/{session}",
