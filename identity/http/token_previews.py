@@ -3,7 +3,7 @@
 from identity.domain.applications import Client
 from identity.domain.errors import Invalid
 from identity.domain.permissions import organization_resource, project_resource
-from identity.domain.users import HumanUser, ServiceUser, Subject
+from identity.domain.users import ServiceUser, Subject
 from identity.domain.words import say
 from identity.provider.preview import Preview, preview
 from identity.provider.request import Context
@@ -17,26 +17,36 @@ def preview_of(
 ) -> Preview:
     """What would come out for the user, named by id or login name, and the application, by client id.
 
-    ``application`` is empty for a service user, which signs an assertion. Raises Invalid for what does not exist or the
-    caller may not read, and for a pair that cannot be.
+    Either may be empty: a service user can act for itself, and so can an application. Raises Invalid for what does not
+    exist or the caller may not read, and for a pair that no way to tokens is for.
     """
     problems: dict[str, str] = {}
-    subject = _subject(context, by, user)
-    if subject is None:
-        problems[USER] = say("There is no such user.") if user else say("Choose a user.")
-    client = _client(context, by, application) if application else None
+    subject, client = find_user(context, by, user), find_application(context, by, application)
+    if user and subject is None:
+        problems[USER] = say("There is no such user.")
     if application and client is None:
         problems[APPLICATION] = say("There is no such application.")
-    elif subject is not None and isinstance(subject.user, HumanUser) and client is None:
-        problems[APPLICATION] = say("Choose the application that the person signs in to.")
-    elif subject is not None and isinstance(subject.user, ServiceUser) and client is not None:
-        problems[APPLICATION] = say("A service user signs in by itself: leave the application empty.")
-    if problems or subject is None:
+    if not user and not application:
+        problems[USER] = say("Choose a user, an application or both.")
+    if problems:
         raise Invalid(problems)
-    return preview(subject, client, tuple(dict.fromkeys(scope.split())), response_type, context)
+    found = preview(subject, client, tuple(dict.fromkeys(scope.split())), response_type, context)
+    if not found.ways and not found.untold:
+        raise Invalid(_unfit(subject, client))
+    return found
 
 
-def _subject(context: Context, by: Principal, text: str) -> Subject | None:
+def _unfit(subject: Subject | None, client: Client | None) -> dict[str, str]:
+    """Why nothing that is offered here is for these."""
+    if subject is None:
+        return {USER: say("Nothing here is for applications that act for themselves. Choose a user.")}
+    if client is None:
+        return {APPLICATION: say("Choose the application that the user signs in to.")}
+    return {APPLICATION: say("A service user signs in by itself: leave the application empty.")}
+
+
+def find_user(context: Context, by: Principal, text: str) -> Subject | None:
+    """The user of this id or login name, if the caller may read it."""
     users = context.services.storage.users
     found = (users.find_subject(text) or users.find_by_login_name(text)) if text else None
     if found is None:
@@ -46,8 +56,9 @@ def _subject(context: Context, by: Principal, text: str) -> Subject | None:
     return found if context.services.access.may(by, permission, resource) else None
 
 
-def _client(context: Context, by: Principal, text: str) -> Client | None:
-    found = context.services.storage.applications.find_client(text)
+def find_application(context: Context, by: Principal, text: str) -> Client | None:
+    """The application of this client id, if the caller may read it."""
+    found = context.services.storage.applications.find_client(text) if text else None
     if found is None:
         return None
     return found if context.services.access.may(by, "application.read", project_resource(found.project)) else None

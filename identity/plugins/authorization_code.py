@@ -12,7 +12,7 @@ A token request::
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from identity import hookimpl
 from identity.crypto import base64url
@@ -20,14 +20,14 @@ from identity.crypto.secrets import same
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import RefreshToken
-from identity.provider.authorizations import by_code
 from identity.provider.errors import InvalidGrant
-from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
+from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, Supposed, TokenRequest
 from identity.provider.one_time import OneTime, told
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context
 from identity.provider.response_type import Artifact, ResponseType
 from identity.provider.roles import refuse_without_role
+from identity.provider.scope import OFFLINE_ACCESS
 
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z")
 
@@ -71,8 +71,37 @@ class AuthorizationCodeGrant(Grant):
             with told():
                 context.services.tokens.redeem(code, client)
             raise InvalidGrant(problem, keep_changes=True)
-        refuse_without_role(presented.subject, client, context, error=InvalidGrant)
-        return replace(by_code(presented, client, context), one_time=CodeInHand(code, client))
+        return _authorization(presented, client, context)
+
+    def preview(self, supposed: Supposed, context: Context) -> Authorization | None:
+        """What the code of a sign-in brings, if there was one."""
+        if supposed.code is None or supposed.client is None:
+            return None
+        return _authorization(supposed.code, supposed.client, context)
+
+
+def _authorization(presented: PresentedCode, client: Client, context: Context) -> Authorization:
+    refuse_without_role(presented.subject, client, context, error=InvalidGrant)
+    code, family = presented.code, presented.family
+    refreshing = None
+    if OFFLINE_ACCESS in code.scope:
+        ends_at = code.issued_at + context.settings.refresh_token_max_age
+        refreshing = Refreshing(ends_at=ends_at, scope=code.scope)
+    return Authorization(
+        subject=presented.subject,
+        client=client,
+        client_id=client.id,
+        asked=code.scope,
+        authenticated_at=code.authenticated_at,
+        session_id=code.session_id,
+        nonce=code.nonce,
+        family_id=code.family_id,
+        refreshing=refreshing,
+        one_time=CodeInHand(code, client),
+        methods=family.methods,
+        userinfo_claims=family.userinfo_claims,
+        id_token_claims=family.id_token_claims,
+    )
 
 
 def _problem(

@@ -10,11 +10,13 @@ A token request::
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from identity import hookimpl
+from identity.domain.applications import Client
+from identity.domain.users import Subject
 from identity.provider.errors import UnauthorizedClient
-from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
+from identity.provider.grant import Authorization, ClientRule, Grant, Supposed, TokenRequest
 from identity.provider.request import Context
 from identity.provider.scope import check_form
 
@@ -32,23 +34,37 @@ class ClientCredentials(Grant):
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The application or service user itself. Raises UnauthorizedClient, InvalidScope."""
-        client, service_user = request.client, request.service_user
-        party = client or service_user
-        if party is None:
-            raise ValueError("the token endpoint authenticates the client first")
-        if client is not None and client.application.public:
-            raise UnauthorizedClient("a public client has no credentials that could stand for it")
-        asked = request.parameters.words("scope")
-        check_form(asked)
-        return Authorization(
-            subject=None if service_user is None else service_user.subject,
-            client=client,
-            client_id=party.id,
-            asked=asked,
-            authenticated_at=context.now,
-            secret_id=None if service_user is None else service_user.secret_id,
-            id_token=False,
-        )
+        service_user, asked = request.service_user, request.parameters.words("scope")
+        if service_user is None:
+            return _authorization(None, request.client, asked, context)
+        authorization = _authorization(service_user.subject, None, asked, context)
+        return replace(authorization, secret_id=service_user.secret_id)
+
+    def preview(self, supposed: Supposed, context: Context) -> Authorization | None:
+        """An application, or a service user by whichever secret. Raises UnauthorizedClient, InvalidScope."""
+        if supposed.service_user is None and (supposed.client is None or supposed.subject is not None):
+            return None
+        return _authorization(supposed.service_user, supposed.client, supposed.asked, context)
+
+
+def _authorization(
+    subject: Subject | None, client: Client | None, asked: tuple[str, ...], context: Context
+) -> Authorization:
+    """One of both is given."""
+    if client is not None and client.application.public:
+        raise UnauthorizedClient("a public client has no credentials that could stand for it")
+    check_form(asked)
+    client_id = subject.user.id if subject is not None else client.id if client is not None else None
+    if client_id is None:
+        raise ValueError("the token endpoint authenticates the client first")
+    return Authorization(
+        subject=subject,
+        client=client,
+        client_id=client_id,
+        asked=asked,
+        authenticated_at=context.now,
+        id_token=False,
+    )
 
 
 class Plugin:

@@ -21,9 +21,8 @@ from identity.crypto.jwt import BadSignature, Malformed, UnverifiedToken, inspec
 from identity.crypto.keys import PublicKey, generate_private_key
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import Subject
-from identity.provider.authorizations import by_assertion
 from identity.provider.errors import InvalidGrant
-from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
+from identity.provider.grant import Authorization, ClientRule, Grant, Supposed, TokenRequest
 from identity.provider.request import Context
 from identity.provider.scope import OPENID, check_words
 from identity.settings import setting
@@ -64,17 +63,22 @@ class JwtBearer(Grant):
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The service user that signed. Raises InvalidGrant, InvalidScope, InvalidRequest."""
-        asked = request.parameters.words("scope") or (OPENID,)
+        asked = request.parameters.words("scope")
         key, subject, claims = self._verified(request.parameters.required("assertion"), context)
         try:
             self._check_claims(claims, subject, context)
         except InvalidGrant as refusal:
             self._audit(context, subject, refusal.reason)
             raise
-        check_words(asked)
+        authorization = _authorization(subject, asked, context, key_id=key.id)
         self._consume(claims, subject, context)
         context.services.service_users.note_use(key)
-        return by_assertion(subject, asked, context.now, key_id=key.id)
+        return authorization
+
+    def preview(self, supposed: Supposed, context: Context) -> Authorization | None:
+        """A service user, by whichever key. Raises InvalidScope."""
+        subject = supposed.service_user
+        return None if subject is None else _authorization(subject, supposed.asked, context, key_id=None)
 
     def _verified(self, assertion: str, context: Context) -> tuple[ServiceUserKey, Subject, dict[str, Any]]:
         try:
@@ -141,6 +145,19 @@ class JwtBearer(Grant):
             organization_id=None if subject is None else subject.organization.id,
             reason=reason,
         )
+
+
+def _authorization(subject: Subject, asked: tuple[str, ...], context: Context, *, key_id: str | None) -> Authorization:
+    asked = asked or (OPENID,)
+    check_words(asked)
+    return Authorization(
+        subject=subject,
+        client=None,
+        client_id=subject.user.id,
+        asked=asked,
+        authenticated_at=context.now,
+        key_id=key_id,
+    )
 
 
 class Refusal(Exception):

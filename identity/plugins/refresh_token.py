@@ -16,7 +16,7 @@ from identity import hookimpl
 from identity.domain.applications import Client
 from identity.domain.tokens import PresentedRefreshToken, RefreshToken
 from identity.provider.errors import InvalidGrant, InvalidScope
-from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, TokenRequest
+from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, Supposed, TokenRequest
 from identity.provider.one_time import OneTime, told
 from identity.provider.request import Context
 from identity.provider.roles import refuse_without_role
@@ -60,23 +60,35 @@ class RefreshTokenGrant(Grant):
         problem = _problem(presented, context)
         if problem is not None:
             raise InvalidGrant(problem)
-        asked = _asked(request, token)
-        refuse_without_role(presented.subject, client, context, error=InvalidGrant)
-        return Authorization(
-            subject=presented.subject,
-            client=client,
-            client_id=client.id,
-            asked=asked,
-            authenticated_at=token.authenticated_at,
-            # What outlives the session is not tied to it any more.
-            session_id=None if presented.session_ended else token.session_id,
-            family_id=token.family_id,
-            refreshing=Refreshing(ends_at=token.ends_at, scope=token.scope, predecessor_id=token.id),
-            one_time=RefreshInHand(token, client),
-            methods=presented.family.methods,
-            userinfo_claims=presented.family.userinfo_claims,
-            id_token_claims=presented.family.id_token_claims,
-        )
+        return _authorization(presented, client, _asked(request, token), context)
+
+    def preview(self, supposed: Supposed, context: Context) -> Authorization | None:
+        """What the first refresh token brings, if a way before brought one."""
+        if supposed.refresh_token is None or supposed.client is None:
+            return None
+        return _authorization(supposed.refresh_token, supposed.client, supposed.refresh_token.token.scope, context)
+
+
+def _authorization(
+    presented: PresentedRefreshToken, client: Client, asked: tuple[str, ...], context: Context
+) -> Authorization:
+    token = presented.token
+    refuse_without_role(presented.subject, client, context, error=InvalidGrant)
+    return Authorization(
+        subject=presented.subject,
+        client=client,
+        client_id=client.id,
+        asked=asked,
+        authenticated_at=token.authenticated_at,
+        # What outlives the session is not tied to it any more.
+        session_id=None if presented.session_ended else token.session_id,
+        family_id=token.family_id,
+        refreshing=Refreshing(ends_at=token.ends_at, scope=token.scope, predecessor_id=token.id),
+        one_time=RefreshInHand(token, client),
+        methods=presented.family.methods,
+        userinfo_claims=presented.family.userinfo_claims,
+        id_token_claims=presented.family.id_token_claims,
+    )
 
 
 def _problem(presented: PresentedRefreshToken, context: Context) -> str | None:

@@ -7,9 +7,11 @@ from enum import Enum
 from typing import ClassVar
 
 from identity.domain.applications import Client
+from identity.domain.authorization_codes import PresentedCode
 from identity.domain.organizations import Organization
 from identity.domain.parties import ServiceUserClient
-from identity.domain.users import Subject
+from identity.domain.tokens import PresentedRefreshToken
+from identity.domain.users import ServiceUser, Subject
 from identity.provider.one_time import OneTime
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context
@@ -37,6 +39,30 @@ class TokenRequest:
     parameters: Parameters
     client: Client | None
     service_user: ServiceUserClient | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supposed:
+    """Who would ask, in a preview: taken to have proved all that a grant wants to see.
+
+    Without a ``client`` nobody authenticates as one. ``code`` and ``refresh_token`` are what the ways before brought.
+    """
+
+    subject: Subject | None
+    client: Client | None
+    asked: tuple[str, ...]
+    code: PresentedCode | None = None
+    refresh_token: PresentedRefreshToken | None = None
+
+    @property
+    def service_user(self) -> Subject | None:
+        """The subject, if it is a service user that asks for itself."""
+        alone = self.client is None and self.subject is not None and isinstance(self.subject.user, ServiceUser)
+        return self.subject if alone else None
+
+
+class NoPreview(Exception):
+    """A grant does not tell what it would authorize."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +127,11 @@ class Grant(ABC):
     @abstractmethod
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """Establish who may get what. Writes come last. Raises an OAuthError."""
+
+    def preview(self, supposed: Supposed, context: Context) -> Authorization | None:
+        """What ``authorize`` would establish if all were proved; None if the grant is not for these. Writes nothing.
+
+        Whether the client is registered for the grant type, and everybody active, is asked elsewhere. Raises NoPreview
+        if the grant cannot tell, as it does here, and the OAuthError of a rule that stands against it.
+        """
+        raise NoPreview

@@ -15,14 +15,18 @@ Override ``world`` where the grant needs other plugins or settings than the usua
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 import pytest
 
 from identity.provider.client_authentication import CREDENTIALS
-from identity.provider.grant import ClientRule, Grant
+from identity.provider.errors import OAuthError
+from identity.provider.grant import ClientRule, Grant, NoPreview, Supposed
+from identity.provider.request import Context
 from identity.testing.responses import check_granted, check_refused
 from identity.testing.world import World
 
@@ -229,6 +233,25 @@ class GrantContract:
             call = right()
             check_refused(ask(call, **{name: "wrong"}), "invalid_grant")
             check_refused(ask(call), "invalid_grant")
+
+    def test_a_preview_is_about_those_whom_it_is_asked_about(self, world: World, grant: Grant) -> None:
+        """It may be silent, or not be for them. On a connection that only reads."""
+        person, robot, credentials = world.a_person(), world.a_robot(), world.an_application()
+        with world.reading() as services:
+            identity, storage = world.identity, services.storage
+            context = Context(services.now, identity.settings, identity.protocol, identity.provider, services)
+            subjects = [None, storage.users.find_subject(person.id), storage.users.find_subject(robot.id)]
+            clients = [None, storage.applications.find_client(credentials.client_id)]
+            for subject, client in product(subjects, clients):
+                for asked in ((), ("openid",), ("profile",), ("openid", '"quoted"')):
+                    authorization = None
+                    with suppress(NoPreview, OAuthError):
+                        supposed = Supposed(subject=subject, client=client, asked=asked)
+                        authorization = grant.preview(supposed, context)
+                    if authorization is not None:
+                        assert authorization.subject in (None, subject)
+                        assert authorization.client in (None, client)
+                        assert authorization.subject or authorization.client
 
     def _check_bad_scope(self, answer: Any) -> None:
         """Refused, or overlooked where no scope parameter is read."""

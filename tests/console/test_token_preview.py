@@ -12,15 +12,20 @@ from identity.crypto.jwt import inspect
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
-from identity.provider.preview import NEW_EACH_TIME, Carrier, Preview, preview
+from identity.provider.errors import InvalidGrant
+from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
+from identity.provider.preview import Preview, Way, preview
+from identity.provider.reasons import NEW_EACH_TIME, Carrier
 from identity.provider.request import Context
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser
 from identity.testing.relying_party import Credentials
+from identity.testing.responses import check_granted, check_refused
 from identity.testing.world import CALLBACK, AnyClient, World
 from tests.console.conftest import SignIn
 
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ROLES = "urn:service:iam:org:projects:roles"
 ONE_ROLE = "urn:service:iam:org:project:role:reader"
 OWNER = "urn:service:iam:user:resourceowner"
@@ -36,20 +41,38 @@ FLAGS = ("id_token_userinfo_assertion", "assert_roles_in_access_token", "assert_
 Told = dict[Carrier, dict[str, Any]]
 
 
-def previewed(world: World, user_id: str, client_id: str | None, scope: str, response_type: str = "code") -> Preview:
+def previewed(
+    world: World, user_id: str | None, client_id: str | None, scope: str, response_type: str = "code"
+) -> Preview:
+    return previewed_words(world, user_id, client_id, tuple(scope.split()), response_type)
+
+
+def previewed_words(
+    world: World, user_id: str | None, client_id: str | None, words: tuple[str, ...], response_type: str = "code"
+) -> Preview:
     # On a connection that only reads.
     with world.reading() as services:
         identity = world.identity
         context = Context(services.now, identity.settings, identity.protocol, identity.provider, services)
-        subject = services.storage.users.find_subject(user_id)
+        subject = None if user_id is None else services.storage.users.find_subject(user_id)
         client = None if client_id is None else services.storage.applications.find_client(client_id)
-        assert subject is not None
-        return preview(subject, client, tuple(scope.split()), response_type, context)
+        return preview(subject, client, words, response_type, context)
 
 
-def told(found: Preview) -> Told:
+def way_of(found: Preview, grant_type: str | None) -> Way:
+    [way] = [one for one in found.ways if one.grant_type == grant_type]
+    return way
+
+
+def told(*ways: Way) -> Told:
     """The claims by carrier; what is new each time has no value."""
-    return {one.carrier: {claim.name: claim.value for claim in one.claims} for one in found.carried}
+    return {one.carrier: {claim.name: claim.value for claim in one.claims} for way in ways for one in way.carried}
+
+
+def signed_in(found: Preview) -> Told:
+    """What a sign-in brings, and its code."""
+    assert all(way.refusal is None for way in found.ways)
+    return told(*(way for way in found.ways if way.grant_type in (None, "authorization_code")))
 
 
 def really(members: Mapping[str, Any], world: World, client: AnyClient | None) -> Told:
@@ -118,17 +141,59 @@ def test_it_tells_what_is_issued(
         client = an_application(world, project, access_token_type=format, **dict.fromkeys(flags, True))
         for scope in SCOPES:
             found = previewed(world, person.id, client.client_id, scope, response_type)
-            assert found.refusal is None
-            assert told(found) == issued(world, person, client, scope, response_type), (flags, scope)
-            assert all(claim.why for one in found.carried for claim in one.claims)
+            assert signed_in(found) == issued(world, person, client, scope, response_type), (flags, scope)
+            assert all(claim.why for way in found.ways for one in way.carried for claim in one.claims)
 
 
 def test_it_tells_what_a_person_brings(world: World) -> None:
     person, project = a_scene(world)
     client = an_application(world, project, access_token_type=TokenFormat.JWT)
     found = previewed(world, person.id, client.client_id, SCOPES[1])
-    assert told(found) == issued(world, person, client, SCOPES[1], "code")
-    assert Carrier.REFRESH_TOKEN in told(found)
+    assert signed_in(found) == issued(world, person, client, SCOPES[1], "code")
+    assert Carrier.REFRESH_TOKEN in signed_in(found)
+
+
+@pytest.mark.parametrize("format", TokenFormat)
+def test_it_tells_what_a_refresh_brings(world: World, format: TokenFormat) -> None:  # noqa: A002
+    person, project = a_scene(world)
+    client = an_application(world, project, access_token_type=format, assert_roles_in_id_token=True)
+    scope = f"openid email offline_access {ROLES}"
+    first = world.tokens(client, world.a_session(person), scope=scope, nonce="nonce")
+    answer = world.as_client(client, {"grant_type": "refresh_token", "refresh_token": first["refresh_token"]})
+    found = previewed(world, person.id, client.client_id, scope)
+    assert told(way_of(found, "refresh_token")) == really(check_granted(answer), world, client)
+    # Without the scope there is no refresh token, so nothing to use it for.
+    assert [one.grant_type for one in previewed(world, person.id, client.client_id, "openid").ways] == [
+        None,
+        "authorization_code",
+    ]
+
+
+@pytest.mark.parametrize("format", TokenFormat)
+def test_it_tells_what_an_application_gets_for_itself(world: World, format: TokenFormat) -> None:  # noqa: A002
+    project = world.a_project()
+    client = world.an_application(project.id, grant_types=frozenset({"client_credentials"}), access_token_type=format)
+    scope = f"profile {world.audience_scope(project.id)}"
+    answer = check_granted(world.as_client(client, {"grant_type": "client_credentials", "scope": scope}))
+    [way] = previewed(world, None, client.client_id, scope).ways
+    real = really(answer, world, client)
+    # There is no user whom it could tell of.
+    real.pop(Carrier.USERINFO)
+    assert (way.grant_type, told(way)) == ("client_credentials", real)
+    other = world.an_application(project.id)
+    [way] = previewed(world, None, other.client_id, scope).ways
+    assert way.refusal is not None
+    refused = world.as_client(other, {"grant_type": "client_credentials", "scope": scope})
+    check_refused(refused, way.refusal.error, description=way.refusal.description)
+
+
+@pytest.mark.parametrize("format", TokenFormat)
+def test_it_tells_what_a_service_user_gets_with_a_secret(world: World, format: TokenFormat) -> None:  # noqa: A002
+    robot = world.a_robot(token_format=format)
+    scope = f"openid profile {world.audience_scope()}"
+    answer = world.as_client(world.a_secret(robot), {"grant_type": "client_credentials", "scope": scope})
+    way = way_of(previewed(world, robot.id, None, scope), "client_credentials")
+    assert told(way) == really(check_granted(answer), world, None)
 
 
 @pytest.mark.parametrize("format", TokenFormat)
@@ -145,7 +210,7 @@ def test_it_tells_what_a_service_user_gets(world: World, format: TokenFormat) ->
         found = previewed(world, robot.id, None, scope)
         asking = world.an_application(world.instance.project_id if "aud" in scope else None)
         real = really(robot.token(scope).json, world, asking)
-        expected = told(found)
+        expected = told(way_of(found, JWT_BEARER))
         if "aud" not in scope:
             # No application is in the audience.
             assert real.pop(Carrier.INTROSPECTION) == {"active": False}
@@ -163,21 +228,13 @@ def test_it_refuses_what_is_refused(world: World) -> None:
         answer = session.authorize(client, scope=scope)
         error = dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
         found = previewed_words(world, person.id, client.client_id, tuple(scope.split(" ")))
-        assert found.refusal is not None
-        assert (found.refusal.error, found.refusal.description) == (error["error"], error["error_description"])
-        assert found.carried == ()
-    refused = previewed(world, person.id, client.client_id, elsewhere).refusal
+        [way] = found.ways
+        assert way.refusal is not None
+        assert (way.refusal.error, way.refusal.description) == (error["error"], error["error_description"])
+        assert way.carried == ()
+    refused = way_of(previewed(world, person.id, client.client_id, elsewhere), None).refusal
     assert refused is not None
     assert refused.error == "access_denied"
-
-
-def previewed_words(world: World, user_id: str, client_id: str, words: tuple[str, ...]) -> Preview:
-    with world.reading() as services:
-        identity = world.identity
-        context = Context(services.now, identity.settings, identity.protocol, identity.provider, services)
-        subject = services.storage.users.find_subject(user_id)
-        assert subject is not None
-        return preview(subject, services.storage.applications.find_client(client_id), words, "code", context)
 
 
 def test_it_refuses_who_has_no_role_where_one_is_needed(world: World) -> None:
@@ -186,26 +243,27 @@ def test_it_refuses_who_has_no_role_where_one_is_needed(world: World) -> None:
     stranger = world.a_person()
     answer = world.a_session(stranger).authorize(client)
     error = dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
-    found = previewed(world, stranger.id, client.client_id, "openid")
-    assert found.refusal is not None
-    assert (found.refusal.error, found.refusal.description) == (error["error"], error["error_description"])
+    [way] = previewed(world, stranger.id, client.client_id, "openid").ways
+    assert way.refusal is not None
+    assert (way.refusal.error, way.refusal.description) == (error["error"], error["error_description"])
 
 
 def test_it_refuses_a_response_type_and_a_grant_that_are_not_enabled(world: World) -> None:
     person, project = a_scene(world)
     client = world.a_web_application(project.id)
-    found = previewed(world, person.id, client.client_id, "openid", "id_token")
-    assert found.refusal is not None
-    assert found.refusal.error == "unauthorized_client"
+    [way] = previewed(world, person.id, client.client_id, "openid", "id_token").ways
+    assert way.refusal is not None
+    assert way.refusal.error == "unauthorized_client"
     with world.transaction() as services:
         registered = services.applications.get(client.client_id)
         services.storage.applications.update(
             replace(registered, grant_types=frozenset(), version=registered.version + 1)
         )
     found = previewed(world, person.id, client.client_id, "openid")
-    assert found.refusal is not None
-    assert found.refusal.description == "this application may not use authorization_code"
-    assert [one.carrier for one in found.carried] == [Carrier.CODE]
+    assert list(told(way_of(found, None))) == [Carrier.CODE]
+    refusal = way_of(found, "authorization_code").refusal
+    assert refusal is not None
+    assert refusal.description == "this application may not use authorization_code"
 
 
 def test_deactivated_ones_get_nothing(world: World) -> None:
@@ -213,22 +271,29 @@ def test_deactivated_ones_get_nothing(world: World) -> None:
     client = an_application(world, project)
     with world.transaction() as services:
         services.users.deactivate(person.id, by=THE_OPERATOR)
-    found = previewed(world, person.id, client.client_id, "openid")
-    assert found.refusal is not None
-    assert found.carried == ()
+    robot = world.a_robot()
+    with world.transaction() as services:
+        services.service_users.deactivate(robot.id, by=THE_OPERATOR)
+    ways = [
+        *previewed(world, person.id, client.client_id, "openid").ways,
+        *previewed(world, robot.id, None, "openid").ways,
+    ]
+    assert [way.grant_type for way in ways] == [None, "client_credentials", JWT_BEARER]
+    assert all(way.refusal is not None and way.carried == () for way in ways)
 
 
 def test_reasons(world: World) -> None:
     person, project = a_scene(world)
     client = an_application(world, project, assert_roles_in_id_token=True)
     found = previewed(world, person.id, client.client_id, f"openid email unknown {ROLES}")
-    reasons = {(one.carrier, claim.name): claim.why for one in found.carried for claim in one.claims}
+    carried = [one for way in found.ways for one in way.carried]
+    reasons = {(one.carrier, claim.name): claim.why for one in carried for claim in one.claims}
     assert reasons[Carrier.USERINFO, "email"] == "scope email"
     assert reasons[Carrier.USERINFO, f"urn:service:iam:org:project:{project.id}:roles"] == f"scope {ROLES}"
     assert (
         reasons[Carrier.ID_TOKEN, "urn:service:iam:org:project:roles"] == "the application asserts roles in ID tokens"
     )
-    left_out = {one.what: one.why for one in found.left_out}
+    left_out = {one.what: one.why for way in found.ways for one in way.left_out}
     assert left_out["scope unknown"] == "There is no such scope."
     assert "“User Info inside ID Token” is off." in left_out["email, email_verified in the ID token"]
 
@@ -239,9 +304,38 @@ def test_what_is_signed_is_worth_nothing(world: World) -> None:
     before = len(list(world.every_audit_event()))
     with world.reading() as services:
         published = {key.id for key, _ in services.signing_keys.published()}
-    assert previewed(world, robot.id, None, "openid").refusal is None
+    assert all(way.refusal is None for way in previewed(world, robot.id, None, "openid").ways)
     assert "preview" not in published
     assert len(list(world.every_audit_event())) == before
+
+
+class Silent(Grant):
+    """A plugin's grant that does not tell what it would authorize."""
+
+    grant_type = "urn:example:silent"
+    parameters = frozenset[str]()
+    client = ClientRule.NONE
+
+    def authorize(self, request: TokenRequest, context: Context) -> Authorization:
+        raise InvalidGrant("nobody")
+
+
+def test_every_grant_that_is_offered_is_asked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what it says of itself, whatever its name."""
+    robot = world.a_robot()
+    grants = world.identity.protocol.grants
+    renamed = {f"urn:example:{number}": grant for number, grant in enumerate(grants.values())}
+    for name, grant in renamed.items():
+        monkeypatch.setattr(type(grant), "grant_type", name)
+    monkeypatch.setattr(
+        world.identity, "protocol", replace(world.identity.protocol, grants={**renamed, "urn:example:silent": Silent()})
+    )
+    found = previewed(world, robot.id, None, "openid")
+    assert [type(renamed[way.grant_type]).__name__ for way in found.ways if way.grant_type] == [
+        "ClientCredentials",
+        "JwtBearer",
+    ]
+    assert found.untold == ("urn:example:silent",)
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -264,22 +358,27 @@ def test_a_person_and_an_application(world: World, owner: Browser, organization:
     project = world.a_project(organization)
     client = world.a_web_application(project.id)
     page = show(owner, organization)
-    assert client.client_id in page
+    # Chosen from the lists, as a browser without script does: others would not do.
+    offered = {one["value"]: one.get_text() for one in page.html.select("select option")}
+    assert offered[person.id] == f"{person.display_name} ({person.user_name})"
+    assert client.client_id in offered
     page = owner.submit(
         {"user_id": person.id, "application_id": client.client_id, "scope": "openid profile unknown"},
         form=next(name for name, form in page.forms.items() if "user_id" in form.fields),
     )
     assert page.status_int == 200
-    assert [one.get_text() for one in page.html.select("h2[id$=-title]")] == [
-        "What is granted",
+    assert [one.get_text() for one in page.html.select("h2[id$=-title], h3[id$=-title]")] == [
+        "Sign-in",
         "Code",
+        "Left out",
+        "authorization_code",
         "Access token",
         "ID token",
         "Answer of userinfo",
         "Answer of introspection",
         "Left out",
     ]
-    row = next(one for one in page.html.select("#userinfo tbody tr") if one.th.get_text() == "family_name")
+    row = next(one for one in page.html.select("#way-1-userinfo tbody tr") if one.th.get_text() == "family_name")
     assert [cell.get_text(strip=True) for cell in row.find_all("td")] == ['"Lovelace"', "scope profile"]
     assert "There is no such scope." in page
 
@@ -288,8 +387,43 @@ def test_a_service_user(world: World, owner: Browser, organization: Organization
     robot = world.a_robot(organization)
     page = show(owner, organization, user_id=f"{robot.user.user_name}@{organization.primary_domain}")
     assert page.status_int == 200
-    assert page.html.find(id="access_token") is not None
-    assert page.html.find(id="code") is None
+    assert [one.get_text() for one in page.html.select("h2[id$=-title]")] == ["client_credentials", JWT_BEARER]
+    assert page.html.find(id="way-0-access_token") is not None
+    assert page.html.find(id="way-0-code") is None
+
+
+def test_lists_are_searched(world: World, owner: Browser, organization: Organization) -> None:
+    """Where there are more than are offered, and without script."""
+    person, robot = world.a_person(organization), world.a_robot(organization)
+    project = world.a_project(organization)
+    client, other = world.a_web_application(project.id), world.a_web_application(project.id)
+    foreign = world.a_person()
+
+    def offered(page: Any, name: str) -> set[str]:
+        return {one["value"] for one in page.html.select(f"#field-{name} option")}
+
+    page = show(owner, organization, user_id="", user_query=person.user_name)
+    assert page.status_int == 200
+    assert offered(page, "user_id") == {"", person.id}
+    page = show(
+        owner, organization, user_id=person.id, user_query=robot.user.user_name, application_id=client.client_id
+    )
+    assert page.status_int == 200
+    assert offered(page, "user_id") == {"", person.id, robot.id}
+    assert page.html.select("#field-user_id option[selected]")[0]["value"] == person.id
+    page = show(owner, organization, application_id="", application_query=other.client_id)
+    assert offered(page, "application_id") == {"", other.client_id}
+    page = show(owner, organization, application_id="", application_query=project.name)
+    assert offered(page, "application_id") == {"", client.client_id, other.client_id}
+    assert offered(show(owner, organization, user_id="", user_query=foreign.id), "user_id") == {""}
+
+
+def test_an_application_alone(world: World, owner: Browser, organization: Organization) -> None:
+    client = world.an_application(world.a_project(organization).id, grant_types=frozenset({"client_credentials"}))
+    page = show(owner, organization, user_id="", application_id=client.client_id, scope="profile")
+    assert page.status_int == 200
+    assert [one.get_text() for one in page.html.select("h2[id$=-title]")] == ["client_credentials"]
+    assert "The token is about no user." in page
 
 
 def test_what_would_be_refused_is_told(world: World, owner: Browser, organization: Organization) -> None:
@@ -307,10 +441,10 @@ def test_what_cannot_be_asked(world: World, owner: Browser, organization: Organi
     client = world.a_web_application(world.a_project(organization).id)
     other = world.a_web_application()
     for asked, field, sentence in (
-        ({"user_id": ""}, "user_id", "Choose a user."),
+        ({"user_id": ""}, "user_id", "Choose a user, an application or both."),
         ({"user_id": "nobody"}, "user_id", "There is no such user."),
         ({"user_id": foreign.id}, "user_id", "There is no such user."),
-        ({"user_id": person.id}, "application_id", "Choose the application that the person signs in to."),
+        ({"user_id": person.id}, "application_id", "Choose the application that the user signs in to."),
         ({"user_id": person.id, "application_id": "none"}, "application_id", "There is no such application."),
         ({"user_id": person.id, "application_id": other.client_id}, "application_id", "There is no such application."),
         ({"user_id": robot.id, "application_id": client.client_id}, "application_id", "leave the application empty."),

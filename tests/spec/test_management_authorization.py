@@ -208,7 +208,7 @@ def expected(role: str, cell: Cell, *, own: bool) -> int:
 
 _PROBED = {"probe": "This is not known here."}
 #: The preview wants to know of whom.
-_ASKED_NOTHING = {"user_id": "Choose a user."}
+_ASKED_NOTHING = {"user_id": "Choose a user, an application or both."}
 
 
 def asked(api: Api | None, world: World, estate: Estate, cell: Cell) -> int:

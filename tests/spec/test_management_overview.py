@@ -55,7 +55,9 @@ def test_the_overview_of_the_instance(world: World) -> None:
 
 def test_a_preview_tells_what_a_service_user_really_gets(world: World, owner: Robot, api: Api) -> None:
     path = f"/organizations/{owner.organization.id}/token-preview?user_id={owner.id}&scope=openid+profile"
-    found = api.get(path)
+    by_secret, found = api.get(path)["ways"]
+    assert (by_secret["grant_type"], by_secret["refusal"]) == ("client_credentials", None)
+    assert found["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert found["refusal"] is None
     assert found["scope"] == check_granted(owner.token("openid profile"))["scope"].split()
     assert {one["carrier"] for one in found["carried"]} >= {"access_token", "id_token", "userinfo"}
@@ -66,7 +68,7 @@ def test_a_preview_tells_what_a_service_user_really_gets(world: World, owner: Ro
 
 def test_a_preview_says_why_nothing_comes_out(owner: Robot, api: Api) -> None:
     path = f"/organizations/{owner.organization.id}/token-preview?user_id={owner.id}&scope=profile"
-    refusal = api.get(path)["refusal"]
+    refusal = api.get(path)["ways"][1]["refusal"]
     assert (refusal["error"], refusal["error_description"]) == ("invalid_scope", "scope must include openid")
 
 

@@ -1,27 +1,34 @@
 """Token preview: which tokens and claims a user and an application would get, and why; nothing is issued."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from identity.domain.errors import Invalid
+from identity.domain.search import is_found
 from identity.domain.users import TokenFormat
 from identity.domain.words import say
 from identity.http import targets
 from identity.http.endpoints import context_of
-from identity.http.token_previews import APPLICATION, USER, preview_of
+from identity.http.token_previews import APPLICATION, USER, find_application, find_user, preview_of
+from identity.plugins.console.application_words import GRANT_TYPES
 from identity.plugins.console.asking_page import AskingPage
 from identity.plugins.console.places import Place
-from identity.provider.preview import Carried, Carrier, Preview
+from identity.provider.preview import Carried, Preview, Way
+from identity.provider.reasons import Carrier
 from identity.provider.scope import OPENID
-from identity.storage.paging import PageRequest
+from identity.storage.paging import FIRST_PAGE, PageRequest, every_row
+from identity.storage.stores.users import UserKind
 
 SCOPE, RESPONSE_TYPE = "scope", "response_type"
 
-#: How many names are offered to choose from; everybody else is found by login name or id.
-_OFFERED = PageRequest(limit=20)
-_OFFERED_PROJECTS = PageRequest(limit=5)
+#: Narrow the lists to choose from.
+USER_QUERY, APPLICATION_QUERY = "user_query", "application_query"
+
+#: How many are offered to choose from; whoever is not among them is found by more letters.
+_OFFERED = 50
 
 _TITLES = {
     Carrier.CODE: say("Code"),
@@ -61,12 +68,32 @@ class Part:
     rows: tuple[Row, ...]
 
 
+@dataclass(frozen=True)
+class WayShown:
+    """What one grant type, or the sign-in, brings."""
+
+    id: str
+    title: str
+    lead: str
+    way: Way
+    parts: tuple[Part, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A list to choose from: values and texts, and whether there are more than these, or a search has narrowed it."""
+
+    options: list[tuple[str, str]]
+    searched: bool
+
+
 class TokenPreviewPage(AskingPage):
     """A form that asks, and the answer below it."""
 
     template = "console/token_preview.html"
     section = "token-preview"
-    fields = (USER, APPLICATION, SCOPE, RESPONSE_TYPE)
+    fields = (USER, USER_QUERY, APPLICATION, APPLICATION_QUERY, SCOPE, RESPONSE_TYPE)
 
     def title(self) -> str:
         """The heading."""
@@ -74,27 +101,26 @@ class TokenPreviewPage(AskingPage):
 
     def asked(self) -> Mapping[str, str]:
         """What was asked; before that, what is usual."""
-        usual = {} if SCOPE in self.request.GET else {SCOPE: OPENID}
-        return {**usual, **super().asked()}
+        asked = {**({} if SCOPE in self.request.GET else {SCOPE: OPENID}), **super().asked()}
+        named = find_user(context_of(self.request), self.principal, asked.get(USER, ""))
+        return asked if named is None else {**asked, USER: named.user.id}
 
     def show(self) -> Mapping[str, object]:
         """The answer, if somebody is asked about; in any case what to choose from."""
-        answer = self._answer() if USER in self.request.GET else None
+        asked = self.asked()
+        searches = not asked.keys() & {USER, APPLICATION} and asked.keys() & {USER_QUERY, APPLICATION_QUERY}
+        answer = self._answer(asked) if USER in self.request.GET and not searches else None
         response_types = self.request.registry.identity.protocol.response_types.values()
         return {
-            "users": self._users(),
-            "applications": self._applications(),
+            "users": self._users(asked),
+            "applications": self._applications(asked),
             "response_types": [(one.value, one.value) for one in response_types],
-            "answer": answer,
-            "parts": [] if answer is None else [self._part(one) for one in answer.carried],
-            "left_out": []
-            if answer is None
-            else [(self.words.t(o.what), self.words.t(o.why)) for o in answer.left_out],
+            "ways": [] if answer is None else [self._way(number, one) for number, one in enumerate(answer.ways)],
+            "untold": () if answer is None else answer.untold,
         }
 
-    def _answer(self) -> Preview | None:
+    def _answer(self, asked: Mapping[str, str]) -> Preview | None:
         """None if something asked for cannot be."""
-        asked = self.asked()
         try:
             return preview_of(
                 context_of(self.request),
@@ -108,21 +134,45 @@ class TokenPreviewPage(AskingPage):
             self.problems.update(refused.fields)
             return None
 
-    def _users(self) -> list[tuple[str, str]]:
-        """Ids and names of the first users."""
-        found = self.services.storage.users.page(self.context.value.id, None, _OFFERED)
-        return [(one.id, f"{one.display_name} ({one.user_name})") for one in found]
+    def _users(self, asked: Mapping[str, str]) -> Choice:
+        """The chosen user, then those that fit the search."""
+        context, query = context_of(self.request), asked.get(USER_QUERY, "")
+        named = (find_user(context, self.principal, text) for text in (asked.get(USER, ""), query))
+        offered = {one.user.id: (one.user.display_name, one.login_name) for one in named if one is not None}
+        kind = None if self.may("service_user.read") else UserKind.HUMAN
+        first = PageRequest(limit=_OFFERED, query=query)
+        found = self.services.storage.users.page(self.context.value.id, kind, first)
+        offered |= {one.id: (one.display_name, one.user_name) for one in self.listed(found)}
+        return _choice(offered, searched=bool(query) or found.next is not None)
 
-    def _applications(self) -> list[tuple[str, str]]:
-        """Ids and names of the applications of the first projects."""
-        if not self.may("application.read"):
-            return []
+    def _applications(self, asked: Mapping[str, str]) -> Choice:
+        """The same of applications."""
+        context, query = context_of(self.request), asked.get(APPLICATION_QUERY, "")
+        named = (find_application(context, self.principal, text) for text in (asked.get(APPLICATION, ""), query))
+        offered = {one.id: (one.application.name, one.project.name) for one in named if one is not None}
+        found = list(islice(self._applications_named(query), _OFFERED + 1)) if self.may("application.read") else []
+        offered |= dict(found[:_OFFERED])
+        return _choice(offered, searched=bool(query) or len(found) > _OFFERED)
+
+    def _applications_named(self, query: str) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Client id, name and project of those that the query finds by their own name or that of their project."""
         storage = self.services.storage
-        return [
-            (application.id, f"{application.name} ({project.name})")
-            for project in self.listed(storage.projects.page(self.context.value.id, _OFFERED_PROJECTS))
-            for application in storage.applications.page(project.id, _OFFERED)
-        ]
+        for project in every_row(lambda asked: self.listed(storage.projects.page(self.context.value.id, asked))):
+            asked = FIRST_PAGE if is_found(query, project) else PageRequest(query=query)
+            for one in storage.applications.page(project.id, asked):
+                yield one.id, (one.name, project.name)
+
+    def _way(self, number: int, way: Way) -> WayShown:
+        t = self.words.t
+        lead = GRANT_TYPES.get(way.grant_type, "") if way.grant_type else say("What the browser brings back.")
+        return WayShown(
+            id=f"way-{number}",
+            title=way.grant_type or t("Sign-in"),
+            lead=t(lead) if lead else "",
+            way=way,
+            parts=tuple(self._part(one) for one in way.carried),
+            left_out=tuple((t(one.what), t(one.why)) for one in way.left_out),
+        )
 
     def _part(self, carried: Carried) -> Part:
         t = self.words.t
@@ -136,6 +186,12 @@ class TokenPreviewPage(AskingPage):
             expires_at=carried.expires_at,
             rows=tuple(Row(one.name, _text(one.value), t(one.why)) for one in carried.claims),
         )
+
+
+def _choice(offered: Mapping[str, tuple[str, str]], *, searched: bool) -> Choice:
+    """Nothing, and what is offered."""
+    texts = [(value, f"{name} ({note})") for value, (name, note) in offered.items()]
+    return Choice([("", "–"), *texts], searched)
 
 
 def _text(value: object) -> str:

@@ -7,13 +7,14 @@ from identity.http import targets
 from identity.http.token_previews import preview_of
 from identity.plugins.management.operation import Call, Operation
 from identity.plugins.management.representation import Moment, Representation
-from identity.provider.preview import Carrier
+from identity.provider import preview
+from identity.provider.reasons import Carrier
 from identity.provider.scope import OPENID
 from identity.services.commands import Command
 
 
 class AskForTokens(Command):
-    """Whose tokens: a user by id or login name, and for people the client id of an application."""
+    """Whose tokens: a user by id or login name, the client id of an application, or both."""
 
     user_id: str = ""
     application_id: str = ""
@@ -52,16 +53,24 @@ class Refused(Representation):
     error_description: str
 
 
-class TokenPreview(Representation):
-    """What would come out. Nothing is issued or recorded."""
+class Way(Representation):
+    """What one way brings: a grant type, or (null) a sign-in by an authorization request."""
 
-    moves = True
-
+    grant_type: str | None
     scope: list[str]
     audience: list[str]
     carried: list[Carried]
     left_out: list[LeftOut]
     refusal: Refused | None
+
+
+class TokenPreview(Representation):
+    """What would come out, way by way. Nothing is issued or recorded. `untold` are grant types that do not tell."""
+
+    moves = True
+
+    ways: list[Way]
+    untold: list[str]
 
 
 def _show(call: Call) -> TokenPreview:
@@ -74,12 +83,17 @@ def _show(call: Call) -> TokenPreview:
         scope=asked.scope,
         response_type=asked.response_type,
     )
-    refusal = found.refusal
-    return TokenPreview(
-        scope=list(found.granted),
-        audience=list(found.audience),
-        carried=[Carried.of(one, claims=[Claim.of(claim) for claim in one.claims]) for one in found.carried],
-        left_out=[LeftOut.of(one) for one in found.left_out],
+    return TokenPreview(ways=[_way(one) for one in found.ways], untold=list(found.untold))
+
+
+def _way(way: preview.Way) -> Way:
+    refusal = way.refusal
+    return Way(
+        grant_type=way.grant_type,
+        scope=list(way.granted),
+        audience=list(way.audience),
+        carried=[Carried.of(one, claims=[Claim.of(claim) for claim in one.claims]) for one in way.carried],
+        left_out=[LeftOut.of(one) for one in way.left_out],
         refusal=None if refusal is None else Refused(error=refusal.error, error_description=refusal.description or ""),
     )
 
@@ -90,7 +104,8 @@ OPERATIONS = (
         method="GET",
         path="/organizations/{organization}/token-preview",
         summary="Tells which tokens and claims a user and an application would get, and why.",
-        description="For a service user leave `application_id` out: it signs an assertion. Nothing is issued.",
+        description="A person signs in to the application; then each grant type tells what it would bring: after that "
+        "sign-in, for a service user, or for an application alone. Nothing is issued.",
         permission="user.read",
         target=targets.organization,
         handle=_show,
