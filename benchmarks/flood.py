@@ -16,7 +16,8 @@ from itertools import count, islice
 
 from benchmarks.cases import Case, Stock, password_attempt, password_page
 from benchmarks.load import Answers, Load, LoadFailed, Pace, drive, keep_pace
-from identity.domain.attempts import ATTEMPTS_OF_ADDRESS, FREE_ATTEMPTS
+from identity.domain.attempts import FREE_ATTEMPTS
+from identity.settings import Settings
 
 #: The cases that others ask for meanwhile.
 ASKED = ("userinfo", "introspection", "opaque")
@@ -29,7 +30,7 @@ _LEAD = 0.3
 #: More than any machine hashes in that time over 8 connections.
 _ATTEMPTS = 500
 _TRIES = FREE_ATTEMPTS - 1
-_TURN = ATTEMPTS_OF_ADDRESS // 2
+_TURN = Settings.attempts_per_address // 2
 _PATIENCE = 60.0
 
 _TOKEN = re.compile(rb'name="csrf_token" value="([^"]+)"')

@@ -7,7 +7,6 @@ import pytest
 
 pytest.register_assert_rewrite("tests.browser.acme", "tests.browser.chromium")
 
-from identity.services import passwords  # noqa: E402
 from identity.testing.fixtures import Databases  # noqa: E402
 from identity.testing.post import Post  # noqa: E402
 from identity.testing.world import KeyPool  # noqa: E402
@@ -55,16 +54,9 @@ def tab(profile: Profile) -> Tab:
 
 @pytest.fixture(scope="session")
 def on_memory(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool) -> dict[str, str]:
-    """Settings of a service on memory: what storages do is tested elsewhere."""
-    return Databases(tmp_path_factory.mktemp("acme"), key_pool, None, {}).settings("memory")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_address() -> Iterator[None]:
-    """All people of these tests have the same address: together they may try often."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passwords, "ATTEMPTS_OF_ADDRESS", 1_000_000)
-        yield
+    """Settings of a service on memory: what storages do is tested elsewhere. All people there have one address."""
+    settings = Databases(tmp_path_factory.mktemp("acme"), key_pool, None, {}).settings("memory")
+    return settings | {"identity.attempts_per_address": "0"}
 
 
 @pytest.fixture(scope="session")

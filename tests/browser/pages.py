@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import count
 from urllib.parse import urlencode
 
+from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.organizations import Organization
 from identity.domain.words import LANGUAGES
 from identity.services.attempts import TooManyAttempts
@@ -150,13 +151,23 @@ def password_delayed(scene: Scene) -> None:
     scene.tab.send(password="not hers")
 
 
+@page()
+def password_locked(scene: Scene) -> None:
+    for _ in range(MOST_ATTEMPTS):
+        _fail(scene)
+    scene.ask_with_name()
+    scene.tab.send(password="not hers")
+
+
 def _fail(scene: Scene) -> None:
     """One wrong password, from elsewhere; then the time that it takes until the next one is allowed."""
     world = scene.site.world
     try:
         with world.transaction() as services:
-            services.passwords.reserve(scene.person.login_name)
+            services.passwords.reserve(scene.person.login_name, {})
     except TooManyAttempts as held:
+        if held.exhausted:
+            return
         world.clock.advance(held.seconds)
         _fail(scene)
 

@@ -157,6 +157,7 @@ PAGES = {
         "/users/{user}/unlock",
         "/users/{user}/password-link",
         "/users/{user}/reactivate",
+        "/users/{user}/unlock",
     ),
     "user_grant.read": (
         "/project-grants/{project_grant}/user-grants",
