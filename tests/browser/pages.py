@@ -161,10 +161,10 @@ def password_locked(scene: Scene) -> None:
 
 def _fail(scene: Scene) -> None:
     """One wrong password, from elsewhere; then the time that it takes until the next one is allowed."""
-    world = scene.site.world
+    world, person = scene.site.world, scene.person
     try:
         with world.transaction() as services:
-            services.passwords.reserve(scene.person.login_name, {})
+            services.passwords.reserve(person.login_name, {})
     except TooManyAttempts as held:
         if held.exhausted:
             return
