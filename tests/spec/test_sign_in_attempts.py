@@ -20,6 +20,7 @@ from identity.services.commands.users import CreateHumanUser
 from identity.services.known_browsers import KnownBrowsers
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 
 # What stores have to do is in their contract, and raced in the journeys; here a few go through all of it.
@@ -424,6 +425,25 @@ def _told(browser: Browser, *names: str) -> tuple[str, str | None, str]:
     for name in sorted(names, key=len, reverse=True):
         text = text.replace(name.strip(), "NAME")
     return browser.page.status, browser.page.headers.get("Retry-After"), text
+
+
+def test_at_an_application_the_bare_name_is_the_full_one_of_its_organization(world: World) -> None:
+    """Whether or not anybody has it: the organization in question is known, and so is its domain."""
+    project = world.a_project()
+    with world.reading() as services:
+        organization = services.storage.organizations.find(project.organization_id)
+    assert organization is not None
+    party = RelyingParty.of(world, project_id=project.id)
+    person = world.a_person(organization)
+    give_password(world, person)
+    for name in (person.user_name, f"no{person.user_name}"):
+        statuses = []
+        for spelt in (name, f"{name}@{organization.primary_domain}"):
+            browser = Browser(world)
+            browser.open(party.ask().url, by=party.origin)
+            browser.submit({"login_name": spelt}, form="page-form")
+            statuses.extend(tried(browser) for _ in range(3))
+        assert statuses == [422] * 5 + [429]
 
 
 def test_an_account_has_no_more_attempts_by_having_two_names(
