@@ -28,6 +28,14 @@ class ApplicationType(StrEnum):
     API = "api"
 
 
+class ConsentRule(StrEnum):
+    """Which people are asked before an application gets anything of them."""
+
+    WHEN_FOREIGN = "when_foreign"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSecret:
     """A client secret as it is stored: its SHA-256."""
@@ -40,7 +48,10 @@ class ClientSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """An OIDC client. ``id`` is the client id, letters and digits alone."""
+    """An OIDC client. ``id`` is the client id, letters and digits alone.
+
+    With ``may_manage`` it can get tokens for the service itself, to do what its user may do as a manager.
+    """
 
     id: str
     project_id: str
@@ -59,6 +70,8 @@ class Application:
     id_token_userinfo_assertion: bool = False
     assert_roles_in_access_token: bool = False
     assert_roles_in_id_token: bool = False
+    consent: ConsentRule = ConsentRule.WHEN_FOREIGN
+    may_manage: bool = False
     development: bool = False
     active: bool = True
     version: int = 1

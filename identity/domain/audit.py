@@ -124,6 +124,7 @@ EVENTS: frozenset[str] = frozenset(
         "service_user_secret": ("added", "removed"),
         "personal_access_token": ("added", "removed", "expiring"),
         "application": ("created", "changed", "deactivated", "reactivated", "removed", "disconnected"),
+        "consent": ("given", "refused", "withdrawn"),
         "client_secret": ("added", "removed"),
         "manager": ("added", "changed", "removed"),
         "signing_key": ("added", "removed", "rewrapped"),

@@ -1,10 +1,11 @@
 """Access tokens, refresh tokens and the family that ties those of one authorization together."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from identity.domain.applications import Client
+from identity.domain.consents import Consent
 from identity.domain.users import Subject, TokenFormat
 
 
@@ -118,9 +119,9 @@ class PresentedRefreshToken:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What one application holds of a person: all its live families taken together.
+    """What one application holds of a person: all its live families taken together, and what the person agreed to.
 
-    ``scope`` holds every word that any of them has, ``last_used_at`` is when it last got a token.
+    ``scope`` holds every word that any of them has, ``last_used_at`` is when it last got a token or a consent.
     """
 
     client: Client
@@ -128,6 +129,19 @@ class Connection:
     offline: bool
     since: datetime
     last_used_at: datetime
+
+
+def connected(consent: Consent, client: Client, held: Connection | None) -> Connection:
+    """The connection with what the person agreed to, whether or not the client holds anything right now."""
+    at = consent.given_at
+    if held is None:
+        return Connection(client=client, scope=consent.scope, offline=False, since=at, last_used_at=at)
+    return replace(
+        held,
+        scope=tuple(dict.fromkeys((*held.scope, *consent.scope))),
+        since=min(held.since, at),
+        last_used_at=max(held.last_used_at, at),
+    )
 
 
 def connections(held: Iterable[tuple[TokenFamily, Client, datetime]]) -> tuple[Connection, ...]:

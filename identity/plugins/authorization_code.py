@@ -26,7 +26,6 @@ from identity.provider.one_time import OneTime, told
 from identity.provider.parameters import Parameters
 from identity.provider.request import Context
 from identity.provider.response_type import Artifact, ResponseType
-from identity.provider.roles import refuse_without_role
 from identity.provider.scope import OFFLINE_ACCESS
 
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z")
@@ -81,7 +80,6 @@ class AuthorizationCodeGrant(Grant):
 
 
 def _authorization(presented: PresentedCode, client: Client, context: Context) -> Authorization:
-    refuse_without_role(presented.subject, client, context, error=InvalidGrant)
     code, family = presented.code, presented.family
     refreshing = None
     if OFFLINE_ACCESS in code.scope:

@@ -7,10 +7,7 @@ from identity import hookimpl
 from identity.provider.errors import InvalidScope
 from identity.provider.grant import Authorization
 from identity.provider.request import Context
-from identity.provider.scope import GrantedScope, Scope
-
-_MIDDLE = ":org:project:id:"
-_END = ":aud"
+from identity.provider.scope import AUDIENCE_END, PROJECT_OF, GrantedScope, Scope, named_project
 
 
 class ProjectAudience(Scope):
@@ -18,28 +15,25 @@ class ProjectAudience(Scope):
 
     def matches(self, value: str) -> bool:
         """True for a word of this shape in any namespace."""
-        return _MIDDLE in value and value.endswith(_END)
+        return PROJECT_OF in value and value.endswith(AUDIENCE_END)
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
         """The project in the audience.
 
-        The last part of a namespace is an alias of the own project. What a project has to be is for the services to
-        say, by the user's rights and by the client's. Raises InvalidScope in the same words whether the project is
-        foreign or does not exist. Another namespace's word is dropped.
+        What it has to be is for the services to say, by the user's rights and by the client's. Raises InvalidScope in
+        the same words whether the project is foreign or does not exist. Another namespace's word is dropped.
         """
-        namespace, _, rest = value.partition(_MIDDLE)
-        if namespace not in context.settings.urn_namespaces:
+        services = context.services
+        instance = services.instance()
+        named = named_project(value, context.settings.urn_namespaces, "" if instance is None else instance.project_id)
+        if named is None:
             return None
-        asked, projects = rest[: -len(_END)], context.services.projects
-        instance = context.services.instance()
-        if instance is not None and asked == namespace.rsplit(":", 2)[-2]:
-            asked = instance.project_id
-        if not asked or not projects.audience(frozenset({asked}), authorization.subject, authorization.client):
+        if not services.projects.audience(frozenset({named}), authorization.subject, authorization.client):
             raise InvalidScope(
                 f"{value} names no project that the organization owns or was granted",
                 reason="a scope names no project that the organization owns or was granted",
             )
-        return GrantedScope(value, (asked,))
+        return GrantedScope(value, (named,))
 
 
 class Plugin:

@@ -19,7 +19,6 @@ from identity.provider.errors import InvalidGrant, InvalidScope
 from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, Supposed, TokenRequest
 from identity.provider.one_time import OneTime, told
 from identity.provider.request import Context
-from identity.provider.roles import refuse_without_role
 from identity.provider.scope import check_words
 
 
@@ -60,20 +59,17 @@ class RefreshTokenGrant(Grant):
         problem = _problem(presented, context)
         if problem is not None:
             raise InvalidGrant(problem)
-        return _authorization(presented, client, _asked(request, token), context)
+        return _authorization(presented, client, _asked(request, token))
 
     def preview(self, supposed: Supposed, context: Context) -> Authorization | None:
         """What the first refresh token brings, if a way before brought one."""
         if supposed.refresh_token is None or supposed.client is None:
             return None
-        return _authorization(supposed.refresh_token, supposed.client, supposed.refresh_token.token.scope, context)
+        return _authorization(supposed.refresh_token, supposed.client, supposed.refresh_token.token.scope)
 
 
-def _authorization(
-    presented: PresentedRefreshToken, client: Client, asked: tuple[str, ...], context: Context
-) -> Authorization:
+def _authorization(presented: PresentedRefreshToken, client: Client, asked: tuple[str, ...]) -> Authorization:
     token = presented.token
-    refuse_without_role(presented.subject, client, context, error=InvalidGrant)
     return Authorization(
         subject=presented.subject,
         client=client,

@@ -45,6 +45,13 @@ class SignIn:
         """What the client wants to happen (OpenID Connect Core §3.1.2.1, and create)."""
         return frozenset() if self.request is None else self.request.prompts
 
+    @property
+    def subject(self) -> Subject | None:
+        """Who will answer: the person who has just proved it, or whose session was chosen."""
+        if self.proved is not None or self.chosen is None:
+            return self.proved
+        return self.chosen.subject
+
     def done(self, interaction: str) -> bool:
         """True if this interaction was finished in this very sign-in."""
         return self.pending is not None and interaction in self.pending.done

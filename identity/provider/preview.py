@@ -1,8 +1,8 @@
 """Preview: which tokens and claims a user and an application would get, and why; nothing is issued or recorded.
 
-It goes the way of real tokens (``by_sign_in`` and the grants themselves, ``scope.resolve``, ``issuing.mint``) up to the
-point where they are recorded, with a key to sign that nobody publishes. So it cannot tell anything else than what is
-issued.
+It goes the way of real tokens (``by_sign_in`` and the grants themselves, ``admission.admitted``, ``issuing.mint``) up
+to the point where they are recorded, with a key to sign that nobody publishes. So it cannot tell anything else than
+what is issued.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,16 +18,20 @@ from identity.crypto.secrets import new_id
 from identity.domain.applications import Client
 from identity.domain.authentication import BY_PASSWORD
 from identity.domain.authorization_codes import PresentedCode
+from identity.domain.organizations import Organization
 from identity.domain.tokens import IssuedToken, PresentedRefreshToken
 from identity.domain.users import HumanUser, ServiceUser, Subject, TokenFormat
 from identity.domain.words import say
+from identity.provider.admission import admitted
 from identity.provider.authorization_request import enabled_response_type
 from identity.provider.authorizations import by_sign_in
 from identity.provider.claims import claims_about
 from identity.provider.claims_request import ClaimsRequest
+from identity.provider.consent import lacks_consent
 from identity.provider.endpoints import introspect, userinfo
 from identity.provider.endpoints.token import require_registered
 from identity.provider.errors import (
+    AccessDenied,
     InsufficientScope,
     InvalidClient,
     InvalidGrant,
@@ -40,14 +44,12 @@ from identity.provider.issuing import Minted, mint, new_code, new_family
 from identity.provider.reasons import Carrier, Claim, Reasons
 from identity.provider.request import Context
 from identity.provider.response_type import Artifact
-from identity.provider.roles import refuse_without_role, role_claims
+from identity.provider.roles import role_claims
 from identity.provider.scope import (
     OFFLINE_ACCESS,
     GrantedScopes,
     check_words,
-    require_member,
     required_organization,
-    resolve,
 )
 
 _LONGEST = 1024 * 1024
@@ -142,8 +144,6 @@ class _Run:
             check_words(asked)
             organization = required_organization(asked, context)
             _require_active(subject)
-            require_member(subject, organization)
-            refuse_without_role(subject, client, context)
             authorization = by_sign_in(
                 subject,
                 client,
@@ -155,7 +155,9 @@ class _Run:
                 methods=(BY_PASSWORD,),
                 claims=ClaimsRequest(),
             )
-            way.resolve(authorization)
+            way.admit(authorization, organization=organization, error=AccessDenied)
+            if lacks_consent(authorization, way.granted, context):
+                way.leave_out(say("Consent"), say("The person is asked first whether the application may have this."))
             family = new_family(authorization, way.granted, context)
             authorization, text = replace(authorization, family_id=family.id), None
             if Artifact.CODE in issues:
@@ -198,7 +200,7 @@ class _Run:
             if refusal is not None:
                 raise refusal
             if authorization is not None:
-                way.resolve(authorization)
+                way.admit(authorization, error=InvalidGrant)
                 self._remember(way.mint(authorization), authorization)
                 way.tell_scopes(authorization.asked)
         return True
@@ -246,8 +248,11 @@ class _Way:
             refusal=self.refusal,
         )
 
-    def resolve(self, authorization: Authorization) -> None:
-        self.granted = resolve(authorization, self.context)
+    def admit(
+        self, authorization: Authorization, *, organization: Organization | None = None, error: type[OAuthError]
+    ) -> None:
+        """What is granted. Raises the error if something stands against the user, or InvalidScope."""
+        self.granted = admitted(authorization, self.context, organization=organization, error=error)
         self._subject, self._client = authorization.subject, authorization.client
         self._claims = (
             {} if self._subject is None else dict(claims_about(self._subject.user, self.granted.words, self.context))
@@ -302,7 +307,7 @@ class _Way:
             switched_off = say(
                 "The application has an access token and can ask userinfo for them; “User Info inside ID Token” is off."
             )
-            self._leave_out(
+            self.leave_out(
                 say("{claims} in the ID token", claims=", ".join(missing)),
                 asks_itself if self._client is None else switched_off,
             )
@@ -314,7 +319,7 @@ class _Way:
             self.carried.append(Carried(carrier=Carrier.USERINFO, claims=self._reasons.of(Carrier.USERINFO, members)))
         except InsufficientScope:
             about_nobody = say("The token is about no user.")
-            self._leave_out("userinfo", about_nobody if issued.subject is None else say("The scope openid is missing."))
+            self.leave_out("userinfo", about_nobody if issued.subject is None else say("The scope openid is missing."))
         members = introspect.members_of(issued, self.context)
         self.carried.append(
             Carried(carrier=Carrier.INTROSPECTION, claims=self._reasons.of(Carrier.INTROSPECTION, members))
@@ -324,19 +329,19 @@ class _Way:
         """Which of the asked scopes were dropped, and which of the granted ones bring nothing."""
         for word in dict.fromkeys(asked):
             if word not in self.granted:
-                self._leave_out(say("scope {scope}", scope=word), self._why_dropped(word))
+                self.leave_out(say("scope {scope}", scope=word), self._why_dropped(word))
         if self._subject is None:
             return
         scopes = self.context.protocol.scopes
         for word in self.granted.words if not isinstance(self._subject.user, ServiceUser) else ():
             unknown = sorted(scopes.opened((word,)) - self._claims.keys())
             if unknown:
-                self._leave_out(
+                self.leave_out(
                     say("{claims} of the scope {scope}", claims=", ".join(unknown), scope=word),
                     say("Nothing is known of it."),
                 )
         if self._reasons.role_scopes and not self._roles:
-            self._leave_out(say("Role claims"), say("The user has no such role in a project of the audience."))
+            self.leave_out(say("Role claims"), say("The user has no such role in a project of the audience."))
 
     def _why_dropped(self, word: str) -> str:
         if self.context.protocol.scopes.find(word) is None:
@@ -351,9 +356,10 @@ class _Way:
 
     def _tell_missing_roles(self, carrier: Carrier, claims: Mapping[str, Any]) -> None:
         if self._client is not None and self._roles and not self._roles.keys() & claims.keys():
-            self._leave_out(*_NO_ROLES[carrier])
+            self.leave_out(*_NO_ROLES[carrier])
 
-    def _leave_out(self, what: str, why: str) -> None:
+    def leave_out(self, what: str, why: str) -> None:
+        """Note what does not come, and why."""
         self.left_out.append(LeftOut(what, why))
 
 

@@ -1,7 +1,7 @@
 """Scope, and the way from asked scopes to granted scopes, audience and claims."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from identity.domain.organizations import Organization
@@ -13,6 +13,10 @@ from identity.provider.request import Context
 
 OPENID = "openid"
 OFFLINE_ACCESS = "offline_access"
+
+#: What follows the namespace in an audience scope, before and after the project (service description §2.7).
+PROJECT_OF = ":org:project:id:"
+AUDIENCE_END = ":aud"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,18 @@ class Scopes:
             if scope is not None:
                 claims |= scope.claims
         return claims
+
+
+def named_project(value: str, namespaces: Collection[str], own_project_id: str) -> str | None:
+    """The id of the project that an audience scope of one of the namespaces names; None for any other word.
+
+    The last part of a namespace is an alias of the own project.
+    """
+    namespace, middle, rest = value.partition(PROJECT_OF)
+    if not middle or not rest.endswith(AUDIENCE_END) or namespace not in namespaces:
+        return None
+    named = rest.removesuffix(AUDIENCE_END)
+    return own_project_id if named == namespace.rsplit(":", 2)[-2] else named
 
 
 def check_form(asked: tuple[str, ...]) -> None:

@@ -12,10 +12,12 @@ from identity.domain.applications import (
     ApplicationType,
     Client,
     ClientSecret,
+    ConsentRule,
     redirect_uri_problem,
 )
 from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.permissions import INSTANCE
+from identity.domain.projects import Project
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
@@ -42,17 +44,16 @@ _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 #: Settings that can be taken back: None is the instance's own.
 _LIFETIMES = ("access_token_lifetime", "id_token_lifetime")
 
-
-#: What changes to an application of the own project need: whoever holds its secret is told of the tokens with which
-#: the instance is managed, and may end those of service users.
+#: What it takes to decide for people whom an application does not belong to.
 OF_INSTANCE = "instance.write"
 
 
 class Applications(UseCases):
     """OIDC clients of projects.
 
-    Whatever changes one of the own project raises Denied unless ``by`` holds instance.write; what else the caller may
-    is for addresses and documents to say.
+    Some of them are the instance's: those of its own project, whose secret opens the tokens with which the instance is
+    managed, and those that may manage in their users' names. Whatever makes or changes one raises Denied unless ``by``
+    holds instance.write, and so does ``consent=never``. What else the caller may is for addresses and documents to say.
     """
 
     def __init__(
@@ -90,9 +91,13 @@ class Applications(UseCases):
         with self._look() as storage:
             return storage.applications.is_origin(origin)
 
-    def may_change(self, project_id: str, *, by: Principal) -> bool:
-        """True if whoever may change the applications of its project may change them in this one."""
-        return not self._projects.is_own(project_id) or self._access.may(by, OF_INSTANCE, INSTANCE)
+    def may_change(self, of: Project | Application, *, by: Principal) -> bool:
+        """True if whoever may change applications of a project may change those of this one, or this very one."""
+        return not self._is_of_instance(of) or self.may_decide(by)
+
+    def may_decide(self, by: Principal) -> bool:
+        """True if the caller may let applications manage, and leave people unasked."""
+        return self._access.may(by, OF_INSTANCE, INSTANCE)
 
     def register(
         self, project_id: str, command: RegisterApplication, *, by: Principal
@@ -117,11 +122,11 @@ class Applications(UseCases):
 
         Raises NotFound, Denied, Invalid.
         """
-        self._govern(project_id, by)
         values = {**self.defaults(command.type), **self._given(command)}
         application = Application(
             id=id or new_client_id(), project_id=project_id, created_at=self._now, changed_at=self._now, **values
         )
+        self._govern(application, by)
         application = _consistent(application, command)
         with told("project", project_id):
             self._storage.applications.add(application)
@@ -139,6 +144,8 @@ class Applications(UseCases):
         before = self._governed(application_id, by)
         after: Application = self._next(before, "application", expected_version, **self._given(command))
         after = replace(after, **{name: getattr(command, name) for name in command.model_fields_set & {*_LIFETIMES}})
+        if after.consent is not before.consent or after.may_manage:
+            self._govern(after, by)
         after = _consistent(after, command)
         after = self._store("application.changed", before, after)
         if after.public:
@@ -221,16 +228,28 @@ class Applications(UseCases):
         return values
 
     def _governed(self, application_id: str, by: Principal) -> Application:
-        """The application, if the caller may change those of its project. Raises NotFound, Denied."""
+        """The application, if the caller may change it. Raises NotFound, Denied."""
         application = self.get(application_id)
-        self._govern(application.project_id, by)
+        if self._is_of_instance(application):
+            self._govern(application, by)
         return application
 
-    def _govern(self, project_id: str, by: Principal) -> None:
-        if not self.may_change(project_id, by=by):
+    def _govern(self, application: Application, by: Principal) -> None:
+        """Raise Denied if only who manages the instance could make an application what this one is."""
+        beyond = self._is_of_instance(application) or application.consent is ConsentRule.NEVER
+        if beyond and not self.may_decide(by):
             raise Denied(
-                say("Only who manages the instance can change applications of its own project."), permission=OF_INSTANCE
+                say(
+                    "Only who manages the instance can change applications of its own project, let an application"
+                    " manage, or leave people unasked."
+                ),
+                permission=OF_INSTANCE,
             )
+
+    def _is_of_instance(self, of: Project | Application) -> bool:
+        if isinstance(of, Project):
+            return self._projects.is_own(of.id)
+        return of.may_manage or self._projects.is_own(of.project_id)
 
     def _given(self, command: RegisterApplication | ChangeApplication) -> dict[str, Any]:
         """What the command says, known names alone and each once. Raises Invalid."""

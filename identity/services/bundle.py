@@ -17,6 +17,7 @@ from identity.services.attempts import Attempts
 from identity.services.audit import AuditTrail, Recorder
 from identity.services.changes import Look
 from identity.services.choices import Choices
+from identity.services.consents import Consents
 from identity.services.cursors import Cursors
 from identity.services.domains import Domains
 from identity.services.effects import EffectsOf
@@ -203,6 +204,7 @@ class Services:
             passwords=self.passwords,
             links=self.links,
             sessions=self.sessions,
+            consents=self.consents,
             access=self.access,
         )
 
@@ -318,6 +320,11 @@ class Services:
             choices=process.choices,
             uses=process.uses,
         )
+
+    @cached_property
+    def consents(self) -> Consents:
+        """What people have agreed to."""
+        return Consents(self.storage, self.audit, self.now, look=self.look)
 
     @cached_property
     def managers(self) -> Managers:

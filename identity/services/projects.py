@@ -115,8 +115,8 @@ class Projects(UseCases):
         """Those of the projects that a token about the subject, which the client gets, may have in its audience.
 
         The user's right and the client's count together: a project has to be active, and owned by the organization of
-        each or granted to it. The own project is for service users that act for themselves: what an application does
-        with it would be done with all that its user may as a manager.
+        each or granted to it. The own project is for service users that act for themselves, and for applications that
+        may manage: what they do with it is done with all that their users may as managers.
         """
         own = frozenset(one for one in project_ids if self.is_own(one))
         found = project_ids - own
@@ -124,7 +124,9 @@ class Projects(UseCases):
         for organization_id in organizations if found else ():
             with self._look() as storage:
                 found &= storage.projects.audience(found, organization_id)
-        return found | own if client is None and _is_service_user(subject) else found
+        by_itself = subject is not None and isinstance(subject.user, ServiceUser)
+        manages = by_itself if client is None else client.application.may_manage
+        return found | own if manages else found
 
     def is_own(self, project_id: str) -> bool:
         """True for the project that stands for the service itself."""
@@ -187,7 +189,3 @@ class Projects(UseCases):
     def _refuse_own(self, project_id: str) -> None:
         if self.is_own(project_id):
             raise Conflict(say("The own project stands for the service itself; it has to stay active."))
-
-
-def _is_service_user(subject: Subject | None) -> bool:
-    return subject is not None and isinstance(subject.user, ServiceUser)

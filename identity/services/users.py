@@ -11,7 +11,7 @@ from identity.domain.errors import Conflict, NotFound
 from identity.domain.names import name_key
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.sessions import Session
-from identity.domain.tokens import Connection
+from identity.domain.tokens import Connection, connected
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
@@ -19,6 +19,7 @@ from identity.services.attempts import Attempts
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
+from identity.services.consents import Consents
 from identity.services.links import Links, LinkUsed
 from identity.services.managers import refuse_last_owner
 from identity.services.passwords import Passwords
@@ -58,6 +59,7 @@ class Users(UseCases):
         passwords: Passwords,
         links: Links,
         sessions: Sessions,
+        consents: Consents,
         access: Access,
     ) -> None:
         super().__init__(storage, audit, now)
@@ -65,6 +67,7 @@ class Users(UseCases):
         self._passwords = passwords
         self._links = links
         self._sessions = sessions
+        self._consents = consents
         self._access = access
 
     def get(self, user_id: str) -> HumanUser:
@@ -257,12 +260,23 @@ class Users(UseCases):
             return self._store("email.verified", before, after)
 
     def connections(self, user_id: str) -> tuple[Connection, ...]:
-        """What applications hold of the person, last used first."""
-        return self._storage.tokens.connections_of_user(user_id, self._now)
+        """What applications hold of the person or may get without asking again, last used first."""
+        held = {one.client.id: one for one in self._storage.tokens.connections_of_user(user_id, self._now)}
+        for consent in self._storage.consents.of_user(user_id):
+            client = self._storage.applications.find_client(consent.application_id)
+            if client is not None:
+                held[client.id] = connected(consent, client, held.get(client.id))
+        return tuple(sorted(held.values(), key=lambda one: one.last_used_at, reverse=True))
 
     def disconnect(self, subject: Subject, client_id: str) -> None:
-        """Take from an application all that it holds of the person. Raises NotFound if it holds nothing."""
+        """Take from an application all that it holds of the person, and what they agreed to.
+
+        Raises NotFound if there is neither.
+        """
+        withdrawn = self._consents.withdraw(subject, client_id)
         if not self._storage.tokens.revoke_of_client(subject.user.id, client_id, self._now):
+            if withdrawn:
+                return
             raise NotFound("application", client_id)
         self._audit.record(
             "application.disconnected",

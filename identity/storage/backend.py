@@ -11,6 +11,7 @@ from identity.storage.stores.attempts import AttemptStore
 from identity.storage.stores.audit import AuditStore
 from identity.storage.stores.authorization_codes import AuthorizationCodeStore
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
+from identity.storage.stores.consents import ConsentStore
 from identity.storage.stores.domains import DomainStore
 from identity.storage.stores.effects import EffectStore
 from identity.storage.stores.idempotency import IdempotencyStore
@@ -56,6 +57,7 @@ class Storage(ABC):
     personal_access_tokens: PersonalAccessTokenStore
     assertions: AssertionStore
     applications: ApplicationStore
+    consents: ConsentStore
     managers: ManagerStore
     sessions: SessionStore
     authorization_requests: AuthorizationRequestStore

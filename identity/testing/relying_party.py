@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from webtest import TestApp
 
-from identity.domain.applications import ApplicationType
+from identity.domain.applications import ApplicationType, ConsentRule
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import RegisterApplication
 from identity.testing.responses import shown
@@ -35,6 +35,9 @@ MANAGEMENT = "/management/v1"
 _LONGER_THAN_NAMES = 100
 
 Form = Mapping[str, str] | Sequence[tuple[str, str]] | bytes
+
+#: Members of an application whose people are not asked before it learns anything of them.
+UNASKED: dict[str, Any] = {"consent": ConsentRule.NEVER}
 
 
 @dataclass(frozen=True)
@@ -264,7 +267,10 @@ class RelyingParty:
         authentication_method: str = "client_secret_basic",
         **members: Any,
     ) -> "RelyingParty":
-        """A new application, by default of a new project and for all response types, and the program behind it."""
+        """A new application, by default of a new project and for all response types, and the program behind it.
+
+        It asks nobody for consent unless told otherwise: most people in tests belong to other organizations.
+        """
         name = members.pop("name", f"Application-{token_urlsafe(6)}")
         project_id = project_id or world.a_project().id
         command = RegisterApplication(
@@ -275,7 +281,7 @@ class RelyingParty:
             response_types=frozenset(response_types),
             grant_types=frozenset(grant_types),
             authentication_method=authentication_method,
-            **members,
+            **(UNASKED | members),
         )
         with world.transaction() as services:
             application, secret = services.applications.register(project_id, command, by=THE_OPERATOR)

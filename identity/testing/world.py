@@ -43,7 +43,7 @@ from identity.storage.paging import MAX_PAGE, PageRequest
 from identity.testing.assertions import base64url, claims, signed
 from identity.testing.clock import MovableClock
 from identity.testing.factories import a_family, a_refresh_token, a_user_grant, an_access_token
-from identity.testing.relying_party import Credentials, ServiceClient
+from identity.testing.relying_party import UNASKED, Credentials, ServiceClient
 from identity.testing.responses import check_granted
 from identity.worker import Worker
 
@@ -329,10 +329,10 @@ class World:
         type: ApplicationType = ApplicationType.API,  # noqa: A002
         **members: Any,
     ) -> Credentials:
-        """The credentials of a new application, by default of a new project."""
+        """The credentials of a new application, by default of a new project, whose people are not asked for consent."""
         project_id = project_id or self.a_project().id
         with self.transaction() as services:
-            command = RegisterApplication(name=_unique("Application"), type=type, **members)
+            command = RegisterApplication(name=_unique("Application"), type=type, **(UNASKED | members))
             application, secret = services.applications.register(project_id, command, by=THE_OPERATOR)
         assert secret is not None, "the application is public"
         in_form = application.authentication_method == "client_secret_post"
@@ -347,7 +347,7 @@ class World:
         project_id = project_id or self.a_project().id
         with self.transaction() as services:
             public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
-            command = RegisterApplication(name=_unique("Application"), **(_WEB | public | members))
+            command = RegisterApplication(name=_unique("Application"), **(_WEB | UNASKED | public | members))
             application, _ = services.applications.register(project_id, command, by=THE_OPERATOR)
         return application.id
 

@@ -36,6 +36,7 @@ from identity.provider import (
     authorization_request,
     claims_request,
     client_authentication,
+    consent,
     errors,
     id_token_hint,
     issuing,
@@ -203,7 +204,7 @@ EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
         ),
         *(project_audience, project_roles, roles, scope),
     ),
-    "code-and-refresh": (authorization_code, one_time, refresh_token, roles),
+    "code-and-refresh": (authorization_code, consent, one_time, refresh_token, roles),
     "client-authentication": (client_authentication, client_credentials, token),
     "logout": (end_session,),
 }

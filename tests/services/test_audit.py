@@ -114,8 +114,11 @@ def everything(services: Services) -> set[str]:
     web = services.applications.register(project.id, _WEB, by=THE_OPERATOR)[0]
     family = a_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
     services.tokens.begin(family)
+    client = Client(web, (), project, own)
+    services.consents.refuse(anna, client, ("openid",))
+    services.consents.give(anna, client, ("openid",))
     services.users.disconnect(anna, web.id)
-    services.tokens.replayed(family.id, Client(web, (), project, own), "refresh_token")
+    services.tokens.replayed(family.id, client, "refresh_token")
     services.sessions.end(account)
     robot = services.service_users.create(own.id, CreateServiceUser(user_name="robot", display_name="Robot"))
     services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), by=THE_OPERATOR)

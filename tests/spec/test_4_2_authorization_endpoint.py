@@ -384,7 +384,7 @@ def test_an_accident_on_our_side_is_told_to_the_client(
 
     asked = party.ask()
     with monkeypatch.context() as patch:
-        patch.setattr(authorize, "resolve", fail)
+        patch.setattr(authorize, "admitted", fail)
         answer = browser.open(asked.url)
     assert "internal" not in party.refused(answer, asked, "server_error")
     party.code(browser.open(asked.url), asked)

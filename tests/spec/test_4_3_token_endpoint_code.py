@@ -302,11 +302,10 @@ def test_signing_out_ends_codes_too(world: World, client: Credentials, session: 
 
 def test_a_project_in_the_scope_is_looked_at_again(world: World, session: BrowserSession) -> None:
     """Decisions, namespaces: scopes are checked at redemption too."""
-    client = world.a_web_application()
     organization_id = session.person.organization_id
     with world.reading() as services:
         organization = services.organizations.get(organization_id)
-    project = world.a_project()
+    project, client = world.a_project(), world.a_web_application(world.a_project(organization).id)
     grant = world.a_grant(project, organization)
     code = world.a_code(client, session, scope=f"openid {world.audience_scope(project.id)}")
     with world.transaction() as services:

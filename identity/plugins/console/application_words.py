@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from identity.domain.applications import ApplicationType
+from identity.domain.applications import ApplicationType, ConsentRule
 from identity.domain.words import say
 from identity.pages.translation import Words
 
@@ -54,6 +54,13 @@ AUTHENTICATION_METHODS: Mapping[str, str] = {
     "client_secret_basic": say("Client id and secret in the Authorization header."),
     "client_secret_post": say("Client id and secret in the form."),
     "none": say("Public client: no secret. PKCE proves that a code is its own."),
+}
+
+
+CONSENT: Mapping[ConsentRule, str] = {
+    ConsentRule.WHEN_FOREIGN: say("People of other organizations, unless the project is granted to theirs"),
+    ConsentRule.ALWAYS: say("Everybody"),
+    ConsentRule.NEVER: say("Nobody"),
 }
 
 

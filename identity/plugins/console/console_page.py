@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
+from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE, Level, Resource, organization_resource
+from identity.domain.permissions import INSTANCE, Resource, organization_resource
+from identity.domain.projects import Project
 from identity.domain.words import say
 from identity.http.targets import Target
 from identity.pages.forms import ONCE, Form
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 CONSOLE = "/console"
 _SWITCHABLE = 8
 
-#: What the services judge by the project too: see Applications.may_change.
+#: What the services judge once more: see Applications.may_change.
 _OF_APPLICATIONS = ("application.write", "application.delete")
 
 
@@ -126,10 +128,10 @@ class ConsolePage(SignedInPage):
 
     def may(self, permission: str) -> bool:
         """True if whoever looks holds the permission on what the page is about: buttons are absent without it."""
-        asked, resource = self.context.permission(permission), self.resource
-        allowed: bool = self.services.access.may(self.principal, asked, resource)
-        if permission in _OF_APPLICATIONS and resource.key.level is Level.PROJECT:
-            return allowed and self.services.applications.may_change(resource.key.id, by=self.principal)
+        asked, value = self.context.permission(permission), self.context.value
+        allowed: bool = self.services.access.may(self.principal, asked, self.resource)
+        if permission in _OF_APPLICATIONS and isinstance(value, Project | Application):
+            return allowed and self.services.applications.may_change(value, by=self.principal)
         return allowed
 
     def trail(self) -> Sequence[tuple[str, str]]:

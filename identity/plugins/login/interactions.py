@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from identity.domain.organizations import Organization
+from identity.provider.consent import CONSENT, to_agree
 from identity.provider.errors import (
     AccessDenied,
     AccountSelectionRequired,
@@ -89,18 +90,18 @@ class ChangePassword(Interaction):
 
 
 class Consent(Interaction):
-    """prompt=consent: the person sees what the application receives, and agrees."""
+    """The person sees what an application receives that is not of their organization, and agrees."""
 
-    name = "consent"
+    name = CONSENT
     late = True
     error: ClassVar[type[OAuthError]] = ConsentRequired
     description = "The user has to consent."
 
     def required(self, sign_in: SignIn, context: Context) -> bool:
-        """True until it is done. Raises AccessDenied if the person refused."""
+        """True until they have agreed to all of it. Raises AccessDenied if they refused."""
         if sign_in.done(REFUSED):
             raise AccessDenied("The user refused.")
-        return self.name in sign_in.prompts and not sign_in.done(self.name)
+        return to_agree(sign_in, context) is not None
 
     def path(self, sign_in: SignIn) -> str:
         """The question."""

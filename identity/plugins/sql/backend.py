@@ -23,6 +23,7 @@ from identity.plugins.sql.stores.attempts import SqlAttemptStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
 from identity.plugins.sql.stores.authorization_codes import SqlAuthorizationCodeStore
 from identity.plugins.sql.stores.authorization_requests import SqlAuthorizationRequestStore
+from identity.plugins.sql.stores.consents import SqlConsentStore
 from identity.plugins.sql.stores.domains import SqlDomainStore
 from identity.plugins.sql.stores.effects import SqlEffectStore
 from identity.plugins.sql.stores.idempotency import SqlIdempotencyStore
@@ -65,6 +66,7 @@ _STORES: dict[str, type[SqlStore]] = {
     "personal_access_tokens": SqlPersonalAccessTokenStore,
     "assertions": SqlAssertionStore,
     "applications": SqlApplicationStore,
+    "consents": SqlConsentStore,
     "managers": SqlManagerStore,
     "sessions": SqlSessionStore,
     "authorization_requests": SqlAuthorizationRequestStore,

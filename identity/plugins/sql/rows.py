@@ -259,14 +259,16 @@ def add_unless_there(table: Table, *unique: ColumnElement[Any]) -> Insert:
 def upsert(
     table: Table,
     *,
-    by: ColumnElement[Any],
+    by: ColumnElement[Any] | tuple[ColumnElement[Any], ...],
     replacing: Iterable[ColumnElement[Any]],
     where: ColumnElement[bool] | None = None,
 ) -> Insert:
     """An insert that replaces columns of the row that is there already, if that fits ``where``."""
     new = insert(table)
     return new.on_conflict_do_update(
-        index_elements=[by], set_={column: new.excluded[str(column.key)] for column in replacing}, where=where
+        index_elements=by if isinstance(by, tuple) else (by,),
+        set_={column: new.excluded[str(column.key)] for column in replacing},
+        where=where,
     ).execution_options(**_COUNTED)
 
 

@@ -332,10 +332,23 @@ applications = Table(
     _flag("id_token_userinfo_assertion"),
     _flag("assert_roles_in_access_token"),
     _flag("assert_roles_in_id_token"),
+    # Filled in by the database for versions that do not know them.
+    Column("consent", String, nullable=False, server_default="when_foreign"),
+    Column("may_manage", Boolean, nullable=False, server_default=false()),
     _flag("development"),
     _flag("active"),
     _number("version"),
     Index(None, "project_id", "name_key", "id"),
+)
+
+consents = Table(
+    "consents",
+    metadata,
+    _parent("user_id", "users", primary_key=True),
+    _parent("application_id", "applications", primary_key=True),
+    _string("scope"),
+    _moment("given_at"),
+    Index(None, "application_id"),
 )
 
 # What is_origin answers from: the web origins of an application's redirect URIs.

@@ -15,8 +15,10 @@ from identity.domain.authentication import acr_of
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
+from identity.provider.admission import admitted
 from identity.provider.authorization_request import AuthorizationRequest, find_address, read_request
 from identity.provider.authorizations import by_sign_in
+from identity.provider.consent import CONSENT, lacks_consent
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import (
     AccountSelectionRequired,
@@ -37,8 +39,7 @@ from identity.provider.parameters import Parameters
 from identity.provider.request import NO_STORE, Browser, Context, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact
 from identity.provider.return_address import ReturnAddress
-from identity.provider.roles import refuse_without_role
-from identity.provider.scope import require_member, required_organization, resolve
+from identity.provider.scope import required_organization
 from identity.services.sign_ins import ChangedSignIn
 
 #: Errors that say no more than that prompt=none allowed no page.
@@ -265,8 +266,6 @@ def _members(
     methods = account.session.methods
     if asked.claims.acr_values is not None and acr_of(methods) not in asked.claims.acr_values:
         raise UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
-    require_member(account.subject, sign_in.organization)
-    refuse_without_role(account.subject, asked.client, context)
     issues = asked.response_type.issues
     authorization = by_sign_in(
         account.subject,
@@ -279,7 +278,11 @@ def _members(
         methods=methods,
         claims=asked.claims,
     )
-    granted = resolve(authorization, context)
+    granted = admitted(authorization, context, organization=sign_in.organization)
+    unasked = CONSENT in sign_in.prompts and not sign_in.done(CONSENT)
+    if unasked or lacks_consent(authorization, granted, context):
+        # As with signing in: without a page for it, nobody is taken to have agreed.
+        raise ConsentRequired("The user has to consent.")
     context.services.sessions.touch(account)
     members: dict[str, Any] = {}
     code: AuthorizationCode | None = None

@@ -2,15 +2,16 @@
 
 from identity.domain.applications import Client
 from identity.domain.parties import ServiceUserClient
+from identity.provider.admission import admitted
 from identity.provider.answers import json_answer
+from identity.provider.consent import refuse_without_consent
 from identity.provider.endpoint import Endpoint, Host
-from identity.provider.errors import UnauthorizedClient, UnsupportedGrantType
+from identity.provider.errors import InvalidGrant, UnauthorizedClient, UnsupportedGrantType
 from identity.provider.grant import ClientRule, Grant, TokenRequest
 from identity.provider.issuing import issue
 from identity.provider.messages import AccessTokenResponse
 from identity.provider.parameters import Parameters, refuse_secrets
 from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
-from identity.provider.scope import resolve
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -20,7 +21,9 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     grant = _grant(parameters, context)
     token_request = _authenticated(request, parameters, grant, context)
     authorization = grant.authorize(token_request, context)
-    tokens = issue(authorization, resolve(authorization, context), context)
+    granted = admitted(authorization, context, error=InvalidGrant)
+    refuse_without_consent(authorization, granted, context)
+    tokens = issue(authorization, granted, context)
     return json_answer(AccessTokenResponse(**tokens.members()).to_json())
 
 

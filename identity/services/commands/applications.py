@@ -1,6 +1,6 @@
 """Changes to applications."""
 
-from identity.domain.applications import ApplicationType
+from identity.domain.applications import ApplicationType, ConsentRule
 from identity.domain.users import TokenFormat
 from identity.services.commands import Command
 from identity.services.commands.fields import Name, TokenLifetime
@@ -26,6 +26,8 @@ class RegisterApplication(Command):
     id_token_userinfo_assertion: bool = False
     assert_roles_in_access_token: bool = False
     assert_roles_in_id_token: bool = False
+    consent: ConsentRule = ConsentRule.WHEN_FOREIGN
+    may_manage: bool = False
     development: bool = False
 
 
@@ -44,4 +46,6 @@ class ChangeApplication(Command):
     id_token_userinfo_assertion: bool | None = None
     assert_roles_in_access_token: bool | None = None
     assert_roles_in_id_token: bool | None = None
+    consent: ConsentRule | None = None
+    may_manage: bool | None = None
     development: bool | None = None

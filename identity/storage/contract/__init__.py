@@ -34,6 +34,7 @@ _PARTS = (
     "authorization_codes",
     "authorization_requests",
     "base",
+    "consents",
     "domains",
     "effects",
     "idempotency",
@@ -67,6 +68,7 @@ from identity.storage.contract.attempts import AttemptContract  # noqa: E402
 from identity.storage.contract.audit import AuditContract  # noqa: E402
 from identity.storage.contract.authorization_codes import AuthorizationCodeContract  # noqa: E402
 from identity.storage.contract.authorization_requests import AuthorizationRequestContract  # noqa: E402
+from identity.storage.contract.consents import ConsentContract  # noqa: E402
 from identity.storage.contract.domains import DomainContract  # noqa: E402
 from identity.storage.contract.effects import EffectContract  # noqa: E402
 from identity.storage.contract.idempotency import IdempotencyContract  # noqa: E402
@@ -105,6 +107,7 @@ class StorageContract(
     PersonalAccessTokenContract,
     AssertionContract,
     ApplicationContract,
+    ConsentContract,
     ManagerContract,
     SessionContract,
     AuthorizationRequestContract,

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from identity.domain.applications import Application, ApplicationType, Client
+from identity.domain.applications import Application, ApplicationType, Client, ConsentRule
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
@@ -58,6 +58,8 @@ class ApplicationContract(ContractBase):
             id_token_userinfo_assertion=True,
             assert_roles_in_access_token=True,
             assert_roles_in_id_token=True,
+            consent=ConsentRule.NEVER,
+            may_manage=True,
             development=True,
             active=False,
             version=3,

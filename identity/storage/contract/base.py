@@ -10,6 +10,7 @@ import pytest
 
 from identity.domain.applications import Application
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.consents import Consent
 from identity.domain.domains import OrganizationDomain
 from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
@@ -205,6 +206,8 @@ def add(storage: Storage, value: Any) -> None:
             storage.personal_access_tokens.add(value)
         case Application():
             storage.applications.add(value)
+        case Consent():
+            storage.consents.set(value)
         case Manager():
             storage.managers.add(value)
         case Session():

@@ -11,6 +11,7 @@ from typing import Any
 from identity.domain.applications import Application, ApplicationType, ClientSecret
 from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.consents import Consent
 from identity.domain.domains import OrganizationDomain
 from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
@@ -217,6 +218,17 @@ def an_application(project: Project | None = None, **overrides: Any) -> Applicat
         "changed_at": NOW,
     }
     return Application(**(fields | overrides))
+
+
+def a_consent(user: HumanUser | None = None, application: Application | None = None, **overrides: Any) -> Consent:
+    """The user's consent to the application."""
+    fields: dict[str, Any] = {
+        "user_id": user.id if user else an_id(),
+        "application_id": application.id if application else an_id(),
+        "scope": ("openid", "profile"),
+        "given_at": NOW,
+    }
+    return Consent(**(fields | overrides))
 
 
 def a_client_secret(**overrides: Any) -> ClientSecret:

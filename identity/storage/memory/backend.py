@@ -13,6 +13,7 @@ from identity.storage.memory.attempts import MemoryAttemptStore
 from identity.storage.memory.audit import MemoryAuditStore
 from identity.storage.memory.authorization_codes import MemoryAuthorizationCodeStore
 from identity.storage.memory.authorization_requests import MemoryAuthorizationRequestStore
+from identity.storage.memory.consents import MemoryConsentStore
 from identity.storage.memory.domains import MemoryDomainStore
 from identity.storage.memory.effects import MemoryEffectStore
 from identity.storage.memory.idempotency import MemoryIdempotencyStore
@@ -59,6 +60,7 @@ class MemoryStorage(Storage):
         self.personal_access_tokens = MemoryPersonalAccessTokenStore(tables)
         self.assertions = MemoryAssertionStore(tables)
         self.applications = MemoryApplicationStore(tables)
+        self.consents = MemoryConsentStore(tables)
         self.managers = MemoryManagerStore(tables)
         self.sessions = MemorySessionStore(tables)
         self.authorization_requests = MemoryAuthorizationRequestStore(tables)

@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from identity.domain.applications import Application, ClientSecret
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.consents import Consent
 from identity.domain.domains import OrganizationDomain
 from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
@@ -129,6 +130,7 @@ class Tables:
     personal_access_tokens: Table[str, PersonalAccessToken]
     assertions: Table[tuple[str, str], datetime]
     applications: Table[str, Application]
+    consents: Table[tuple[str, str], Consent]
     client_secrets: Table[tuple[str, str], ClientSecret]
     managers: Table[str, Manager]
     sessions: Table[str, Session]

@@ -44,6 +44,7 @@ PLAN = [
     "0008: Domains are proven.",
     "0009: Failures are forgotten alike.",
     "0010: People have a name since a moment, and some have made their account themselves.",
+    "0011: Applications ask for consent, and people give it.",
 ]
 
 

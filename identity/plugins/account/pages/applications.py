@@ -13,6 +13,7 @@ from identity.pages.forms import Form
 from identity.pages.page import FormPage
 from identity.pages.scope_words import received
 from identity.plugins.account.pages.account_page import APPLICATIONS, AccountPage
+from identity.provider.scope import named_project
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Row:
     application: str
     organization: str
     received: Markup
+    manages: bool
     offline: bool
     since: datetime
     last_used_at: datetime
@@ -49,13 +51,15 @@ class Applications(Connected):
         return {"rows": [self._row(one) for one in self.connections()]}
 
     def _row(self, connection: Connection) -> Row:
-        client = connection.client
+        client, instance = connection.client, self.request.services.instance()
         namespaces = self.request.registry.identity.settings.urn_namespaces
+        own = "" if instance is None else instance.project_id
         return Row(
             client_id=client.id,
             application=client.application.name,
             organization=client.organization.name,
             received=_as_sentence(received(connection.scope, client.project.name, self.words, namespaces)),
+            manages=any(named_project(word, namespaces, own) == own for word in connection.scope),
             offline=connection.offline,
             since=connection.since,
             last_used_at=connection.last_used_at,

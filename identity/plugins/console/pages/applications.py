@@ -11,6 +11,7 @@ from identity.domain.applications import (
     LONGEST_TOKEN_LIFETIME,
     Application,
     ApplicationType,
+    ConsentRule,
     redirect_uri_problem,
 )
 from identity.domain.errors import Invalid
@@ -22,6 +23,7 @@ from identity.pages.forms import VERSION, Form, Value
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.application_words import (
     AUTHENTICATION_METHODS,
+    CONSENT,
     GRANT_TYPES,
     RESPONSE_TYPES,
     TYPES,
@@ -51,7 +53,9 @@ _TICKS = ("id_token_userinfo_assertion", "assert_roles_in_access_token", "assert
 #: Forms name one of what commands name all.
 _SEVERAL = {"response_types": "response_type", "grant_types": "grant_type"}
 #: What an application has no use for that nobody signs in to.
-_OF_PEOPLE = frozenset({*_ADDRESSES, *_TICKS, "response_types", "id_token_lifetime"})
+_OF_PEOPLE = frozenset({*_ADDRESSES, *_TICKS, "response_types", "id_token_lifetime", "consent"})
+#: What only who manages the instance decides.
+_MAY_MANAGE = "may_manage"
 
 _MINUTE = timedelta(minutes=1)
 _MOST = LONGEST_TOKEN_LIFETIME // _MINUTE
@@ -105,7 +109,7 @@ class ApplicationForm(ConsoleForm):
 
     template = "console/application_form.html"
     fields = ("name", *_ADDRESSES, *_SEVERAL.values(), "authentication_method", "access_token_type")
-    fields += (*_LIFETIMES, *_TICKS)
+    fields += (*_LIFETIMES, *_TICKS, "consent", _MAY_MANAGE)
     repeated_fields = frozenset(_SEVERAL.values())
     renamed = _SEVERAL
     missing = {"name": say("Enter a name.")}  # noqa: RUF012
@@ -123,9 +127,22 @@ class ApplicationForm(ConsoleForm):
         """The lifetimes that the application has."""
         return {}
 
+    def stored_consent(self) -> ConsentRule | None:
+        """The rule of consent that the application has."""
+        return None
+
+    @cached_property
+    def decides(self) -> bool:
+        """True for who may let the application manage, and leave people unasked."""
+        decides: bool = self.services.applications.may_decide(self.principal)
+        return decides
+
     def show(self) -> Mapping[str, object]:
         """What to choose from: what the service offers."""
         choices, words, settings = self.services.choices, self.words, self.request.registry.identity.settings
+        rules = [
+            one for one in ConsentRule if one is not ConsentRule.NEVER or self.decides or one is self.stored_consent()
+        ]
         return {
             "type": self.application_type,
             "type_label": "" if self.application_type is None else words.t(TYPES[self.application_type].label),
@@ -138,6 +155,8 @@ class ApplicationForm(ConsoleForm):
                 (TokenFormat.OPAQUE.value, words.t("Opaque")),
                 (TokenFormat.JWT.value, words.t("JWT")),
             ],
+            "consents": [(one.value, words.t(CONSENT[one])) for one in rules],
+            "decides": self.decides,
             "usual": {name: minutes(getattr(settings, name)) for name in _LIFETIMES},
             "label": words.t(self.label()),
             "back": self.trail()[-1][1],
@@ -159,7 +178,10 @@ class ApplicationForm(ConsoleForm):
         values |= {name: frozenset(form.several(field)) for name, field in _SEVERAL.items()}
         values |= {name: bool(form.one(name)) for name in _TICKS}
         values |= {name: self._lifetime(form, name) for name in _LIFETIMES}
-        values |= {name: form.one(name) for name in ("authentication_method", "access_token_type") if form.one(name)}
+        chosen = ("authentication_method", "access_token_type", "consent")
+        values |= {name: form.one(name) for name in chosen if form.one(name)}
+        if self.decides:
+            values[_MAY_MANAGE] = bool(form.one(_MAY_MANAGE))
         if self.application_type is ApplicationType.API:
             values = {name: value for name, value in values.items() if name not in _OF_PEOPLE}
         problems: dict[str, str] = {}
@@ -231,6 +253,7 @@ class NewApplication(OfProject, ApplicationForm):
             **{field: tuple(sorted(usual.get(name, ()))) for name, field in _SEVERAL.items()},
             "authentication_method": usual["authentication_method"],
             "access_token_type": TokenFormat.OPAQUE.value,
+            "consent": ConsentRule.WHEN_FOREIGN.value,
         }
 
     def submit(self, form: Form) -> Response:
@@ -298,6 +321,7 @@ class ApplicationPage(OfApplication):
             "project": self.project,
             "type": self.words.t(TYPES[application.type].label),
             "people": application.type is not ApplicationType.API,
+            "consent": self.words.t(CONSENT[application.consent]),
             "lifetimes": {
                 name: minutes(getattr(application, name) or getattr(identity.settings, name)) for name in _LIFETIMES
             },
@@ -327,6 +351,10 @@ class ChangeApplicationPage(OfApplication, ApplicationForm):
         """The button."""
         return say("Save")
 
+    def stored_consent(self) -> ConsentRule:
+        """Its own."""
+        return self.application.consent
+
     def stored_lifetimes(self) -> Mapping[str, timedelta | None]:
         """Its own lifetimes."""
         return {name: getattr(self.application, name) for name in _LIFETIMES}
@@ -340,8 +368,9 @@ class ChangeApplicationPage(OfApplication, ApplicationForm):
             **{field: tuple(sorted(getattr(application, name))) for name, field in _SEVERAL.items()},
             "authentication_method": application.authentication_method,
             "access_token_type": application.access_token_type.value,
+            "consent": application.consent.value,
             **{name: "" if span is None else minutes(span) for name, span in self.stored_lifetimes().items()},
-            **{name: YES for name in _TICKS if getattr(application, name)},
+            **{name: YES for name in (*_TICKS, _MAY_MANAGE) if getattr(application, name)},
             VERSION: str(application.version),
         }
 

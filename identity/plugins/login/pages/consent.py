@@ -1,53 +1,82 @@
-"""The question of prompt=consent."""
+"""The question whether an application may have what it asks for."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.domain.users import Subject
+from identity.domain.applications import Client
+from identity.domain.organizations import Organization
+from identity.http.endpoints import context_of
 from identity.pages.forms import Form
-from identity.pages.scope_words import is_told
+from identity.pages.scope_words import is_told, received
 from identity.plugins.login.interactions import REFUSED, Consent
 from identity.plugins.login.pages.sign_in_page import SignInPage
-from identity.provider.scope import OFFLINE_ACCESS, OPENID
+from identity.provider.consent import to_agree
+from identity.provider.scope import OFFLINE_ACCESS, OPENID, GrantedScopes
 
 #: Scopes that are no part of the list: who it is, and what has a sentence of its own.
 _UNTOLD = (OPENID, OFFLINE_ACCESS)
 
+#: Whom the page was shown to: somebody else may have been chosen since in another window.
+_ASKED = "account"
+_DECISION = "decision"
+
 
 class ConsentPage(SignInPage):
-    """Names the application and what it asks for; a refusal ends the request."""
+    """Names the application, whose it is and what it asks for; a refusal ends the request."""
 
     template = "login/consent.html"
+    fields = (_ASKED,)
 
     def show(self) -> Mapping[str, object] | Response:
-        """What the application receives; on with the sign-in if nobody asked for consent, or nobody is there to."""
-        asked = self.sign_in.request
-        account = self._account()
-        if account is None or asked is None or not self._expected():
+        """What the application receives; on with the sign-in if there is nothing to agree to."""
+        client, subject, granted = self.sign_in.client, self.sign_in.subject, self._granted
+        if client is None or subject is None or granted is None:
             return self.go_on()
-        namespaces = self.request.registry.identity.settings.urn_namespaces
-        others = [word for word in asked.scope if word not in _UNTOLD and not is_told(word, namespaces)]
+        settings, projects = self.request.registry.identity.settings, self.request.services.projects
+        others = [word for word in granted.words if word not in _UNTOLD and not is_told(word, settings.urn_namespaces)]
         return {
-            "login_name": account.login_name,
-            "received": self.received,
+            "login_name": subject.login_name,
+            "account": subject.user.id,
+            "organization": client.organization.name,
+            "domain": self._domain(client.organization),
+            "received": received(granted.words, client.project.name, self.words, settings.urn_namespaces),
+            "manages": any(projects.is_own(one) for one in granted.audience),
+            "projects": self._projects(client, granted),
             "others": [Markup("<code>{}</code>").format(word) for word in others],
-            "stays_connected": OFFLINE_ACCESS in asked.scope,
+            "stays_connected": OFFLINE_ACCESS in granted,
         }
 
     def submit(self, form: Form) -> Response:
-        """Note the answer."""
-        if self._expected():
-            decision = Consent.name if form.one("decision") == "allow" else REFUSED
-            self.request.services.sign_ins.done(self.pending, decision)
+        """Note the answer: what is agreed to is remembered beyond this sign-in."""
+        client, subject, granted = self.sign_in.client, self.sign_in.subject, self._granted
+        if client is None or subject is None or granted is None or form.one(_ASKED) != subject.user.id:
+            return self.go_on()
+        consents, sign_ins = self.request.services.consents, self.request.services.sign_ins
+        if form.one(_DECISION) == "allow":
+            consents.give(subject, client, granted.words)
+            sign_ins.done(self.pending, Consent.name)
+        elif form.one(_DECISION) == "refuse":
+            consents.refuse(subject, client, granted.words)
+            sign_ins.done(self.pending, REFUSED)
         return self.go_on()
 
-    def _account(self) -> Subject | None:
-        """Who is asked."""
-        if self.sign_in.proved is not None or self.sign_in.chosen is None:
-            return self.sign_in.proved
-        return self.sign_in.chosen.subject
+    @cached_property
+    def _granted(self) -> GrantedScopes | None:
+        """What there is to agree to; None unless it is time to ask."""
+        return to_agree(self.sign_in, context_of(self.request)) if self.is_next(Consent.name) else None
 
-    def _expected(self) -> bool:
-        return self._account() is not None and self.is_next(Consent.name)
+    def _domain(self, organization: Organization) -> str:
+        """The organization's domain, if it is proven that it has it."""
+        with self.request.services.look() as storage:
+            domain = storage.domains.find(organization.id, organization.primary_domain)
+        return domain.name if domain is not None and domain.proven else ""
+
+    def _projects(self, client: Client, granted: GrantedScopes) -> list[Markup]:
+        """The names of the projects besides the application's that it asks to be known in."""
+        with self.request.services.look() as storage:
+            found = storage.projects.find_many(frozenset(granted.audience) - {client.project.id})
+        is_own = self.request.services.projects.is_own
+        return [Markup("<strong>{}</strong>").format(one.name) for one in found.values() if not is_own(one.id)]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from identity.domain.applications import ApplicationType, ClientSecret
+from identity.domain.applications import ApplicationType, ClientSecret, ConsentRule
 from identity.domain.errors import NotFound
 from identity.domain.users import TokenFormat
 from identity.http import targets
@@ -30,6 +30,8 @@ class Application(Versioned):
     id_token_userinfo_assertion: bool
     assert_roles_in_access_token: bool
     assert_roles_in_id_token: bool
+    consent: ConsentRule
+    may_manage: bool
     development: bool
     state: State
 
@@ -136,7 +138,8 @@ OPERATIONS = (
         path=_LIST,
         summary="Registers an application; the answer carries its client secret, once.",
         description="What is not given follows from the type: web, native and browser applications sign people in with"
-        " a code; native and browser applications are public and have no secret.",
+        " a code; native and browser applications are public and have no secret. `may_manage`, `consent` as `never` and"
+        " applications of the own project need the permission instance.write.",
         permission="application.write",
         target=targets.project,
         handle=_register,

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, literal, select
 
-from identity.domain.applications import Application, ApplicationType, Client, ClientSecret
+from identity.domain.applications import Application, ApplicationType, Client, ClientSecret, ConsentRule
 from identity.domain.names import name_key
 from identity.domain.users import TokenFormat
 from identity.plugins.sql.paging import PagedStore
@@ -55,6 +55,8 @@ COLUMNS = (
     table.c.id_token_userinfo_assertion,
     table.c.assert_roles_in_access_token,
     table.c.assert_roles_in_id_token,
+    table.c.consent,
+    table.c.may_manage,
     table.c.development,
     table.c.active,
     table.c.version,
@@ -221,6 +223,8 @@ def application_of(
     id_token_userinfo_assertion: bool,
     assert_roles_in_access_token: bool,
     assert_roles_in_id_token: bool,
+    consent: str,
+    may_manage: bool,
     development: bool,
     active: bool,
     version: int,
@@ -244,6 +248,8 @@ def application_of(
         id_token_userinfo_assertion=id_token_userinfo_assertion,
         assert_roles_in_access_token=assert_roles_in_access_token,
         assert_roles_in_id_token=assert_roles_in_id_token,
+        consent=ConsentRule(consent),
+        may_manage=may_manage,
         development=development,
         active=active,
         version=version,
@@ -280,6 +286,8 @@ def _values(application: Application) -> Values:
         "id_token_userinfo_assertion": application.id_token_userinfo_assertion,
         "assert_roles_in_access_token": application.assert_roles_in_access_token,
         "assert_roles_in_id_token": application.assert_roles_in_id_token,
+        "consent": application.consent.value,
+        "may_manage": application.may_manage,
         "development": application.development,
         "active": application.active,
         "version": application.version,

@@ -1,0 +1,77 @@
+"""Consent: what a person has yet to agree to before an application gets it."""
+
+from identity.domain.applications import Client, ConsentRule
+from identity.domain.users import HumanUser, Subject
+from identity.provider.admission import admitted
+from identity.provider.authorizations import by_sign_in
+from identity.provider.errors import InvalidGrant, OAuthError
+from identity.provider.grant import Authorization
+from identity.provider.interaction import SignIn
+from identity.provider.request import Context
+from identity.provider.scope import GrantedScopes
+
+#: The interaction that asks for it, and the prompt that asks for the interaction (OpenID Connect Core §3.1.2.1).
+CONSENT = "consent"
+
+
+def lacks_consent(authorization: Authorization, granted: GrantedScopes, context: Context) -> bool:
+    """True if the tokens are about a person who has to agree first and has not, or no longer."""
+    subject, client = authorization.subject, authorization.client
+    if subject is None or client is None or not isinstance(subject.user, HumanUser):
+        return False
+    return _has_to_agree(subject, client, granted, context) and not context.services.consents.cover(
+        subject, client, _disclosing(authorization, granted, context)
+    )
+
+
+def refuse_without_consent(authorization: Authorization, granted: GrantedScopes, context: Context) -> None:
+    """Raise InvalidGrant if a person has not agreed: the word that they gave may have been taken back since."""
+    if lacks_consent(authorization, granted, context):
+        raise InvalidGrant("the user has not agreed to this, or does no longer")
+
+
+def to_agree(sign_in: SignIn, context: Context) -> GrantedScopes | None:
+    """What the person who is to answer has yet to agree to in this sign-in, single claims by the scopes that open them;
+    None if there is nothing, or nobody is there.
+
+    What is refused for another reason is not asked about: the answer says so.
+    """
+    asked, subject = sign_in.request, sign_in.subject
+    if asked is None or subject is None or sign_in.done(CONSENT):
+        return None
+    authorization = by_sign_in(
+        subject,
+        asked.client,
+        asked.scope,
+        asked.response_type.issues,
+        authenticated_at=context.now,
+        session_id="",
+        nonce=None,
+        methods=(),
+        claims=asked.claims,
+    )
+    try:
+        granted = admitted(authorization, context, organization=sign_in.organization)
+    except OAuthError:
+        return None
+    if CONSENT not in sign_in.prompts and not lacks_consent(authorization, granted, context):
+        return None
+    return GrantedScopes(_disclosing(authorization, granted, context), granted.audience)
+
+
+def _disclosing(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:
+    """The granted scopes, and those that open the single claims which are asked for."""
+    claims = (*authorization.userinfo_claims, *authorization.id_token_claims)
+    return tuple(dict.fromkeys((*granted.words, *context.protocol.scopes.needed(claims))))
+
+
+def _has_to_agree(subject: Subject, client: Client, granted: GrantedScopes, context: Context) -> bool:
+    """True unless the application belongs to the person's organization or is granted to it, or its settings say
+    otherwise; managing in somebody's name needs their word in any case."""
+    projects, rule = context.services.projects, client.application.consent
+    if any(projects.is_own(one) for one in granted.audience):
+        return True
+    if rule is ConsentRule.WHEN_FOREIGN:
+        at_home = subject.organization.id == client.organization.id
+        return not at_home and not projects.audience(frozenset({client.project.id}), subject, None)
+    return rule is ConsentRule.ALWAYS
