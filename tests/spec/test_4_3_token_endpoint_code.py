@@ -75,6 +75,8 @@ def test_the_id_token_says_who_signed_in_when_and_where(
         "exp": world.clock.seconds + 3600,
         "auth_time": signed_in_at,
         "nonce": "n-0S6",
+        "amr": ["pwd"],
+        "acr": "urn:service:iam:acr:1",
         "sid": session.id,
     }
 
