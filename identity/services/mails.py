@@ -49,9 +49,10 @@ class Mails:
         Whatever makes a mail counts for the address that it goes to. Notices of what was done to an account are counted
         apart from what strangers can ask for, and where the account proved the address, which ``notice_to`` then names,
         apart from other accounts: nobody can use up what somebody has to be told. A mail that goes nowhere is counted
-        for ``instead_of``: it takes the same work. Raises ValueError where no mail server is set.
+        for ``instead_of``, which takes the same work, and for no address, even if it reads like one. Raises ValueError
+        where no mail server is set.
         """
-        kind = "address" if notice_to is None else f"notice:{notice_to}"
+        kind = f"notice:{notice_to}" if notice_to is not None else "address" if mail.to else "nowhere"
         key = f"mails:{kind}:{digest(name_key(mail.to or instead_of)).hex()}"
         over = self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=MAILS_TO_ONE)
         self._outbox.queue(KIND, (mail if over is None else replace(mail, to="")).content)

@@ -204,3 +204,19 @@ def _login_name(world: World, person: HumanUser) -> str:
         subject = services.storage.users.find_subject(person.id)
     assert subject is not None
     return subject.login_name
+
+
+def _reset_of(scene: Scene, login_name: str) -> None:
+    browser = scene.browser(None)
+    browser.open("/password/reset")
+    browser.submit({"login_name": login_name}, form="page-form")
+    assert browser.path == "/password/reset/sent"
+
+
+@pytest.mark.storages("memory")
+def test_whoever_types_the_address_as_a_login_name_uses_up_nothing(world: World, post: Post) -> None:
+    scene = Scene.of(world)
+    for _ in range(MOST):
+        _reset_of(scene, VICTIM)
+    _reset(scene)
+    assert received(world, post) == 1
