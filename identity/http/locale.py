@@ -8,11 +8,21 @@ from identity.domain.words import LANGUAGES
 UI_LOCALES = "ui_locales"
 
 _MOST_TAGS = 20
+_LONGEST = 200
 
 
 def language_of(request: Request, asked: str = "") -> str:
     """The language for this request. ``asked`` are language tags that count before those in the address."""
-    return choose(asked, _in_address(request), accept_language=request.environ.get("HTTP_ACCEPT_LANGUAGE", ""))
+    return choose(asked, in_address(request), accept_language=request.environ.get("HTTP_ACCEPT_LANGUAGE", ""))
+
+
+def in_address(request: Request) -> str:
+    """The language tags that the address asks for; empty if that is no text, or one that not every database holds."""
+    try:
+        asked: str = request.GET.get(UI_LOCALES, "")[:_LONGEST]
+    except UnicodeDecodeError:
+        return ""
+    return asked if asked.isprintable() else ""
 
 
 def choose(*asked: str, accept_language: str = "") -> str:
@@ -54,11 +64,3 @@ def _weight(parameter: str) -> float:
         return float(value)
     except ValueError:
         return 0.0
-
-
-def _in_address(request: Request) -> str:
-    try:
-        asked: str = request.GET.get(UI_LOCALES, "")
-    except UnicodeDecodeError:
-        return ""
-    return asked

@@ -9,14 +9,13 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.http.cookies import headers_for
-from identity.http.locale import UI_LOCALES
+from identity.http.locale import in_address
 from identity.pages.drawing import HOME, redirect
 from identity.pages.errors import LOGIN, TARGET
 from identity.provider.endpoints.authorize import PATH as AUTHORIZE
 from identity.provider.request import Cookie, CookieKind
 
 _TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
-_LONGEST_LOCALES = 200
 
 #: The bare address.
 ROOT = "/"
@@ -30,8 +29,7 @@ def safe_target(asked: str) -> str:
 def enter(request: Request) -> Response:
     """Begin a sign-in of our own, and go on with it: whoever is signed in arrives at once."""
     target = safe_target(request.GET.get(TARGET, ""))
-    ui_locales = request.GET.get(UI_LOCALES, "")[:_LONGEST_LOCALES]
-    pending, secret = request.services.sign_ins.begin({}, target=target, ui_locales=ui_locales)
+    pending, secret = request.services.sign_ins.begin({}, target=target, ui_locales=in_address(request))
     return going_on(request, pending.id, secret)
 
 
