@@ -151,17 +151,24 @@ class SignIns(UseCases):
         )
 
     def done(
-        self, pending: PendingAuthorization, interaction: str, *, methods: tuple[str, ...] = ()
+        self,
+        pending: PendingAuthorization,
+        interaction: str,
+        *,
+        account: SignedIn | None = None,
+        methods: tuple[str, ...] = (),
     ) -> PendingAuthorization:
         """Note that an interaction is finished, and by which further methods (RFC 8176) the person has proved it.
 
+        What the person of a session has finished counts for that ``account`` alone, also where it was the only one.
         Raises Conflict if it is another person's sign-in by now, or nobody's.
         """
+        session_id = pending.session_id if account is None else account.session.id
 
         def finished(one: PendingAuthorization) -> PendingAuthorization:
             if one.proof != pending.proof:
                 raise Conflict(_ELSEWHERE)
-            return replace(one, done=one.done | {interaction}, methods=(*one.methods, *methods))
+            return replace(one, session_id=session_id, done=one.done | {interaction}, methods=(*one.methods, *methods))
 
         return self._update(pending, finished)
 

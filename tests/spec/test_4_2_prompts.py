@@ -1,6 +1,7 @@
 """Service description §4.2: prompt, max_age, id_token_hint, login_hint, ui_locales, and several sessions."""
 
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
@@ -365,6 +366,22 @@ def test_login_and_consent_ask_for_both(browser: Browser, party: RelyingParty, l
     party.tokens(browser.page, asked)
 
 
+def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
+    browser: Browser, party: RelyingParty, somebody_else: HumanUser
+) -> None:
+    opened(browser, party, prompt="consent")
+    form = urlencode([*browser.form("page-form").submit_fields(), ("decision", "allow")])
+    # The answer gets lost, and somebody else sits down.
+    answer = browser._send(browser._from_page("POST", browser.url, form.encode()), "same-origin")
+    for name in browser.session_cookies:
+        browser.cookies.forget(name)
+    browser.start_session(somebody_else)
+    browser.open(answer.location)
+    assert browser.step == NAME
+    browser.sign_in(give_password(browser.world, somebody_else))
+    assert browser.step == CONSENT
+
+
 # --- prompt=create ----------------------------------------------------------------------------------------------------
 
 
@@ -609,6 +626,15 @@ def test_pages_speak_the_language_that_was_asked_for(
     assert browser.page.html.html["lang"] == spoken
     browser.submit({"login_name": "ada"}, form="page-form")
     assert browser.page.html.html["lang"] == spoken
+
+
+@pytest.mark.storages("memory", "sqlite", "postgresql")
+@pytest.mark.parametrize("ui_locales", ["%00", "de%00", "%01%0a%7f", "%C2%85%E2%80%AE"])
+def test_languages_that_nothing_can_hold_are_passed_over(world: World, ui_locales: str) -> None:
+    browser = Browser(world)
+    browser.open(f"/login?ui_locales={ui_locales}")
+    assert browser.page.html.html["lang"] == "en"
+    assert browser.step == ""
 
 
 # --- scopes that name an organization ---------------------------------------------------------------------------------

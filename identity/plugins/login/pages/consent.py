@@ -57,10 +57,10 @@ class ConsentPage(SignInPage):
         consents, sign_ins = self.request.services.consents, self.request.services.sign_ins
         if form.one(_DECISION) == "allow":
             consents.give(subject, client, granted.words)
-            sign_ins.done(self.pending, Consent.name)
+            sign_ins.done(self.pending, Consent.name, account=self.sign_in.chosen)
         elif form.one(_DECISION) == "refuse":
             consents.refuse(subject, client, granted.words)
-            sign_ins.done(self.pending, REFUSED)
+            sign_ins.done(self.pending, REFUSED, account=self.sign_in.chosen)
         return self.go_on()
 
     @cached_property
