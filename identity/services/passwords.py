@@ -150,9 +150,14 @@ class Passwords(UseCases):
         """The new password of a person who knows the present one: their sessions, sign-ins that wait and links end.
 
         ``keep`` is the id of the session, or of the sign-in that waits, in which they chose it. With
-        ``identity.password_change_ends_access`` what applications hold is revoked too. Raises NotFound.
+        ``identity.password_change_ends_access`` what applications hold is revoked too. Raises NotFound, also if that
+        session was ended since they gave the present one: nobody undoes a reset who knows the password before it.
         """
         self._change(subject, hashed, keep=keep, applications=self._settings.password_change_ends_access)
+        # Last: whoever changed the password at the same moment has ended the session by now.
+        kept = None if keep is None else self._storage.sessions.find(keep)
+        if kept is not None and kept.ended_at is not None:
+            raise NotFound("session", kept.id)
 
     def set_one_time(self, user_id: str) -> str:
         """A new password, to be told once and changed at the first sign-in.

@@ -5,6 +5,7 @@ What goes through a mail server is tested in tests/journeys/test_mail.py.
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from typing import Any
 
@@ -436,6 +437,32 @@ def test_the_name_is_no_password(browser: Browser, ada: HumanUser) -> None:
     name = ada.user_name.upper()
     browser.submit({"current_password": OLD, "new_password": name, "new_password_again": name}, form="page-form")
     assert "Do not use your user name." in browser.page.text
+
+
+def test_who_knows_the_former_password_does_not_undo_a_reset_of_the_same_moment(
+    world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cost = Cost(memory_kib=19456, iterations=2)
+    by_reset = hash_password("of the owner, by the link", cost=cost)
+
+    def reset() -> None:
+        with world.transaction() as services:
+            services.passwords.reset(services.passwords.issue_link(ada.id).rpartition("/")[2], by_reset)
+
+    def hashed_slowly(_hasher: Hasher, password: str) -> str:
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(reset).result(timeout=30)
+        return hash_password(password, cost=cost)
+
+    browser.open("/account/password")
+    monkeypatch.setattr(Hasher, "hash", hashed_slowly)
+    new = {"new_password": "of somebody else", "new_password_again": "of somebody else"}
+    browser.submit({"current_password": OLD, **new}, form="page-form")
+    assert browser.page.status_int == 404
+    with world.reading() as services:
+        kept = services.storage.passwords.find(ada.id)
+    assert kept is not None
+    assert kept.hash == by_reset
 
 
 def test_wrong_passwords_are_counted_as_on_the_sign_in_pages(world: World, browser: Browser, ada: HumanUser) -> None:
