@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from identity.domain.permissions import INSTANCE
 from identity.domain.service_user_keys import KeyFile
 from identity.services.access import Principal
-from identity.services.commands import decode_document
 from identity.services.commands.descriptions import State
+from identity.services.commands.documents import decode_document
 from identity.services.described.build import Build, Change, Registered
 from identity.services.described.managers import ensure_managers
 from identity.services.described.organizations import ensure_organizations, prune_organizations
@@ -27,7 +27,10 @@ class Applied:
 
 
 def read_state(values: Mapping[str, object]) -> State:
-    """The state that these values describe. Raises Invalid with a sentence for each place that is wrong."""
+    """The state that these values describe, as far as they can be read: `apply` tells all that is wrong.
+
+    Raises Invalid with a sentence for each place that is wrong if nothing can be.
+    """
     return decode_document(State, values)
 
 
@@ -43,7 +46,7 @@ def apply(
     Raises Invalid with a sentence for each place that does not fit, such as ``organizations[0].users[2].user_name``,
     and then nothing may be committed; Denied.
     """
-    build = Build(services, by=by, prune=prune, with_secrets=with_secrets)
+    build = Build(services, state.reading, by=by, prune=prune, with_secrets=with_secrets)
     if state.organizations is not None:
         prune_organizations(build, "organizations")
         described = [(f"organizations[{number}]", one) for number, one in enumerate(state.organizations)]

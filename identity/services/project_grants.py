@@ -1,5 +1,7 @@
 """Grant a project to another organization, and withdraw it."""
 
+from collections.abc import Iterable
+
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Invalid
 from identity.domain.projects import Project, ProjectGrant
@@ -76,6 +78,15 @@ class ProjectGrants(UseCases):
         return self._project(grant.project_id).organization_id
 
     def _check_roles(self, project_id: str, roles: frozenset[str]) -> None:
-        unknown = roles - {role.key for role in self._storage.projects.roles(project_id)}
-        if unknown:
-            raise Invalid({"roles": say("The project has no role {roles}.", roles=", ".join(sorted(unknown)))})
+        refuse_unknown_roles(roles, (role.key for role in self._storage.projects.roles(project_id)))
+
+
+def refuse_unknown_roles(roles: frozenset[str], known: Iterable[str]) -> None:
+    """Raise Invalid, naming those that there are, unless all of these roles are known."""
+    offered = sorted(known)
+    unknown = ", ".join(sorted(roles.difference(offered)))
+    if unknown and offered:
+        sentence = say("The project has no role {roles}. Choose from {names}.", roles=unknown, names=", ".join(offered))
+        raise Invalid({"roles": sentence})
+    if unknown:
+        raise Invalid({"roles": say("The project has no role {roles}.", roles=unknown)})

@@ -31,9 +31,10 @@ from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access import Principal, Seen
 from identity.services.audit import json_value
-from identity.services.commands import Command, decode_document
+from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.descriptions import OrganizationDocument
+from identity.services.commands.documents import decode_document
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import AddProjectRole, CreateProject
 from identity.services.commands.service_users import CreateServiceUser
@@ -105,7 +106,10 @@ class Transfer:
 
     @staticmethod
     def read(values: Mapping[str, object]) -> OrganizationDocument:
-        """The document that these values are. Raises Invalid with a sentence for each place that is wrong."""
+        """The document that these values are, as far as they can be read: ``import_`` tells all that is wrong.
+
+        Raises Invalid with a sentence for each place that is wrong if nothing can be.
+        """
         return decode_document(OrganizationDocument, values)
 
     def import_(self, document: OrganizationDocument, *, by: Principal, keep_ids: bool | None = None) -> Organization:
@@ -122,7 +126,7 @@ class Transfer:
         keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
         if keeps and not self._services.access.may(by, KEEPS_IDS, INSTANCE):
             raise Denied("Only who manages the instance can keep ids. Import with new ids.", permission=KEEPS_IDS)
-        build = Build(self._services, by=by, fresh=True, keep_ids=keeps)
+        build = Build(self._services, document.reading, by=by, fresh=True, keep_ids=keeps)
         made = ensure_organizations(build, [("organization", document.organization)])
         build.finish()
         organization = self._services.organizations.get(made[0].id)

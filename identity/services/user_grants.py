@@ -12,6 +12,7 @@ from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.services.project_grants import refuse_unknown_roles
 from identity.storage.backend import Storage
 
 _WRITE = "user_grant.write"
@@ -129,13 +130,21 @@ class UserGrants(UseCases):
             raise Invalid({"project_id": _NO_PROJECT}) from None
 
     def _check_roles(self, project: Project, grant: ProjectGrant | None, roles: frozenset[str]) -> None:
-        unknown = roles - {role.key for role in self._storage.projects.roles(project.id)}
-        if unknown:
-            raise Invalid({"roles": say("The project has no role {roles}.", roles=", ".join(sorted(unknown)))})
-        beyond = roles - grant.roles if grant is not None else frozenset()
-        if beyond:
-            names = ", ".join(sorted(beyond))
-            raise Invalid({"roles": say("The project grant does not hold the role {roles}.", roles=names)})
+        if grant is None:
+            refuse_unknown_roles(roles, (role.key for role in self._storage.projects.roles(project.id)))
+            return
+        beyond = ", ".join(sorted(roles - grant.roles))
+        if not beyond:
+            return
+        if not grant.roles:
+            raise Invalid({"roles": say("The project grant does not hold the role {roles}.", roles=beyond)})
+        # Those of the project that were not granted are no business of whoever holds the grant.
+        sentence = say(
+            "The project grant does not hold the role {roles}. Choose from {names}.",
+            roles=beyond,
+            names=", ".join(sorted(grant.roles)),
+        )
+        raise Invalid({"roles": sentence})
 
     def _project(self, project_id: str) -> Project:
         return self._found(self._storage.projects.find(project_id), "project", project_id)

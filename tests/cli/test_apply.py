@@ -270,6 +270,83 @@ class TestProblems:
         assert "nothing is changed" in ran.err
         assert events() == before
 
+    def test_a_dozen_at_all_levels_with_the_choices(self, applied, events):
+        """What cannot be read hides nothing of what does not fit, and what was left out for it is not missed."""
+        web = {"type": "web", "redirect_uris": ["https://a.example/cb"], "response_types": ["code"]}
+        ada = {"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace"}
+        state = small(
+            users=[
+                {"user_name": "a b", "given_name": "A", "family_name": "B"},
+                ada,
+                ada,
+                {**ada, "user_name": "bob", "email": "nowhere", "family_name": "Babbage"},
+            ],
+            service_users=[
+                {"user_name": "robot", "display_name": "Robot", "access_token_type": "paper"},
+                {"user_name": "ada", "display_name": "Ada"},
+            ],
+            projects=[
+                {"name": "Unread", "roles": "reader", "colour": "red"},
+                {
+                    "name": "P",
+                    "roles": [{"key": "writer", "display_name": "W"}, {"key": "reader", "display_name": "R"}],
+                    "applications": [
+                        {"name": "Desk", "type": "desktop"},
+                        {"name": "Web", **web, "grant_types": ["authorization_code", "passwords"]},
+                        {"name": "Other", **web, "response_types": ["codes"]},
+                    ],
+                    "grants": [{"organization": "nowhere.example", "roles": ["reader"]}],
+                    "user_grants": [
+                        {"user": "bob", "roles": ["boss"]},
+                        {"user": "robot", "roles": ["reader"]},
+                        {"user": "eve", "roles": ["reader"]},
+                    ],
+                    "managers": [{"user": "ada", "roles": ["ORG_OWNER"]}],
+                },
+            ],
+            managers=[{"user": "a b", "roles": ["ORG_OWNER"]}, {"user": "ada", "roles": ["ORG_BOSS"]}],
+        )
+        state["instance"] = {"managers": [{"user": "ada@acme.example", "roles": ["IAM_BOSS"]}]}
+        state["organizations"].insert(0, {"name": "First", "primary_domain": "no domain"})
+        before = events()
+        for words in ((), ("--plan",), ("--prune", "--yes")):
+            ran = applied(state, *words)
+            told = dict(line.partition(": ")[::2] for line in ran.err.splitlines())
+            assert ran.status == 1
+            told.pop("identity")
+            here, project = "organizations[1].", "organizations[1].projects[1]."
+            assert set(told) == {
+                "organizations[0].primary_domain",
+                f"{here}users[0].user_name",
+                f"{here}users[2]",
+                f"{here}users[3].email",
+                f"{here}service_users[0].access_token_type",
+                f"{here}service_users[1].user_name",
+                f"{here}projects[0].roles",
+                f"{here}projects[0].colour",
+                f"{project}applications[0].type",
+                f"{project}applications[1].grant_types",
+                f"{project}applications[2].response_types",
+                f"{project}grants[0].organization",
+                f"{project}user_grants[0].roles",
+                f"{project}user_grants[2].user",
+                f"{project}managers[0].roles",
+                f"{here}managers[1].roles",
+                "instance.managers[0].roles",
+            }, told
+            for place, choices in {
+                f"{here}service_users[0].access_token_type": "Choose from opaque, jwt.",
+                f"{project}applications[0].type": "Choose from web, native, browser, api.",
+                f"{project}applications[1].grant_types": "Choose from authorization_code, ",
+                f"{project}applications[2].response_types": "Choose from code, ",
+                f"{project}user_grants[0].roles": "Choose from reader, writer.",
+                f"{project}managers[0].roles": "Choose from PROJECT_OWNER, ",
+                f"{here}managers[1].roles": "Choose from ORG_",
+                "instance.managers[0].roles": "Choose from IAM_",
+            }.items():
+                assert choices in told[place], told[place]
+        assert events() == before
+
     def test_two_things_of_one_name_need_an_id(self, applied):
         organization = {"name": "Twin"}
         both = [{**organization, "primary_domain": f"{one}.example"} for one in "ab"]

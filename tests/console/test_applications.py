@@ -199,7 +199,7 @@ def test_what_is_wrong_is_said_for_all_fields_at_once(owner: Browser, new: str) 
         ({"authentication_method": "none", "grant_type": "client_credentials"}, "grant_type", "A public client has no"),
         ({"grant_type": "password"}, "grant_type", "password is not offered here."),
         ({"authentication_method": "tls"}, "authentication_method", "tls is not offered here."),
-        ({"access_token_type": "paper"}, "access_token_type", "Choose one of the values offered."),
+        ({"access_token_type": "paper"}, "access_token_type", "Choose from opaque, jwt."),
         ({"redirect_uris": "x" * 2001}, "redirect_uris", "longer than 2000"),
         ({"redirect_uris": "javascript:alert(1)"}, "redirect_uris", "must be an absolute address"),
     ],

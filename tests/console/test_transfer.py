@@ -105,7 +105,7 @@ def test_a_deleted_organization_comes_back_with_its_ids(
 
 
 def test_a_form_takes_what_it_says(world: World, instance_owner: Browser) -> None:
-    domain = f"large.{world.an_organization().primary_domain}"
+    domain = f"large-{world.an_organization().primary_domain}"
     user = {"given_name": "Anna", "family_name": "Meier", "nickname": "", "email": "anna.meier@acme.example"}
     users = [{"user_name": f"anna-{number}", **user} for number in range(215)]
     typed = document(primary_domain=domain, users=users)
@@ -117,15 +117,16 @@ def test_a_form_takes_what_it_says(world: World, instance_owner: Browser) -> Non
 
 
 def test_places_that_are_wrong_are_listed_and_what_was_typed_is_kept(world: World, instance_owner: Browser) -> None:
-    domain = f"wrong.{world.an_organization().primary_domain}"
+    domain = f"wrong-{world.an_organization().primary_domain}"
     application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
-    typed = document(primary_domain=domain, projects=[{"name": "<b>", "applications": [application]}])
+    typed = document(primary_domain=domain, projects=[{"name": "<b>", "applications": [application], "colour": "red"}])
     instance_owner.open(IMPORT)
     page = instance_owner.submit({"document": typed, "keep_ids": True}, form="page-form")
     assert page.status_int == 422
     listed = [one.text for one in page.html.select("#errors li")]
     assert listed[0].startswith("Some places in the document need a change.")
-    assert listed[1].startswith("organization.projects[0].applications[0].redirect_uris: ")
+    assert listed[1].startswith("organization.projects[0].colour: ")
+    assert listed[2].startswith("organization.projects[0].applications[0].redirect_uris: ")
     form = instance_owner.form("page-form")
     assert form["document"].value.splitlines() == typed.splitlines()
     assert form["keep_ids"].checked
@@ -152,15 +153,15 @@ def test_a_text_that_is_no_document_is_said_at_its_field(instance_owner: Browser
 
 
 def test_a_form_sent_twice_makes_one_organization(world: World, instance_owner: Browser) -> None:
-    domain = f"twice.{world.an_organization().primary_domain}"
+    domain = f"twice-{world.an_organization().primary_domain}"
     instance_owner.open(IMPORT)
     again = instance_owner.tab()
     again.answers = instance_owner.answers
     instance_owner.submit({"document": document(primary_domain=domain)}, form="page-form")
-    page = again.submit({"document": document(primary_domain=f"again.{domain}")}, form="page-form")
+    page = again.submit({"document": document(primary_domain=f"again-{domain}")}, form="page-form")
     assert page.status_int == 409
     assert found(world, domain) is not None
-    assert found(world, f"again.{domain}") is None
+    assert found(world, f"again-{domain}") is None
 
 
 def test_a_document_that_is_too_large_is_refused_in_words(instance_owner: Browser) -> None:

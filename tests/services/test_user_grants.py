@@ -96,7 +96,7 @@ def test_a_project_grant_gives_its_own_roles_and_no_others(shop: Shop) -> None:
     otto = shop.person(shop.other)
     with pytest.raises(Invalid) as refusal:
         shop.give(otto, "reader", "editor")
-    assert fields(refusal) == {"roles": "The project grant does not hold the role editor."}
+    assert fields(refusal) == {"roles": "The project grant does not hold the role editor. Choose from reader."}
     grant = shop.give(otto, "reader")
     with pytest.raises(Invalid, match="does not hold the role editor"):
         shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"editor"})), by=THE_OPERATOR)
@@ -108,7 +108,7 @@ def test_unknown_roles_projects_and_users_are_named(shop: Shop) -> None:
     anna = shop.person(shop.acme)
     with pytest.raises(Invalid) as refusal:
         shop.give(anna, "owner", "admin")
-    assert fields(refusal) == {"roles": "The project has no role admin, owner."}
+    assert fields(refusal) == {"roles": "The project has no role admin, owner. Choose from editor, reader."}
     with pytest.raises(Invalid) as refusal:
         shop.services.user_grants.add(AddUserGrant(user_id=anna.id, project_id="nothing"), by=THE_OPERATOR)
     assert fields(refusal) == {"project_id": "There is no such project."}

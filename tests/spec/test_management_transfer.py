@@ -97,19 +97,23 @@ def test_both_ways_are_in_the_audit_trail(world: World, api: Api, estate: Estate
 
 
 def test_the_same_request_is_done_once(world: World, api: Api) -> None:
-    document = a_document(primary_domain=f"once.{world.an_organization().primary_domain}")
+    document = a_document(primary_domain=f"once-{world.an_organization().primary_domain}")
     made = api.post(IMPORT, document, Idempotency_Key="once")
     assert api.post(IMPORT, document, Idempotency_Key="once") == made
     check_api_error(api.ask("POST", NEW_IDS, document, Idempotency_Key="once"), 409, "conflict")
 
 
 def test_every_place_that_is_wrong_is_told_and_nothing_is_made(world: World, api: Api) -> None:
-    domain = f"wrong.{world.an_organization().primary_domain}"
+    domain = f"wrong-{world.an_organization().primary_domain}"
     application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
-    project = {"name": "Shop", "applications": [application], "user_grants": [{"user": "nobody"}]}
+    desk = {"name": "Desk", "type": "desktop"}
+    project = {"name": "Shop", "applications": [desk, application], "user_grants": [{"user": "nobody"}]}
     answer = api.ask("POST", IMPORT, a_document(primary_domain=domain, projects=[project]))
-    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {
-        "organization.projects[0].applications[0].redirect_uris",
+    fields = check_api_error(answer, 422, "invalid")["fields"]
+    assert fields["organization.projects[0].applications[0].type"] == "Choose from web, native, browser, api."
+    assert set(fields) == {
+        "organization.projects[0].applications[0].type",
+        "organization.projects[0].applications[1].redirect_uris",
         "organization.projects[0].user_grants[0].user",
     }
     with world.reading() as services:

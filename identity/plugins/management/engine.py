@@ -21,7 +21,7 @@ from identity.http.json_object import read_object
 from identity.http.lists import asked_page, next_cursor, total_of
 from identity.http.targets import Target
 from identity.plugins.management import conditions
-from identity.plugins.management.json_body import Nothing, decode_members, decode_nested
+from identity.plugins.management.json_body import Nothing, decoded
 from identity.plugins.management.operation import Call, Operation, readable, shown_once
 from identity.plugins.management.representation import Representation
 from identity.provider.errors import RequestTooLarge
@@ -103,8 +103,7 @@ class View:
                 return self._again(Answer.of_kept(kept.status, kept.body), request)
         members = read_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
         call = self._expecting(call, request)
-        decoder = decode_nested if self._operation.nested else decode_members
-        answer = self._answer(replace(call, command=decoder(self._operation.command or Nothing, members)), request)
+        answer = self._answer(replace(call, command=decoded(self._operation.command or Nothing, members)), request)
         if key is not None:
             again = replace(answer, body="") if self._shows_once(answer) else answer
             # Of other services than before, if the operation has committed in between.

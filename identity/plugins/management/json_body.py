@@ -6,7 +6,8 @@ from typing import Any
 from identity.domain.errors import Invalid
 from identity.domain.words import say
 from identity.plugins.management.schemas import input_schema
-from identity.services.commands import Command, Decoded, Place, decode, decode_document, path_of
+from identity.services.commands import Command, Decoded, Place, decode, path_of
+from identity.services.commands.documents import Document, decode_document
 
 _WRONG_TYPES = {
     "string": say("This must be a text."),
@@ -28,27 +29,20 @@ def decode_members(command: type[Decoded], members: Mapping[str, Any]) -> Decode
     Types are those of the published schema, no more: forms give every value as a text, a JSON text has no need to.
     """
     problems = _wrong_types(command, members, lambda place: str(place[0]))
-    return _decoded(decode, command, {name: value for name, value in members.items() if name not in problems}, problems)
-
-
-def decode_nested(command: type[Decoded], members: Mapping[str, Any]) -> Decoded:
-    """The same for a document that holds others: a sentence for every place, such as ``projects[0].name``."""
-    return _decoded(decode_document, command, members, _wrong_types(command, members, path_of))
-
-
-def _decoded(
-    decoder: Callable[[type[Decoded], Mapping[str, Any]], Decoded],
-    command: type[Decoded],
-    members: Mapping[str, Any],
-    problems: Mapping[str, str],
-) -> Decoded:
     try:
-        decoded = decoder(command, members)
+        found = decode(command, {name: value for name, value in members.items() if name not in problems})
     except Invalid as refused:
         raise Invalid({**refused.fields, **problems}) from None
     if problems:
         raise Invalid(problems)
-    return decoded
+    return found
+
+
+def decoded(command: type[Command], members: Mapping[str, Any]) -> Command:
+    """The command, or a document as far as it can be read: whoever walks that tells what is wrong."""
+    if issubclass(command, Document):
+        return decode_document(command, members, _wrong_types(command, members, path_of))
+    return decode_members(command, members)
 
 
 def _wrong_types(

@@ -90,7 +90,7 @@ class Operation:
     """What is done, who may, and what goes in and out.
 
     ``name`` is the operationId of the document, ``summary`` its reference. ``target`` finds what the address names and
-    where ``permission`` is judged. ``command`` is what the body is decoded into; with ``nested`` it holds others, and
+    where ``permission`` is judged. ``command`` is what the body is decoded into; a Document holds others, and
     problems are told by their place in it. ``filters`` is what an operation's own query parameters are. ``handle``
     returns a representation, a page of them if ``answers`` is the kind of a list's ``many`` members, or None for an
     answer without content. ``location`` is the address of what was made, with the names of members in braces.
@@ -106,7 +106,6 @@ class Operation:
     answers: type[Representation] | None = None
     many: bool = False
     command: type[Command] | None = None
-    nested: bool = False
     filters: type[Command] | None = None
     parameters: tuple[Parameter, ...] = ()
     location: str | None = None

@@ -32,12 +32,12 @@ _WORDS = {
     "model_type": say("This must be an object."),
     "bool_type": say("This must be true or false."),
     "bool_parsing": say("This must be true or false."),
-    "enum": say("Choose one of the values offered."),
-    "literal_error": say("Choose one of the values offered."),
     "datetime_from_date_parsing": say("Enter a moment such as 2027-01-31T23:59:59Z."),
     "datetime_parsing": say("Enter a moment such as 2027-01-31T23:59:59Z."),
     "timezone_aware": say("Say which time zone is meant, for example Z for UTC."),
 }
+#: Errors that know what could be chosen.
+_CHOICES = frozenset({"enum", "literal_error"})
 
 
 def decode(command: type[Decoded], values: Mapping[str, object]) -> Decoded:
@@ -48,18 +48,7 @@ def decode(command: type[Decoded], values: Mapping[str, object]) -> Decoded:
     try:
         return command.model_validate(dict(values))
     except ValidationError as problem:
-        raise Invalid(_told(problem, lambda place: str(place[0]))) from None
-
-
-def decode_document(command: type[Decoded], values: Mapping[str, object]) -> Decoded:
-    """The same for values that hold others.
-
-    Raises Invalid with a sentence for every place that is wrong, such as ``projects[0].roles[2].key``.
-    """
-    try:
-        return command.model_validate(dict(values))
-    except ValidationError as problem:
-        raise Invalid(_told(problem, path_of)) from None
+        raise Invalid(told(problem, lambda place: str(place[0]))) from None
 
 
 def path_of(place: Place) -> str:
@@ -68,13 +57,17 @@ def path_of(place: Place) -> str:
     return "".join(steps).removeprefix(".")
 
 
-def _told(problem: ValidationError, name_of: Callable[[Place], str]) -> dict[str, str]:
+def told(problem: ValidationError, name_of: Callable[[Place], str]) -> dict[str, str]:
     """The sentence for each name; of several for one the first."""
     fields: dict[str, str] = {}
     for error in problem.errors(include_url=False, include_input=False):
         name = name_of(error["loc"]) if error["loc"] else "request"
-        cause = error.get("ctx", {}).get("error")
-        fields.setdefault(name, _sentence(cause) or _WORDS.get(error["type"], error["msg"] + "."))
+        about = error.get("ctx", {})
+        if error["type"] in _CHOICES:
+            choices = about["expected"].replace("'", "").replace(" or ", ", ")
+            fields.setdefault(name, say("Choose from {names}.", names=choices))
+            continue
+        fields.setdefault(name, _sentence(about.get("error")) or _WORDS.get(error["type"], error["msg"] + "."))
     return fields
 
 

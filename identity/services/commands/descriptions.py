@@ -13,6 +13,7 @@ from identity.crypto.secrets import is_id
 from identity.domain.words import say
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.documents import Document
 from identity.services.commands.fields import Domain, Name, UserName
 from identity.services.commands.managers import Roles
 from identity.services.commands.projects import AddProjectRole, CreateProject, RoleKey
@@ -126,7 +127,7 @@ class DescribedOrganization(Command):
     managers: tuple[DescribedManager, ...] | None = None
 
 
-class OrganizationDocument(Command):
+class OrganizationDocument(Document):
     """One exported organization. ``instance`` is the id of the own project of the instance that it comes from."""
 
     format: Literal["identity-organization"]
@@ -141,7 +142,7 @@ class DescribedInstance(Command):
     managers: tuple[DescribedManager, ...] | None = None
 
 
-class State(Command):
+class State(Document):
     """What an instance shall be like."""
 
     version: Literal[1]

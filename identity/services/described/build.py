@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from identity.domain.effects import Effects
 from identity.domain.errors import Conflict, Invalid, NotFound
-from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.domain.service_user_keys import KeyFile
@@ -18,9 +17,9 @@ from identity.domain.words import say
 from identity.services.access import Principal
 from identity.services.audit import json_value
 from identity.services.commands import Command
+from identity.services.commands.documents import Reading
 from identity.services.commands.users import ChangeAddress
-from identity.storage.backend import Storage
-from identity.storage.paging import every_row
+from identity.services.described.present import TWICE, named, organizations_named
 
 if TYPE_CHECKING:
     from identity.services.bundle import Services
@@ -30,8 +29,6 @@ _LIFETIMES = frozenset({"access_token_lifetime", "id_token_lifetime"})
 
 #: What use cases call a member that documents call otherwise.
 _MEMBERS = {"user_id": "user", "organization_id": "organization", "project_id": "user"}
-
-_TWICE = say("This is described twice.")
 
 
 class Action(StrEnum):
@@ -91,7 +88,9 @@ class Kind(Generic[Thing]):
 
 
 class Build:
-    """One document, one transaction. Permissions on use cases that do not ask themselves are asked for here.
+    """One document, as far as it could be read, and one transaction.
+
+    Permissions on use cases that do not ask themselves are asked for here.
 
     ``fresh`` makes everything anew, with the ids of the document if ``keep_ids``; otherwise things are found by their
     names. ``prune`` removes what the document's lists do not name. ``with_secrets`` gives each described application
@@ -101,6 +100,7 @@ class Build:
     def __init__(
         self,
         services: "Services",
+        reading: Reading,
         *,
         by: Principal,
         fresh: bool = False,
@@ -109,6 +109,7 @@ class Build:
         with_secrets: bool = False,
     ) -> None:
         self.services = services
+        self._reading = reading
         self.storage = services.storage
         self.by = by
         self.fresh = fresh
@@ -118,7 +119,8 @@ class Build:
         self.applications: list[Registered] = []
         self.key_files: list[tuple[str, KeyFile]] = []
         self._keep_ids = keep_ids
-        self._prune = prune
+        # What could not be read is not gone.
+        self._prune = prune and not reading.problems
         self._ids: dict[str, str] = {}
         self._seen: set[tuple[str, ...]] = set()
         self._at_the_end: list[Callable[[], None]] = []
@@ -139,8 +141,9 @@ class Build:
         """Do what had to wait: deactivate and remove, the last described first. Raises Invalid with all problems."""
         while self._at_the_end:
             self._at_the_end.pop()()
-        if self.problems:
-            raise Invalid(self.problems)
+        problems = self._reading.together(self.problems)
+        if problems:
+            raise Invalid(problems)
 
     def at_the_end(self, do: Callable[[], None]) -> None:
         """Put off what takes something away, so that nothing falls that the document still speaks of."""
@@ -182,7 +185,7 @@ class Build:
     def is_new(self, path: str, *key: str) -> bool:
         """True the first time; a problem the second time that the document speaks of the same thing."""
         if self.has_seen(*key):
-            self.problem(path, _TWICE)
+            self.problem(path, TWICE)
             return False
         self._seen.add(key)
         return True
@@ -256,6 +259,8 @@ class Build:
             found = None if named is None else users.find_subject(named.id)
         if found is None and not self.fresh:
             found = users.find_subject(reference)
+        if found is None and {reference, reference.partition("@")[0]} & self._reading.unread:
+            return None
         if found is None or not self.services.access.sees(self.by, found.organization.id):
             self.problem(f"{path}.user", say("There is no user {name}.", name=reference))
             return None
@@ -267,6 +272,8 @@ class Build:
         found = stored.find_by_domain(reference) or stored.find(self._ids.get(reference, reference))
         if found is None and not self.fresh:
             found = self.attempt(path, lambda: named(reference, organizations_named(self.storage, reference)))
+        if found is None and reference in self._reading.unread:
+            return None
         if found is None or not self.services.access.sees(self.by, found.id):
             self.problem(f"{path}.organization", say("There is no organization {name}.", name=reference))
             return None
@@ -303,50 +310,6 @@ class Build:
             with self.refusals_at(path):
                 remove(row)
                 self.note(Action.REMOVE, kind, name(row), words)
-
-
-class Present(Generic[Row]):
-    """The rows of one list by name, as they were before the walk came to them."""
-
-    def __init__(self, kind: str, rows: Iterable[Row]) -> None:
-        self._kind = kind
-        self._by_name: dict[str, list[Any]] = {}
-        row: Any
-        for row in rows:
-            self._by_name.setdefault(name_key(row.name), []).append(row)
-        self._asked: set[str] = set()
-
-    def find(self, described: Any) -> Row | None:
-        """By id, else by name. Raises NotFound for an id, Invalid for a name of several or one that was asked before.
-
-        Names need not be unique; but where a document speaks by names, the same name is the same thing.
-        """
-        if described.id is not None:
-            having = (one for several in self._by_name.values() for one in several if one.id == described.id)
-            found: Row | None = next(having, None)
-            if found is None:
-                raise NotFound(self._kind, described.id)
-            return found
-        key = name_key(described.name)
-        if key in self._asked:
-            raise Invalid({"name": _TWICE})
-        self._asked.add(key)
-        return named(described.name, self._by_name.get(key, []))
-
-
-def organizations_named(storage: Storage, name: str) -> list[Organization]:
-    """The organizations of this name."""
-    rows = every_row(storage.organizations.page)
-    return [one for one in rows if name_key(one.name) == name_key(name)]
-
-
-def named(name: str, found: list[Row]) -> Row | None:
-    """The only one of this name; None if there is none. Raises Invalid if there are several."""
-    if len(found) > 1:
-        raise Invalid(
-            {"name": say("There are several of the name {name}. Add the id of the one that is meant.", name=name)}
-        )
-    return found[0] if found else None
 
 
 def asked(described: Any, command: type[Asked]) -> Asked:

@@ -8,8 +8,9 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.services.commands.descriptions import DescribedOrganization
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
-from identity.services.described.build import Build, Kind, asked, named, organizations_named
+from identity.services.described.build import Build, Kind, asked
 from identity.services.described.managers import ensure_managers
+from identity.services.described.present import named, organizations_named
 from identity.services.described.project_grants import ensure_project_grants
 from identity.services.described.projects import ensure_projects
 from identity.services.described.user_grants import ensure_user_grants

@@ -16,13 +16,13 @@ from identity.services.described.build import (
     Action,
     Build,
     Kind,
-    Present,
     Registered,
     asked,
     differences,
     facts_of,
     told,
 )
+from identity.services.described.present import Present
 from identity.storage.paging import every_row
 
 _ROLE = "project role"

@@ -8,8 +8,9 @@ import pytest
 from identity.domain.errors import Invalid
 from identity.http.errors import Malformed
 from identity.http.json_object import read_object
-from identity.plugins.management.json_body import decode_members, decode_nested
+from identity.plugins.management.json_body import decode_members, decoded
 from identity.services.commands import Command
+from identity.services.commands.documents import Document
 from identity.services.commands.fields import Name, TokenLifetime
 
 
@@ -19,7 +20,7 @@ class Part(Command):
     text: str = ""
 
 
-class Whole(Command):
+class Whole(Document):
     """A command that holds others."""
 
     parts: tuple[Part, ...] | None = None
@@ -79,10 +80,14 @@ def test_every_member_that_is_wrong_is_named_at_once() -> None:
 
 
 def test_places_in_documents_are_told_by_path() -> None:
-    with pytest.raises(Invalid) as refused:
-        decode_nested(Whole, {"parts": [{"text": "a"}, {"text": 1, "other": ""}, {"text": False}], "more": 1})
-    assert set(refused.value.fields) == {"parts[1].text", "parts[1].other", "parts[2].text", "more"}
-    assert decode_nested(Whole, {"parts": [{"text": "a"}]}) == Whole(parts=(Part(text="a"),))
+    members = {"parts": [5, {"text": "a", "other": ""}, {"text": False}, {"text": "b"}], "more": 1}
+    whole = decoded(Whole, members)
+    assert isinstance(whole, Whole)
+    assert set(whole.reading.problems) == {"parts[0]", "parts[1].other", "parts[2].text", "more"}
+    # What can be read is, and what is found in it later stands where it stood in the whole.
+    assert whole.parts == (Part(text="a"), Part(), Part(text="b"))
+    assert whole.reading.together({"parts[2]": "b"}).keys() == {*whole.reading.problems, "parts[3]"}
+    assert not decoded(Whole, {"parts": [{"text": "a"}]}).reading.problems  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("body", [b"", b"{}x", b"{'a': 1}", b'{"a": Infinity}', b'{"a": {"b": 1, "b": 2}}', b"1"])

@@ -64,7 +64,6 @@ OPERATIONS = (
         target=targets.instance,
         handle=_import,
         command=OrganizationDocument,
-        nested=True,
         filters=ImportOptions,
         answers=Organization,
         location="/organizations/{id}",

@@ -1,0 +1,147 @@
+"""Documents: values that hold others, read as far as they can be, so that everything wrong is told at once."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import PrivateAttr, ValidationError
+
+from identity.domain.errors import Invalid
+from identity.services.commands import Command, Place, path_of, told
+
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What could not be read of a document: the problem at each place, and all texts that were left out with it."""
+
+    problems: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
+    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def together(self, found: Mapping[str, str]) -> dict[str, str]:
+        """These problems, and those that were found with what was read, at their places in the whole document.
+
+        What was found where something was left out comes from that, and is not told.
+        """
+        problems = dict(self.problems)
+        for path, sentence in found.items():
+            place = self._whole(path)
+            if not any(one == place or one.startswith((f"{place}.", f"{place}[")) for one in self.problems):
+                problems.setdefault(place, sentence)
+        return problems
+
+    def _whole(self, path: str) -> str:
+        """Where this place of what was read is in the whole document: items that were left out count there."""
+        read: Place = ()
+        whole: Place = ()
+        for number, name in _STEP.findall(path):
+            step = name or int(number)
+            kept = self.numbers.get(path_of(read), ())
+            whole = (*whole, kept[step] if isinstance(step, int) and step < len(kept) else step)
+            read = (*read, step)
+        return path_of(whole)
+
+
+class Document(Command):
+    """A command that holds others. With problems in its reading it may be walked, but nothing may come of it."""
+
+    _reading: Reading = PrivateAttr(default_factory=Reading)
+
+    @property
+    def reading(self) -> Reading:
+        """How far it could be read."""
+        return self._reading
+
+
+Read = TypeVar("Read", bound=Document)
+
+
+def decode_document(
+    document: type[Read], values: Mapping[str, object], problems: Mapping[str, str] | None = None
+) -> Read:
+    """The document made from plain values, as far as it can be read; ``problems`` were found in it before.
+
+    Its reading holds a sentence for every place that is wrong, such as ``projects[0].roles[2].key``. Raises Invalid
+    with them if nothing can be read.
+    """
+    rest = _Rest(values)
+    found = dict(problems or {})
+    while True:
+        try:
+            read = document.model_validate(rest.values)
+        except ValidationError as refusal:
+            if not rest.left_out:
+                found = {**told(refusal, path_of), **found}
+            # What misses something cannot stand without it.
+            errors = refusal.errors(include_url=False, include_input=False)
+            places = {one["loc"][:-1] if one["type"] == "missing" else one["loc"] for one in errors}
+            if () in places:
+                raise Invalid(found) from None
+            rest.leave_out(places)
+        else:
+            read._reading = Reading(found, frozenset(rest.left_out), dict(rest.numbers(rest.values, ())))
+            return read
+
+
+class _Rest:
+    """A copy of the values, from which what cannot be read is taken out."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._numbers: dict[int, list[int]] = {}
+        self.values = self._copy(values)
+        self.left_out: set[str] = set()
+
+    def leave_out(self, places: Iterable[Place]) -> None:
+        """Take out what stands at these places, or what it stands in. The last of a list goes first."""
+        last: Any
+        for *way, last in sorted(map(self._standing, places), reverse=True):
+            holder = self.values
+            for step in way:
+                holder = holder[step]
+            if isinstance(holder, list):
+                self._numbers[id(holder)].pop(last)
+            self.left_out.update(_texts(holder.pop(last)))
+
+    def numbers(self, value: Any, place: Place) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """The numbers that items had at first, by the place of their list."""
+        if isinstance(value, list):
+            yield path_of(place), tuple(self._numbers[id(value)])
+        for step, one in _inside(value):
+            yield from self.numbers(one, (*place, step))
+
+    def _copy(self, value: object) -> Any:
+        if isinstance(value, Mapping):
+            return {name: self._copy(one) for name, one in value.items()}
+        if not isinstance(value, list | tuple):
+            return value
+        copy = [self._copy(one) for one in value]
+        self._numbers[id(copy)] = list(range(len(copy)))
+        return copy
+
+    def _standing(self, place: Place) -> Place:
+        """As much of the place as there is."""
+        value: Any = self.values
+        standing: Place = ()
+        for step in place:
+            inside = dict(_inside(value))
+            if step not in inside:
+                break
+            value, standing = inside[step], (*standing, step)
+        return standing
+
+
+def _inside(value: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in it."""
+    if isinstance(value, str):
+        yield value
+    for _, one in _inside(value):
+        yield from _texts(one)
