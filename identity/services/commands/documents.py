@@ -97,7 +97,7 @@ class _Rest:
     def leave_out(self, places: Iterable[Place]) -> None:
         """Take out what stands at these places, or what it stands in. The last of a list goes first."""
         last: Any
-        for *way, last in sorted(map(self._standing, places), reverse=True):
+        for *way, last in sorted({*map(self._standing, places)}, key=_order, reverse=True):
             holder = self.values
             for step in way:
                 holder = holder[step]
@@ -131,6 +131,11 @@ class _Rest:
                 break
             value, standing = inside[step], (*standing, step)
         return standing
+
+
+def _order(place: Place) -> list[tuple[bool, int | str]]:
+    """Names may be numbers, too: YAML has such."""
+    return [(isinstance(step, str), step) for step in place]
 
 
 def _inside(value: Any) -> Iterable[tuple[Any, Any]]:
