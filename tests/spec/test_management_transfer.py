@@ -179,4 +179,7 @@ def test_who_does_not_manage_the_instance_keeps_no_ids(world: World, api: Api, e
     manager = Api.of(world.a_manager("IAM_ORG_MANAGER", resource=INSTANCE))
     for path in (IMPORT, f"{IMPORT}?keep_ids=true"):
         check_api_error(manager.ask("POST", path, document), 403, "forbidden")
-    assert manager.post(NEW_IDS, document)["id"] != estate.organization.id
+    # The domain stays with the organization that had it.
+    domain = f"again-{estate.organization.primary_domain}"
+    named = {**document, "organization": {**document["organization"], "primary_domain": domain}}
+    assert manager.post(NEW_IDS, named)["id"] != estate.organization.id
