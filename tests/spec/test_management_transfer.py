@@ -182,4 +182,7 @@ def test_who_does_not_manage_the_instance_keeps_no_ids(world: World, api: Api, e
     # The domain stays with the organization that had it.
     domain = f"again-{estate.organization.primary_domain}"
     named = {**document, "organization": {**document["organization"], "primary_domain": domain}}
-    assert manager.post(NEW_IDS, named)["id"] != estate.organization.id
+    # Nor does such a manager leave people unasked.
+    check_api_error(manager.ask("POST", NEW_IDS, named), 403, "forbidden")
+    asking = json.loads(json.dumps(named).replace('"consent": "never"', '"consent": "always"'))
+    assert manager.post(NEW_IDS, asking)["id"] != estate.organization.id
