@@ -10,9 +10,6 @@ VENV = .venv
 BIN = $(VENV)/bin
 VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
 
-# Pyramid still asks setuptools for this.
-export PYTHONWARNINGS = ignore:pkg_resources is deprecated:UserWarning
-
 .DEFAULT_GOAL = help
 .PHONY: run demo test lint bench docs clean help
 

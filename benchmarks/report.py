@@ -12,7 +12,8 @@ from benchmarks.flood import Flood
 from benchmarks.measuring import Figures, Sample, Units
 
 MEMORY_TARGET = 120 * 2**20
-START_TARGET = 1.5
+START_TARGET = 1.0
+MEMORY_AT_START_TARGET = 105 * 2**20
 #: What the bare web server is said to cost; shown for comparison, nobody misses it.
 HELLO_EXPECTED = 0.35
 #: How much slower others may be answered while logins are tried in great number (security 10.1).
@@ -56,7 +57,7 @@ class Result:
 
     @property
     def start(self) -> float:
-        """From the command to the first answer."""
+        """CPU time from the command to the first answer."""
         return statistics.median(self.starts)
 
 
@@ -73,12 +74,14 @@ def table(result: Result) -> str:
     ]
     for number in conditions.connections:
         lines += ["", *_rows(result, number)]
-    memory = f"{result.memory / 2**20:.0f} MB (right after the start {result.memory_at_start / 2**20:.0f} MB)"
+    memory, at_start = (f"{one / 2**20:.0f} MB" for one in (result.memory, result.memory_at_start))
     start = f"{result.start:.2f} s ({', '.join(f'{one:.2f}' for one in result.starts)})"
     lines += [
         "",
         f"memory (RSS)             ≤ {MEMORY_TARGET // 2**20} MB  {_verdict(result.memory, MEMORY_TARGET):<7}{memory}",
-        f"start to first answer    ≤ {START_TARGET} s   {_verdict(result.start, START_TARGET):<7}{start}",
+        f"right after the start    ≤ {MEMORY_AT_START_TARGET // 2**20} MB  "
+        f"{_verdict(result.memory_at_start, MEMORY_AT_START_TARGET):<7}{at_start}",
+        f"CPU until first answer   ≤ {START_TARGET} s   {_verdict(result.start, START_TARGET):<7}{start}",
         "",
         _EXPLANATION.format(
             rounds=conditions.rounds, judged=conditions.connections[0], storage=_STORAGE[conditions.storage]

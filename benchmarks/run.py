@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from benchmarks import flood as login_flood
-from benchmarks import service
+from benchmarks import imports, service
 from benchmarks.cases import (
     CODE_FLOW,
     Case,
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     figures: dict[str, Any] = {}
     if result is not None:
-        print(table(result))
+        print(table(result), imports.table(), sep="\n")
         figures |= as_json(result)
     if flood is not None:
         print(flood_table(flood))

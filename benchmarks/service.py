@@ -103,8 +103,7 @@ class Service:
 
 @contextmanager
 def running(place: Place, *, serves_hello: bool = False) -> Iterator[tuple[Service, float]]:
-    """The service, and the seconds from the command to its first answer; it is ended with the block."""
-    started = time.perf_counter()
+    """The service, and the CPU seconds that it took until its first answer; it is ended with the block."""
     with place.log.open("ab") as log:
         process = psutil.Popen(
             _command(place, serves_hello=serves_hello),
@@ -118,7 +117,7 @@ def running(place: Place, *, serves_hello: bool = False) -> Iterator[tuple[Servi
     service = Service(process)
     try:
         _wait_for_answer(place, service, hello.PATH if serves_hello else DISCOVERY)
-        yield service, time.perf_counter() - started
+        yield service, service.cpu().exact
     finally:
         service.stop()
 

@@ -1,14 +1,11 @@
 """Sphinx: ``make docs``, or ``python -m sphinx -W -b html docs docs/_build/html``."""
 
 import sys
-import warnings
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-# Pyramid's own concern, said when it is imported.
-warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
 
-from identity import __version__  # noqa: E402
+from identity import __version__
 
 project = "identity"
 version = release = __version__

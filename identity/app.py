@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from pyramid.config import Configurator
 from pyramid.registry import Registry
@@ -36,7 +36,6 @@ from identity.provider.endpoint import Host
 from identity.provider.endpoints import ENDPOINTS, metadata
 from identity.provider.grant import ClientRule
 from identity.provider.interaction import Interaction
-from identity.provider.oidc import IdentityProvider
 from identity.provider.protocol import Protocol
 from identity.provider.response_type import ResponseType
 from identity.provider.scope import Scopes
@@ -55,6 +54,9 @@ from identity.settings import BadSetting, Settings, read_settings
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import Unavailable
 from identity.worker import Job, Worker
+
+if TYPE_CHECKING:
+    from identity.provider.oidc import IdentityProvider
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +99,6 @@ class Identity:
     settings: Settings
     host: PluginHost
     protocol: Protocol
-    provider: IdentityProvider
     backend: Backend
     process: ProcessState
     mailer: Mailer
@@ -124,6 +125,11 @@ class Identity:
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
         self.host_of_path: Mapping[str, Host] = {endpoint.path: endpoint.host for endpoint in ENDPOINTS}
         self.strict_transport = self.settings.base_url.startswith("https://")
+
+    @cached_property
+    def provider(self) -> "IdentityProvider":
+        """pyoidc's provider, wired to this service. Made when first needed: to import pyoidc is a third of a start."""
+        return _provider(self.settings, self.protocol)
 
     def services(self, open_storage: Callable[[], Storage], actor: Actor, *, look: Look | None = None) -> Services:
         """The use cases over a storage that is opened when first needed."""
@@ -329,7 +335,6 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
         settings=core,
         host=host,
         protocol=protocol,
-        provider=_provider(core, protocol),
         backend=backends[core.storage],
         process=ProcessState(
             settings=core,
@@ -362,7 +367,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
 def configure(identity: Identity, settings: Mapping[str, Any]) -> Router:
     """The Pyramid application around an assembled service."""
     # Built now, so that a plugin that fails to add to it stops the start and not the requests.
-    metadata.document(identity.provider, identity.protocol, identity.settings)
+    metadata.document(identity.protocol, identity.settings)
     with Configurator(settings=dict(settings)) as config:
         config.registry.identity = identity
         config.include("identity.http")
@@ -427,15 +432,13 @@ def _check_permissions(registry: Registry) -> None:
             )
 
 
-def _provider(settings: Settings, protocol: Protocol) -> IdentityProvider:
-    addresses = {Host.ISSUER: settings.issuer_url, Host.BASE: settings.base_url, Host.LOGIN: settings.login_url}
-    advertised = {one.advertised_as: addresses[one.host] + one.path for one in ENDPOINTS if one.advertised_as}
-    members = {**capabilities(protocol, settings), "jwks_uri": advertised.pop("jwks_uri")}
+def _provider(settings: Settings, protocol: Protocol) -> "IdentityProvider":
+    from identity.provider.oidc import IdentityProvider
+
     return IdentityProvider(
         settings.issuer_url,
         base_url=settings.base_url,
-        endpoints=advertised.items(),
-        capabilities=members,
+        capabilities=capabilities(protocol, settings),
         client_authn=authenticate_client,
     )
 

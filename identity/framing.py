@@ -12,10 +12,8 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.receiver import ChunkedReceiver
 from waitress.utilities import BadRequest
 
-_BARE = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)")
-_FOLDED = re.compile(rb"\r\n[ \t]")
-_FRAMING = re.compile(rb"\r\n(content-length|transfer-encoding|host)[ \t]*:([^\r]*)", re.IGNORECASE)
-_LENGTH = re.compile(rb"[0-9]{1,15}")
+_LENGTH, _ENCODING, _HOST = b"\r\ncontent-length:", b"\r\ntransfer-encoding:", b"\r\nhost:"
+_LONGEST_LENGTH = 15
 
 #: A chunk's size with its extensions, or one line of the trailer.
 _LONGEST_LINE = 256
@@ -29,44 +27,53 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
 
     def received(self, data: bytes) -> int:
         """How many bytes belong to this request."""
-        if not self.headers_finished and not self.completed:
-            before = self.header_plus[-3:]
-            head, _, _ = (before + data).partition(b"\r\n\r\n")
-            if _BARE.search(head, max(0, len(before) - 1)):
-                self._refuse("Bare CR or LF")
-            elif (self.header_plus + data).lstrip(b"\r\n")[:1].isspace():
-                self._refuse("Space before the request")
+        if not self.headers_finished and (self.header_plus or data).lstrip(b"\r\n")[:1].isspace():
+            self._refuse("Space before the request")
         consumed: int = 0 if self.error else super().received(data)
         if self.empty:
             self._refuse("No request")
+        elif not self.headers_finished and _has_bare(self.header_plus.rstrip(b"\r")):
+            self._refuse("Bare CR or LF")
         return len(data) if self.error else consumed
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Read request line and headers; raises ParsingError."""
+        if _has_bare(header_plus):
+            raise ParsingError("Bare CR or LF")
+        if b"\r\n " in header_plus or b"\r\n\t" in header_plus:
+            raise ParsingError("Folded header line")
+        # Counted and not parsed: this is done for every request. A name in another form is refused by waitress.
+        lowered = header_plus.lower()
+        lengths, encodings, hosts = map(lowered.count, (_LENGTH, _ENCODING, _HOST))
+        if lengths + encodings > 1:
+            raise ParsingError("More than one Content-Length or Transfer-Encoding")
+        if lengths:
+            length = _value(lowered, _LENGTH)
+            if not length.isdigit() or len(length) > _LONGEST_LENGTH:
+                raise ParsingError("Content-Length is invalid")
+        if encodings and _value(lowered, _ENCODING) != b"chunked":
+            raise ParsingError("Transfer-Encoding is not supported")
+        super().parse_header(header_plus)
+        if self.version not in ("1.0", "1.1") or (encodings and not self.chunked):
+            raise ParsingError("HTTP version is not supported")
+        if hosts > 1 or (not hosts and self.version == "1.1"):
+            raise ParsingError("There has to be one Host")
+        if self.chunked:
+            self.body_rcv = Chunks(OverflowableBuffer(self.adj.inbuf_overflow))
 
     def _refuse(self, why: str) -> None:
         self.error = BadRequest(why)
         self.completed, self.empty = True, False
 
-    def parse_header(self, header_plus: bytes) -> None:
-        """Read request line and headers; raises ParsingError."""
-        if _FOLDED.search(header_plus):
-            raise ParsingError("Folded header line")
-        given: dict[bytes, list[bytes]] = {}
-        for name, value in _FRAMING.findall(header_plus):
-            given.setdefault(name.lower(), []).append(value.strip(b" "))
-        lengths, encodings = given.get(b"content-length", []), given.get(b"transfer-encoding", [])
-        if len(lengths) + len(encodings) > 1:
-            raise ParsingError("More than one Content-Length or Transfer-Encoding")
-        if lengths and not _LENGTH.fullmatch(lengths[0]):
-            raise ParsingError("Content-Length is invalid")
-        if encodings and encodings[0].lower() != b"chunked":
-            raise ParsingError("Transfer-Encoding is not supported")
-        super().parse_header(header_plus)
-        if self.version not in ("1.0", "1.1") or (encodings and not self.chunked):
-            raise ParsingError("HTTP version is not supported")
-        hosts = given.get(b"host", [])
-        if len(hosts) > 1 or (not hosts and self.version == "1.1"):
-            raise ParsingError("There has to be one Host")
-        if self.chunked:
-            self.body_rcv = Chunks(OverflowableBuffer(self.adj.inbuf_overflow))
+
+def _has_bare(text: bytes) -> bool:
+    """True if a CR or LF stands alone in whole lines."""
+    return not text.count(b"\r\n") == text.count(b"\n") == text.count(b"\r")
+
+
+def _value(lowered: bytes, name: bytes) -> bytes:
+    start = lowered.index(name) + len(name)
+    return lowered[start : lowered.index(b"\r\n", start)].strip(b" ")
 
 
 class Chunks(ChunkedReceiver):  # type: ignore[misc]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import plaster
+from plaster_pastedeploy import Loader
 
 from identity.settings import BadSetting
 
@@ -46,10 +47,10 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
     path = global_config.get("__file__")
     if path is None:
         return dict(settings)
-    for section in plaster.get_sections(path):
+    for section in _loader(path).get_sections():
         # Sections for logging hold % signs that are not meant for the ini file's reader.
         if ":" in section and read_section(path, section, {}) == settings:
-            own = plaster.get_settings(path, section).global_conf
+            own = _loader(path).get_settings(section).global_conf
             # PasteDeploy mixes what was given with the file's own [DEFAULT].
             given = {name: value for name, value in global_config.items() if value != own.get(name)}
             return read_section(path, section, given)
@@ -59,12 +60,17 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
 def _loaded(path: str, section: str, variables: Mapping[str, str]) -> Any:
     name = Path(path.partition("#")[0]).name
     try:
-        loader = plaster.get_loader(path)
+        loader = _loader(path)
         if section not in loader.get_sections():
             raise BadSetting(name, f"has no section [{section}]")
         return loader.get_settings(section, dict(variables))
     except (ParserError, ValueError, LookupError, plaster.PlasterError) as problem:
         raise BadSetting(name, f"cannot be used as an ini file: {_first_line(problem)}") from None
+
+
+def _loader(path: str) -> Loader:
+    """What pserve reads the file with; plaster would look through all that is installed to find it."""
+    return Loader(plaster.parse_uri(path))
 
 
 def _first_line(problem: Exception) -> str:

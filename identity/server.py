@@ -1,5 +1,6 @@
 """The server of the ini files' [server:main]: waitress, taking its port first and stopping without losing an answer."""
 
+import gc
 import logging
 import resource
 import signal
@@ -51,12 +52,16 @@ def listen(global_config: Mapping[str, str], **settings: str) -> Callable[[Appli
     except ValueError as problem:
         raise SystemExit(f"identity cannot start. [server:main]: {problem}") from None
     server.obey_signals()
+    # What a start makes stays: to look for garbage in it is a twentieth of the start.
+    gc.disable()
     return partial(_serve, server)
 
 
 def _serve(server: "Server", application: Application) -> None:
     """Answer until SIGTERM or Ctrl-C; then finish what is being answered, and return."""
     hashing.stepping_aside = server.stepping_aside
+    gc.freeze()
+    gc.enable()
     for one in server.listeners:
         one.print_listen("Serving on http://{}:{}")
     try:

@@ -109,9 +109,7 @@ def endpoints() -> str:
     parts += ["     - Host", "     - Path"]
     for one in ENDPOINTS:
         member = one.advertised_as or ""
-        shown = (
-            f"``{member if member.endswith('uri') else f'{member}_endpoint'}``" if member else "(the document itself)"
-        )
+        shown = f"``{member}``" if member else "(the document itself)"
         parts += [f"   * - {shown}", f"     - {', '.join(one.methods)}", f"     - {one.host}", f"     - ``{one.path}``"]
     return "\n".join([*parts, ""])
 

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import warnings
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
@@ -57,8 +56,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=", re.ASCII)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status: 0 done, 1 not done, 2 not understood."""
     words = list(sys.argv[1:] if argv is None else argv)
-    # Pyramid's and WebOb's own concern, said at every start.
-    warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
     identity = None
     try:
         identity = _plugins_service(words)

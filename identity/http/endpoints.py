@@ -91,7 +91,7 @@ def context_of(request: Request) -> Context:
     """What endpoints, grants and interactions may use beside the request."""
     identity: Identity = request.registry.identity
     services = request.services
-    return Context(services.now, identity.settings, identity.protocol, identity.provider, services)
+    return Context(services.now, identity.settings, identity.protocol, lambda: identity.provider, services)
 
 
 def view_of(endpoint: Endpoint) -> Callable[[Request], Response]:

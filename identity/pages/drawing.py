@@ -134,11 +134,15 @@ def _own_name(template: str, parent: str) -> str:
 
 def includeme(config: Configurator) -> None:
     """Set up the environment: an operator's folders come before ours, ours before those of plugins."""
+    from pyramid_jinja2 import add_jinja2_renderer, add_jinja2_search_path
+
     identity: Identity = config.registry.identity
     pages = config.registry.pages = Pages(config.registry, identity.settings.pages_style)
     # The rim knows it by this name alone: it stands below pages.
     config.registry.draw_form_post = pages.form_post
-    config.include("pyramid_jinja2")
+    # Not by its includeme, which sets up a renderer that nothing here uses, and reads the source of the whole stack.
+    config.add_directive("add_jinja2_renderer", add_jinja2_renderer)
+    config.add_directive("add_jinja2_search_path", add_jinja2_search_path)
     prefix = "identity_pages."
     options = {"undefined": "strict", "trim_blocks": "true", "lstrip_blocks": "true"}
     config.add_settings({prefix + name: value for name, value in options.items()})

@@ -19,9 +19,8 @@ class Host(StrEnum):
 class Endpoint:
     """One protocol endpoint.
 
-    ``advertised_as`` is its name in discovery without the ending "_endpoint", or "jwks_uri", or None. ``writes`` says
-    whether a request may write and so needs a transaction, ``cross_origin`` whether scripts of registered applications
-    may call it.
+    ``advertised_as`` is its member of the discovery document, if any. ``writes`` says whether a request may write and
+    so needs a transaction, ``cross_origin`` whether scripts of registered applications may call it.
     """
 
     name: str

@@ -16,7 +16,6 @@ from identity.provider.claims import claims_about, single_claims
 from identity.provider.errors import InvalidGrant
 from identity.provider.formats import SigningKeySource
 from identity.provider.grant import Authorization
-from identity.provider.oidc import IdTokenContent
 from identity.provider.request import Context
 from identity.provider.roles import role_claims
 from identity.provider.scope import OFFLINE_ACCESS, OPENID, GrantedScopes
@@ -238,6 +237,8 @@ def _id_token(
         claims |= role_claims(authorization.subject, authorization.client, granted, context)
     if authorization.session_id is not None:
         claims["sid"] = authorization.session_id
+    from identity.provider.oidc import IdTokenContent
+
     content = IdTokenContent(
         subject=authorization.client_id if subject is None else subject.user.id,
         client_id=authorization.client_id,

@@ -1,18 +1,17 @@
 """IdentityProvider: pyoidc's provider, wired to this service.
 
-Kept from pyoidc: the discovery document, the messages, the client authentication seam, the way to the redirect URI and
-the construction of ID tokens. Everything else that it inherits would work past our storage and our checks, so it is
+Kept from pyoidc: the messages, the client authentication seam, the way to the redirect URI and the construction of ID
+tokens. Everything else that it inherits would work past our storage and our checks, so it is
 refused, by name of what is kept and not by name of what is refused: a method that a new release of pyoidc adds is
 refused too.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 from oic.exception import ParameterError, PyoidcError
-from oic.oauth2.provider import Endpoint as _Endpoint
 from oic.oic import Server
 from oic.oic.provider import Provider
 from oic.utils.clientdb import BaseClientDatabase
@@ -34,9 +33,7 @@ from identity.provider.parameters import Parameters
 from identity.provider.request import Context, ProtocolRequest
 
 #: Which inherited methods stay reachable.
-KEPT = frozenset(
-    {"build_jwx_def", "create_providerinfo", "default_capabilities", "get_redirect_uri", "id_token_as_signed_jwt"}
-)
+KEPT = frozenset({"build_jwx_def", "default_capabilities", "get_redirect_uri", "id_token_as_signed_jwt"})
 
 ClientAuthenticator = Callable[[ProtocolRequest, Parameters, Context], Party]
 
@@ -123,21 +120,18 @@ class IdTokenContent:
 class IdentityProvider(Provider):  # type: ignore[misc]
     """One per process, without state between requests; the signing key is an argument."""
 
-    # The inherited list is shared by all providers of a process and extended by each; ours belongs to the object.
-    endp: list[type[_Endpoint]]
-
     def __init__(
         self,
         issuer: str,
         *,
         base_url: str,
-        endpoints: Iterable[tuple[str, str]],
         capabilities: Mapping[str, Any],
         client_authn: ClientAuthenticator,
     ) -> None:
         settings = ProviderSettings()
         self._capabilities = dict(capabilities)
-        self.endp = []
+        # The inherited list is shared by all providers of a process and extended by each.
+        self.endp: list[object] = []
         super().__init__(
             issuer,
             Guard(),
@@ -153,22 +147,13 @@ class IdentityProvider(Provider):  # type: ignore[misc]
             settings=settings,
         )
         self.server = IdentityServer(keyjar=self.keyjar, message_factory=MessageFactory, settings=settings)
-        self.endp = [type(name, (_Endpoint,), {"etype": name, "url": url}) for name, url in endpoints]
-        #: Documents that do not depend on the request, by endpoint.
-        self.cached: dict[str, Any] = {}
+        self.endp.clear()
         # pyoidc draws a cookie seed and key; no cookie is made with them.
         self.seed, self.symkey = b"", None
 
     def provider_features(self, provider_config: Any = None) -> ProviderConfigurationResponse:
         """What this service offers, not what pyoidc could do."""
         return ProviderConfigurationResponse(**self._capabilities)
-
-    def provider_information(self) -> dict[str, Any]:
-        """The discovery document, built by pyoidc from our capabilities and endpoints."""
-        document: dict[str, Any] = self.create_providerinfo().to_dict()
-        # Not a member that OpenID Connect Discovery knows.
-        document.pop("version", None)
-        return document
 
     def authorization_request(self, parameters: Parameters) -> AuthorizationRequestMessage:
         """The parameters as pyoidc's message: lists and words taken apart. Raises InvalidRequest."""

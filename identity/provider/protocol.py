@@ -1,7 +1,7 @@
 """Protocol: what the plugins offer, collected once and frozen."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from identity.provider.client_authentication import ClientAuthentication
@@ -28,3 +28,5 @@ class Protocol:
     user_claims: tuple[Contribution, ...] = ()
     token_claims: tuple[Contribution, ...] = ()
     discovery: tuple[Contribution, ...] = ()
+    #: Documents that do not depend on the request, by endpoint.
+    documents: dict[str, Any] = field(default_factory=dict)

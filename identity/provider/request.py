@@ -1,6 +1,6 @@
 """What goes into an endpoint and what comes out, free of any web framework."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -106,8 +106,13 @@ class Context:
     now: datetime
     settings: Settings
     protocol: "Protocol"
-    provider: "IdentityProvider"
+    open_provider: Callable[[], "IdentityProvider"]
     services: Services
+
+    @property
+    def provider(self) -> "IdentityProvider":
+        """pyoidc's provider, wired to this service; made when it is first needed."""
+        return self.open_provider()
 
     @property
     def issuer(self) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from identity.provider.errors import OAuthError
-from identity.provider.messages import AuthorizationResponse
 from identity.provider.request import FormPost, ProtocolResponse
 from identity.provider.response_type import ResponseMode
 
@@ -25,6 +24,8 @@ class ReturnAddress:
 
     def answer(self, members: Mapping[str, Any]) -> ProtocolResponse:
         """These members, delivered: a redirect (303), or a page that posts them."""
+        from identity.provider.messages import AuthorizationResponse
+
         message = AuthorizationResponse(**members, iss=self.issuer)
         if self.state is not None:
             message["state"] = self.state

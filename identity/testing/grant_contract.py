@@ -239,7 +239,7 @@ class GrantContract:
         person, robot, credentials = world.a_person(), world.a_robot(), world.an_application()
         with world.reading() as services:
             identity, storage = world.identity, services.storage
-            context = Context(services.now, identity.settings, identity.protocol, identity.provider, services)
+            context = Context(services.now, identity.settings, identity.protocol, lambda: identity.provider, services)
             subjects = [None, storage.users.find_subject(person.id), storage.users.find_subject(robot.id)]
             clients = [None, storage.applications.find_client(credentials.client_id)]
             for subject, client in product(subjects, clients):

@@ -53,7 +53,7 @@ def previewed_words(
     # On a connection that only reads.
     with world.reading() as services:
         identity = world.identity
-        context = Context(services.now, identity.settings, identity.protocol, identity.provider, services)
+        context = Context(services.now, identity.settings, identity.protocol, lambda: identity.provider, services)
         subject = None if user_id is None else services.storage.users.find_subject(user_id)
         client = None if client_id is None else services.storage.applications.find_client(client_id)
         return preview(subject, client, words, response_type, context)

@@ -113,7 +113,7 @@ def pserve(tmp_path: Path) -> Iterator[Pserve]:
     def pserve(ini: Path, *, port: int | None = None, **variables: object) -> Served:
         port = port or free_port()
         log = tmp_path / f"log-{len(started)}"
-        words = [sys.executable, "-W", "ignore", "-m", "pyramid.scripts.pserve", str(ini), f"http_port={port}"]
+        words = [sys.executable, "-m", "pyramid.scripts.pserve", str(ini), f"http_port={port}"]
         words += [f"{name}={value}" for name, value in variables.items()]
         with log.open("w") as output:
             process = subprocess.Popen(words, stdout=output, stderr=output, text=True, cwd=tmp_path)
@@ -167,6 +167,7 @@ class TestDevelopment:
         served.stop()
         assert f"http://localhost:{served.port}/.well-known/openid-configuration" in served.output
         assert "token --issuer" in served.output
+        assert "Warning" not in served.output
         assert f"make demo PORT={served.port} DATA=data" in served.output
 
     def test_a_taken_port_is_one_line_and_nothing_is_made(self, pserve, tmp_path):

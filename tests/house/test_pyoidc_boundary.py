@@ -21,11 +21,10 @@ from identity.testing.assertions import decoded
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def provider(*endpoints: tuple[str, str]) -> IdentityProvider:
+def provider() -> IdentityProvider:
     return IdentityProvider(
         "https://id.example.com",
         base_url="https://api.example.com",
-        endpoints=endpoints,
         capabilities={"issuer": "https://id.example.com"},
         client_authn=lambda *_: None,  # type: ignore[arg-type, return-value]
     )
@@ -71,10 +70,10 @@ def test_properties_are_kept_by_name_too() -> None:
 
 
 def test_what_is_kept_is_called_by_nobody_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stays reachable builds documents and ID tokens from what it is given, and reaches no database."""
-    one = provider(("token", "https://api.example.com/oauth/v2/token"))
+    """What stays reachable builds ID tokens from what it is given, and reaches no database."""
+    one = provider()
     monkeypatch.setattr(one, "sdb", Guard())
-    assert one.provider_information()["token_endpoint"] == "https://api.example.com/oauth/v2/token"
+    one.build_jwx_def()
 
 
 def test_a_method_that_a_new_release_adds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,9 +134,8 @@ def test_the_client_database_refuses(act: Callable[[Any], object]) -> None:
 
 def test_the_list_of_endpoints_is_not_shared() -> None:
     shipped = list(Provider.endp)
-    one, two = provider(("token", "https://one.example.com/token")), provider()
-    assert [endpoint.etype for endpoint in one.endp] == ["token"]
-    assert two.endp == []
+    one, two = provider(), provider()
+    assert one.endp == two.endp == []
     assert Provider.endp == shipped
     assert one.endp is not Provider.endp
 
@@ -155,7 +153,7 @@ def test_the_environment_is_not_read() -> None:
     """pyoidc's settings would take TIMEOUT, VERIFY_SSL and the like from there, and stop the start over ``30s``."""
     code = (
         "from identity.provider.oidc import IdentityProvider;"
-        "one = IdentityProvider('https://a', base_url='https://a', endpoints=[], capabilities={}, client_authn=None);"
+        "one = IdentityProvider('https://a', base_url='https://a', capabilities={}, client_authn=None);"
         "print(one.settings.timeout, one.settings.verify_ssl)"
     )
     strange = {"TIMEOUT": "30s", "VERIFY_SSL": "maybe", "DEBUG": "?", "CLIENT_CERT": "1"}

@@ -162,9 +162,7 @@ def test_discovery_names_each_endpoint_where_it_answers(
     settings = world.identity.settings
     addresses = {Host.ISSUER: settings.issuer_url, Host.BASE: settings.base_url, Host.LOGIN: settings.login_url}
     expected = {
-        endpoint.advertised_as
-        if endpoint.advertised_as == "jwks_uri"
-        else f"{endpoint.advertised_as}_endpoint": addresses[endpoint.host] + endpoint.path
+        endpoint.advertised_as: addresses[endpoint.host] + endpoint.path
         for endpoint in ENDPOINTS
         if endpoint.advertised_as
     }

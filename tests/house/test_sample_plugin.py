@@ -67,7 +67,7 @@ def test_it_passes_its_own_tests(installed_sample: Path) -> None:
     run = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-W", "error", "-W", "ignore::DeprecationWarning"),
-            *("-W", "ignore:pkg_resources:UserWarning", "-p", "no:cacheprovider", "--import-mode=importlib"),
+            *("-p", "no:cacheprovider", "--import-mode=importlib"),
             *("--identity-storage=sample", "tests"),
         ],
         cwd=installed_sample / "source",

@@ -46,7 +46,7 @@ class Representation(BaseModel):
     its version stands for, so that an equal version does not mean that nothing is new.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     moves: ClassVar[bool] = False
 

@@ -1,4 +1,4 @@
-"""SqlBackend and SqlStorage: SQLAlchemy Core, joined to transactions by zope.sqlalchemy."""
+"""SqlBackend and SqlStorage: SQLAlchemy Core, joined to transactions."""
 
 import logging
 import os
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlalchemy import Connection, RootTransaction, text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
-from zope.sqlalchemy.datamanager import STATUS_CHANGED, SessionDataManager
 
 from identity.plugins.sql.engines import Engines, is_missing, open_engines, open_migrating_engine
 from identity.plugins.sql.errors import translated
@@ -48,7 +47,7 @@ from identity.storage.backend import Backend, Storage
 from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
-    from transaction.interfaces import ITransactionManager
+    from transaction.interfaces import ITransaction, ITransactionManager
 
 log = logging.getLogger(__name__)
 
@@ -171,11 +170,11 @@ class SqlBackend(Backend):
     def _join(self, transactions: "ITransactionManager") -> Storage:
         """Begin a database transaction that ends with the current transaction of the manager."""
         try:
-            session = _CoreSession(self._open().writing.connect())
+            connection = self._open().writing.connect()
+            Participant(connection, transactions)
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise translated(error) from error
-        _Joined(session, transactions)
-        return SqlStorage(session.connection)
+        return SqlStorage(connection)
 
     def _open(self) -> Engines:
         engines = self._engines
@@ -217,55 +216,57 @@ def give_back(connection: Connection) -> None:
         log.info("a transaction could not be rolled back: %s", translated(error))
 
 
-class _CoreSession:
-    """A transaction of SQLAlchemy Core in the shape in which zope.sqlalchemy expects a session.
+class Participant:
+    """The backend's part in one transaction: a data manager as the package transaction wants it."""
 
-    Nothing here is mapped to classes, and an ORM session without objects costs as much again as the rest of a
-    transaction.
-    """
-
-    twophase = False
-    expire_on_commit = False
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: Connection, transactions: "ITransactionManager") -> None:
+        self.transaction_manager = transactions
+        self._connection: Connection | None = connection
         try:
             self._transaction = connection.begin()
+            transactions.get().join(self)
         except BaseException:
             give_back(connection)
             raise
 
-    def get_transaction(self) -> RootTransaction:
-        """The transaction that is to be committed."""
-        return self._transaction
+    def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
+        """Where the participant stands among others: last, for its vote is its commit."""
+        return f"~sql:{id(self)}"
 
-    def flush(self) -> None:
-        """Nothing is kept back."""
+    def abort(self, transaction: "ITransaction") -> None:
+        """Drop the changes; called for a transaction that is not to be committed, or could not be."""
+        self._end()
 
-    def close(self) -> None:
-        """Give the connection back; what was not committed is rolled back."""
-        give_back(self.connection)
+    def tpc_begin(self, transaction: "ITransaction") -> None:
+        """Nothing: the statements are with the database already."""
 
+    def commit(self, transaction: "ITransaction") -> None:
+        """Nothing, as long as other participants may object."""
 
-class _Joined(SessionDataManager):  # type: ignore[misc]
-    """Our part in a transaction; says in the port's words why a commit failed.
-
-    It joins as changed, since Core statements leave no trace in a session. Joining by hand needs no event listeners, so
-    any number of transaction managers can be used.
-    """
-
-    def __init__(self, session: _CoreSession, transactions: "ITransactionManager") -> None:
-        self._connection = session.connection
-        super().__init__(session, STATUS_CHANGED, transactions)
-
-    def tpc_vote(self, transaction: object) -> None:
-        """Commit; the last moment at which other participants can still stop it has passed."""
+    def tpc_vote(self, transaction: "ITransaction") -> None:
+        """Commit. Raises Unavailable if the database does not."""
+        if self._connection is None:
+            return
         if _is_broken(self._connection):
             raise Unavailable("The database has given this transaction up.")
         try:
-            super().tpc_vote(transaction)
+            self._transaction.commit()
         except SQLAlchemyError as error:
             raise translated(error) from error
+        self._end()
+
+    def tpc_finish(self, transaction: "ITransaction") -> None:
+        """Nothing: the vote was the commit."""
+
+    def tpc_abort(self, transaction: "ITransaction") -> None:
+        """Drop the changes; called if a participant refused, after ``abort`` or without it."""
+        self._end()
+
+    def _end(self) -> None:
+        """Give the connection back; what was not committed is rolled back."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            give_back(connection)
 
 
 def _is_broken(connection: Connection) -> bool:

@@ -317,7 +317,7 @@ ENDPOINT = Endpoint(
     path=PATH,
     host=Host.LOGIN,
     methods=("GET", "POST"),
-    advertised_as="authorization",
+    advertised_as="authorization_endpoint",
     writes=True,
     handle=handle,
 )

@@ -191,7 +191,7 @@ ENDPOINT = Endpoint(
     path=PATH,
     host=Host.LOGIN,
     methods=("GET", "POST"),
-    advertised_as="end_session",
+    advertised_as="end_session_endpoint",
     writes=True,
     handle=handle,
 )

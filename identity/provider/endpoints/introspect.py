@@ -8,7 +8,6 @@ from identity.provider.answers import json_answer
 from identity.provider.claims import claims_about
 from identity.provider.client_authentication import proven_application
 from identity.provider.endpoint import Endpoint, Host
-from identity.provider.messages import TokenIntrospectionResponse
 from identity.provider.parameters import refuse_secrets
 from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
 from identity.provider.roles import told_roles
@@ -23,6 +22,8 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     issued = context.services.tokens.find_live(parameters.required("token"))
     if issued is None or not context.services.tokens.in_audience(issued, client):
         return json_answer('{"active": false}')
+    from identity.provider.messages import TokenIntrospectionResponse
+
     return json_answer(TokenIntrospectionResponse(**members_of(issued, context)).to_json())
 
 
@@ -55,7 +56,7 @@ ENDPOINT = Endpoint(
     path="/oauth/v2/introspect",
     host=Host.BASE,
     methods=("POST",),
-    advertised_as="introspection",
+    advertised_as="introspection_endpoint",
     writes=False,
     handle=handle,
 )

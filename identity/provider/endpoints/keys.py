@@ -14,11 +14,11 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """
     published = context.services.signing_keys.published()
     shown = tuple(key.id for key, _ in published)
-    kept = context.provider.cached.get("keys")
+    kept = context.protocol.documents.get("keys")
     if kept is None or kept[0] != shown:
         members = {"keys": [public.to_jwk(key.id, key.algorithm) for key, public in published]}
         kept = shown, Document.of(json.dumps(members).encode(), max_age=context.settings.jwks_max_age)
-        context.provider.cached["keys"] = kept
+        context.protocol.documents["keys"] = kept
     document: Document = kept[1]
     return document.answer(request)
 

@@ -1,29 +1,39 @@
 """The discovery document (service description §4.1, OpenID Connect Discovery §4)."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from identity.provider.caching import Document
-from identity.provider.discovery import complete
+from identity.provider.discovery import capabilities, complete
 from identity.provider.endpoint import Endpoint, Host
-from identity.provider.oidc import IdentityProvider
 from identity.provider.protocol import Protocol
 from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
 from identity.settings import Settings
 
 
-def document(provider: IdentityProvider, protocol: Protocol, settings: Settings) -> Document:
+def members(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
+    """What the document says, plugins' members among them."""
+    # The table of all endpoints, this one among them.
+    from identity.provider.endpoints import ENDPOINTS
+
+    addresses = {Host.ISSUER: settings.issuer_url, Host.BASE: settings.base_url, Host.LOGIN: settings.login_url}
+    endpoints = {one.advertised_as: addresses[one.host] + one.path for one in ENDPOINTS if one.advertised_as}
+    return complete({"issuer": settings.issuer_url, **endpoints, **capabilities(protocol, settings)}, protocol)
+
+
+def document(protocol: Protocol, settings: Settings) -> Document:
     """The document; built once per process, because nothing in it depends on the request."""
-    made: Document | None = provider.cached.get("metadata")
+    made: Document | None = protocol.documents.get("metadata")
     if made is None:
-        members = complete(provider.provider_information(), protocol)
-        made = Document.of(json.dumps(members).encode(), max_age=settings.jwks_max_age)
-        provider.cached["metadata"] = made
+        text = json.dumps(members(protocol, settings))
+        made = protocol.documents["metadata"] = Document.of(text.encode(), max_age=settings.jwks_max_age)
     return made
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """The document, or 304 if the client has it already."""
-    return document(context.provider, context.protocol, context.settings).answer(request)
+    return document(context.protocol, context.settings).answer(request)
 
 
 ENDPOINT = Endpoint(

@@ -9,7 +9,6 @@ from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import InvalidGrant, UnauthorizedClient, UnsupportedGrantType
 from identity.provider.grant import ClientRule, Grant, TokenRequest
 from identity.provider.issuing import issue
-from identity.provider.messages import AccessTokenResponse
 from identity.provider.parameters import Parameters, refuse_secrets
 from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
 
@@ -24,6 +23,8 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     granted = admitted(authorization, context, error=InvalidGrant)
     refuse_without_consent(authorization, granted, context)
     tokens = issue(authorization, granted, context)
+    from identity.provider.messages import AccessTokenResponse
+
     return json_answer(AccessTokenResponse(**tokens.members()).to_json())
 
 
@@ -58,7 +59,7 @@ ENDPOINT = Endpoint(
     path="/oauth/v2/token",
     host=Host.BASE,
     methods=("POST",),
-    advertised_as="token",
+    advertised_as="token_endpoint",
     writes=True,
     cross_origin=True,
     handle=handle,

@@ -8,7 +8,6 @@ from identity.provider.bearer import bearer_token
 from identity.provider.claims import claims_about, single_claims
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import InsufficientScope, InvalidToken
-from identity.provider.messages import OpenIDSchema
 from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
 from identity.provider.roles import told_roles
 from identity.provider.scope import OPENID, granted_by
@@ -22,6 +21,8 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     issued = context.services.tokens.find_live(bearer_token(request))
     if issued is None:
         raise InvalidToken("the access token is unknown, expired or revoked")
+    from identity.provider.messages import OpenIDSchema
+
     return json_answer(OpenIDSchema(**members_of(issued, context)).to_json())
 
 
@@ -40,7 +41,7 @@ ENDPOINT = Endpoint(
     path="/oauth/v2/userinfo",
     host=Host.BASE,
     methods=("GET", "POST"),
-    advertised_as="userinfo",
+    advertised_as="userinfo_endpoint",
     writes=False,
     cross_origin=True,
     handle=handle,

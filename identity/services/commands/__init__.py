@@ -19,7 +19,8 @@ Place = tuple[int | str, ...]
 class Command(BaseModel):
     """Base of all commands: frozen, no unknown members, no space around texts."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+    # Built when a command is first used: to build all of them is a twentieth of a start.
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, defer_build=True)
 
 
 _WORDS = {

@@ -328,7 +328,7 @@ class ApplicationPage(OfApplication):
             "secrets": self.services.applications.secrets(application.id),
             "issuer": identity.settings.issuer_url,
             "discovery": identity.settings.issuer_url + metadata.ENDPOINT.path,
-            "endpoints": self._endpoints(identity.provider.provider_information()),
+            "endpoints": self._endpoints(metadata.members(identity.protocol, identity.settings)),
         }
 
     def _endpoints(self, document: Mapping[str, Any]) -> list[tuple[str, str]]:
