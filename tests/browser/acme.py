@@ -110,7 +110,7 @@ class Acme:
         self.post = post
         self.url = world.identity.settings.login_url
         with world.transaction() as services:
-            command = CreateOrganization(name="Acme GmbH", primary_domain="acme.example")
+            command = CreateOrganization(name="Acme GmbH", primary_domain="acme.example", registration=True)
             self.organization = services.organizations.create(command, by=THE_OPERATOR)
         self.party = self.an_application("Invoices", self.organization)
         self._numbers = count(1)
