@@ -21,7 +21,6 @@ LATER = {
     "defusedxml": "pyoidc imports it",
     "requests": "pyoidc, and the commands for clients",
     "urllib3": "requests imports it",
-    "psycopg": "PostgreSQL",
     "alembic": "migrations",
     "mako": "alembic imports it",
     "zxcvbn": "new passwords",

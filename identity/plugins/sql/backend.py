@@ -1,4 +1,4 @@
-"""SqlBackend and SqlStorage: SQLAlchemy Core, joined to transactions."""
+"""SqlBackend and SqlStorage: SQLAlchemy Core, joined to transactions by zope.sqlalchemy."""
 
 import logging
 import os
@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from identity.plugins.sql.engines import Engines, is_missing, open_engines, open_migrating_engine
 from identity.plugins.sql.errors import translated
 from identity.plugins.sql.migrations import MIGRATE, fits
+from identity.plugins.sql.pool import give_back
 from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.settings import SQLITE, Settings
 from identity.plugins.sql.stores.applications import SqlApplicationStore
@@ -47,7 +48,7 @@ from identity.storage.backend import Backend, Storage
 from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
-    from transaction.interfaces import ITransaction, ITransactionManager
+    from transaction.interfaces import ITransactionManager
 
 log = logging.getLogger(__name__)
 
@@ -169,9 +170,11 @@ class SqlBackend(Backend):
 
     def _join(self, transactions: "ITransactionManager") -> Storage:
         """Begin a database transaction that ends with the current transaction of the manager."""
+        from identity.plugins.sql.participant import join
+
         try:
             connection = self._open().writing.connect()
-            Participant(connection, transactions)
+            join(connection, transactions)
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise translated(error) from error
         return SqlStorage(connection)
@@ -202,78 +205,3 @@ class _Reading(AbstractContextManager[Storage]):
 
     def __exit__(self, *_exception: object) -> None:
         give_back(self._connection)
-
-
-def give_back(connection: Connection) -> None:
-    """Give it back to the pool, whatever state it is in: what was not committed is rolled back.
-
-    Never raises: whoever is done has an answer already, or an error that says more.
-    """
-    try:
-        connection.close()
-    except SQLAlchemyError as error:
-        # SQLAlchemy has thrown the connection away.
-        log.info("a transaction could not be rolled back: %s", translated(error))
-
-
-class Participant:
-    """The backend's part in one transaction: a data manager as the package transaction wants it."""
-
-    def __init__(self, connection: Connection, transactions: "ITransactionManager") -> None:
-        self.transaction_manager = transactions
-        self._connection: Connection | None = connection
-        try:
-            self._transaction = connection.begin()
-            transactions.get().join(self)
-        except BaseException:
-            give_back(connection)
-            raise
-
-    def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
-        """Where the participant stands among others: last, for its vote is its commit."""
-        return f"~sql:{id(self)}"
-
-    def abort(self, transaction: "ITransaction") -> None:
-        """Drop the changes; called for a transaction that is not to be committed, or could not be."""
-        self._end()
-
-    def tpc_begin(self, transaction: "ITransaction") -> None:
-        """Nothing: the statements are with the database already."""
-
-    def commit(self, transaction: "ITransaction") -> None:
-        """Nothing, as long as other participants may object."""
-
-    def tpc_vote(self, transaction: "ITransaction") -> None:
-        """Commit. Raises Unavailable if the database does not."""
-        if self._connection is None:
-            return
-        if _is_broken(self._connection):
-            raise Unavailable("The database has given this transaction up.")
-        try:
-            self._transaction.commit()
-        except SQLAlchemyError as error:
-            raise translated(error) from error
-        self._end()
-
-    def tpc_finish(self, transaction: "ITransaction") -> None:
-        """Nothing: the vote was the commit."""
-
-    def tpc_abort(self, transaction: "ITransaction") -> None:
-        """Drop the changes; called if a participant refused, after ``abort`` or without it."""
-        self._end()
-
-    def _end(self) -> None:
-        """Give the connection back; what was not committed is rolled back."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            give_back(connection)
-
-
-def _is_broken(connection: Connection) -> bool:
-    """True if an earlier failure ended the transaction: a commit would then do nothing, and say nothing."""
-    if connection.closed or connection.invalidated:
-        return True
-    driver: Any = connection.connection.dbapi_connection
-    if isinstance(driver, sqlite3.Connection):
-        return not driver.in_transaction
-    return driver.info.transaction_status.name in ("INERROR", "UNKNOWN")

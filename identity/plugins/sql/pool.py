@@ -4,12 +4,19 @@ SQLAlchemy's own lets a thread that has just given a connection back take it aga
 woken up. Under load some threads then wait until they time out, worst of all for SQLite's single writer.
 """
 
+import logging
 import threading
 from collections import deque
 from typing import Any, TypeVar
 
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.util.queue import Empty, Full, QueueCommon
+
+from identity.plugins.sql.errors import translated
+
+log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
@@ -91,3 +98,15 @@ class FairPool(QueuePool):
     """SQLAlchemy's pool over a fair queue."""
 
     _queue_class = FairQueue  # type: ignore[assignment]
+
+
+def give_back(connection: Connection) -> None:
+    """Give it back to the pool, whatever state it is in: what was not committed is rolled back.
+
+    Never raises: whoever is done has an answer already, or an error that says more.
+    """
+    try:
+        connection.close()
+    except SQLAlchemyError as error:
+        # SQLAlchemy has thrown the connection away.
+        log.info("a transaction could not be rolled back: %s", translated(error))
