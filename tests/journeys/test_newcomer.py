@@ -57,7 +57,7 @@ def test_from_first_start_to_the_first_management_call(
     # §5.2: the audience scope alone opens nothing; with ORG_OWNER it does, for the same token.
     token = ask(f"openid {world.audience_scope(outcome.project_id)}")
     assert world.client.introspect(token, client).json["aud"] == [outcome.project_id]
-    check_api_error(world.client.management("/me", token), 403, "forbidden")
+    check_api_error(world.client.management("/instance", token), 403, "forbidden")
     with world.transaction() as services:
         resource = organization_resource(outcome.organization_id)
         bootstrap.ensure_roles(services, file["userId"], resource, frozenset({"ORG_OWNER"}))
