@@ -118,7 +118,9 @@ def test_the_application_never_learns_the_address_of_a_page(site: Acme, tab: Tab
     site.sign_in(tab, site.a_person())
     assert tab.run("return document.referrer") == ""
     asked = {"client_id": site.party.client_id, "post_logout_redirect_uri": site.application.goodbye}
-    tab.open(f"{site.url}/signed-out?{urlencode(asked)}")
+    tab.open(f"{site.url}/oauth/v2/endsession?{urlencode(asked)}")
+    # The page at the end knows of the same request that waits.
+    tab.open(tab.url.replace("/sign-out?", "/signed-out?"))
     tab.follow("Back to Invoices")
     assert tab.url == site.application.goodbye
     assert tab.run("return document.referrer") == ""
