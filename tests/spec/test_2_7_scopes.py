@@ -72,7 +72,7 @@ def test_the_literal_service_is_an_alias_of_the_own_project(world: World, robot:
 
 def test_the_own_project_is_open_to_everyone_and_brings_no_right(world: World, robot: Robot) -> None:
     """Security 2.9: a project audience scope adds an audience only."""
-    answer = world.client.management("/me", robot.managing_token())
+    answer = world.client.management("/instance", robot.managing_token())
     check_api_error(answer, 403, "forbidden")
 
 

@@ -44,11 +44,11 @@ class Scene:
             "userinfo": str(client.userinfo(self.token).status_int),
             "introspection": _introspection(client.introspect(self.token, self.client)),
             "introspection by the own project": _introspection(client.introspect(self.token, self.world.introspector)),
-            "management": str(client.management("/me", self.token).status_int),
+            "management": str(client.management("/organizations", self.token).status_int),
             "by secret: token": _token(self.ask()),
             "by secret: userinfo": str(client.userinfo(self.secret_token).status_int),
             "by secret: introspection": _introspection(client.introspect(self.secret_token, self.client)),
-            "by secret: management": str(client.management("/me", self.secret_token).status_int),
+            "by secret: management": str(client.management("/organizations", self.secret_token).status_int),
         }
 
     def ask(self) -> Any:

@@ -176,7 +176,7 @@ def _reactivated(scene: Scene) -> None:
 
 def _organization_deactivated(scene: Scene) -> None:
     with scene.world.transaction() as services:
-        services.organizations.deactivate(scene.person.organization_id)
+        services.organizations.deactivate(scene.person.organization_id, by=THE_OPERATOR)
 
 
 def _recovered(scene: Scene) -> None:
@@ -191,7 +191,7 @@ def _removed(scene: Scene) -> None:
 
 def _organization_removed(scene: Scene) -> None:
     with scene.world.transaction() as services:
-        services.organizations.remove(scene.person.organization_id)
+        services.organizations.remove(scene.person.organization_id, by=THE_OPERATOR)
 
 
 #: By the person, at a browser.

@@ -35,7 +35,7 @@ def test_a_manager_from_its_beginning_to_its_end(world: World, owner: Robot, api
     assert theirs.get("/me")["roles"][0]["roles"] == made["roles"]
     assert api.patch(path, {"roles": ["ORG_OWNER_VIEWER"]})["roles"] == ["ORG_OWNER_VIEWER"]
     api.delete(path)
-    check_api_error(theirs.ask("GET", "/me"), 403, "forbidden")
+    check_api_error(theirs.ask("GET", "/roles"), 403, "forbidden")
     check_api_error(api.ask("GET", path), 404, "not_found")
     told = [event.event for event in world.audit_events(object_id=made["id"])]
     assert told == ["manager.removed", "manager.changed", "manager.added"]

@@ -315,9 +315,7 @@ def a_family(user: User | None = None, application: Application | None = None, *
         "started_at": NOW,
         "ends_at": NOW + timedelta(days=90),
         "offline": True,
-        "methods": ("pwd", "otp"),
-        "userinfo_claims": ("email", "name"),
-        "id_token_claims": ("nickname",),
+        "methods": ("pwd",),
     }
     return TokenFamily(**(fields | overrides))
 

@@ -46,6 +46,9 @@ class FamilyContract(ContractBase):
             scope=("openid", "b", "a"),
             session_id="session",
             offline=False,
+            methods=("pwd", "otp"),
+            userinfo_claims=("email", "name"),
+            id_token_claims=("nickname",),
             ends_at=now + timedelta(hours=1),
         )
         save(family)
