@@ -65,6 +65,8 @@ def test_what_a_sign_in_leaves_behind_goes_too(identity: Identity, clock: Movabl
         organization = services.organizations.create(CreateOrganization(name="Acme"))
         command = CreateHumanUser(user_name="anna", given_name="Anna", family_name="B")
         anna = Subject(services.users.create(organization.id, command), organization)
+        # Who has no password yet may use a link for longer.
+        services.passwords.set_one_time(anna.user.id)
         services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")
         services.sign_ins.begin({"client_id": "c"})
         services.passwords.issue_link(anna.user.id)

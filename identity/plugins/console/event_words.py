@@ -105,6 +105,7 @@ SUBJECT_WORDS = {
     "service_user_secret": say("Client secret of a service user"),
     "personal_access_token": say("Personal access token"),
     "application": say("Application"),
+    "consent": say("Consent"),
     "client_secret": say("Client secret"),
     "manager": say("Manager"),
     "signing_key": say("Signing key"),
