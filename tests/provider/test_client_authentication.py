@@ -1,16 +1,27 @@
 """Exactly one method per request, whatever methods plugins bring along."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from identity.domain.applications import Client
+from identity.domain.audit import SYSTEM
 from identity.provider.client_authentication import ClientAuthentication, authenticate_client
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
 from identity.provider.request import ProtocolRequest
+from identity.testing.factories import a_project, an_application, an_organization
 
 REQUEST = ProtocolRequest("POST", b"", b"", "application/x-www-form-urlencoded", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Client):
+    """A client that says by which method it was known."""
+
+    by: str
 
 
 class Method(ClientAuthentication):
@@ -27,7 +38,9 @@ class Method(ClientAuthentication):
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Any) -> Any:
         if parameters.get(min(self.parameters)) == "wrong":
             raise InvalidClient("client authentication failed")
-        return SimpleNamespace(id="client", by=self.name)
+        organization = an_organization()
+        project = a_project(organization)
+        return Known(an_application(project, id="client"), (), project, organization, self.name)
 
 
 NAME = Method("none", "client_id", proves=False)
@@ -37,7 +50,7 @@ SECRET = Method("client_secret_post", "client_secret")
 
 def authenticated(form: dict[str, str], *methods: Method) -> Any:
     """The client that the form authenticates where these methods are offered."""
-    audit = SimpleNamespace(refuse=lambda *_, **__: None)
+    audit = SimpleNamespace(refuse=lambda *_, **__: None, actor=SYSTEM)
     context: Any = SimpleNamespace(
         protocol=SimpleNamespace(client_authentications={one.name: one for one in methods}),
         services=SimpleNamespace(audit=audit),
