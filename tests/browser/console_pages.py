@@ -222,7 +222,7 @@ shown(
     main=True,
     names=True,
 )
-sent("console-token-preview-error", f"{ORGANIZATION}/token-preview", user_id="nobody")
+shown("console-token-preview-error", f"{ORGANIZATION}/token-preview?user_id=nobody")
 
 
 # --- more than one step -----------------------------------------------------------------------------------------------

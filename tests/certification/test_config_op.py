@@ -77,7 +77,7 @@ def test_what_is_supported_is_told(document: dict[str, Any]) -> None:
 
 def test_what_is_not_supported_is_told_too(document: dict[str, Any]) -> None:
     """Absent, request_uri_parameter_supported would mean true (OpenID Connect Discovery §3)."""
-    for name in ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported"):
+    for name in ("request_parameter_supported", "request_uri_parameter_supported"):
         assert document[name] is False
     assert "registration_endpoint" not in document
 

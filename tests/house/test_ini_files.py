@@ -476,8 +476,10 @@ class TestMakefile:
             words = ["make", "--assume-old=.venv/.runs", "run", f"PORT={port}"]
             words += [f"{name}={value}" for name, value in variables.items()]
             with log.open("w") as output:
+                # Without what a make around this one would tell it: then it says which folder it enters.
+                alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
                 process = subprocess.Popen(
-                    words, stdout=output, stderr=output, text=True, cwd=checkout, start_new_session=True
+                    words, stdout=output, stderr=output, text=True, cwd=checkout, start_new_session=True, env=alone
                 )
             started.append(served := Served(process, port, log, group=True))
             while process.poll() is None:
