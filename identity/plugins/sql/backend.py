@@ -1,4 +1,4 @@
-"""SqlBackend and SqlStorage: SQLAlchemy Core, joined to transactions by zope.sqlalchemy."""
+"""SqlBackend and SqlStorage: SQLAlchemy Core, joined to the transactions of the package transaction."""
 
 import logging
 import os
@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from identity.plugins.sql.engines import Engines, is_missing, open_engines, open_migrating_engine
 from identity.plugins.sql.errors import translated
 from identity.plugins.sql.migrations import MIGRATE, fits
+from identity.plugins.sql.participant import Participant
 from identity.plugins.sql.pool import give_back
 from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.settings import SQLITE, Settings
@@ -170,11 +171,9 @@ class SqlBackend(Backend):
 
     def _join(self, transactions: "ITransactionManager") -> Storage:
         """Begin a database transaction that ends with the current transaction of the manager."""
-        from identity.plugins.sql.participant import join
-
         try:
             connection = self._open().writing.connect()
-            join(connection, transactions)
+            Participant(connection, transactions)
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise translated(error) from error
         return SqlStorage(connection)

@@ -1,78 +1,68 @@
-"""The backend's part in a transaction, by zope.sqlalchemy.
-
-A module of its own, imported by the first write: zope.sqlalchemy brings the drivers of all databases along, which no
-start needs.
-"""
+"""The backend's part in a transaction."""
 
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, RootTransaction
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
-from zope.sqlalchemy.datamanager import STATUS_CHANGED, SessionDataManager
 
 from identity.plugins.sql.errors import translated
 from identity.plugins.sql.pool import give_back
 from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
-    from transaction.interfaces import ITransactionManager
+    from transaction.interfaces import ITransaction, ITransactionManager
 
 
-def join(connection: Connection, transactions: "ITransactionManager") -> None:
-    """Begin a database transaction that ends with the current transaction of the manager."""
-    _Joined(_CoreSession(connection), transactions)
+class Participant:
+    """A database transaction that ends with the current transaction of the manager: a data manager as the package
+    transaction wants it, in one phase as zope.sqlalchemy has it, and without a session.
 
-
-class _CoreSession:
-    """A transaction of SQLAlchemy Core in the shape in which zope.sqlalchemy expects a session.
-
-    Nothing here is mapped to classes, and an ORM session without objects costs as much again as the rest of a
-    transaction.
+    zope.sqlalchemy is for whoever brings an ORM session. It imports the ORM and the drivers of all databases, a tenth
+    of a start, and its session without objects costs as much again as the rest of a transaction.
     """
 
-    twophase = False
-    expire_on_commit = False
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: Connection, transactions: "ITransactionManager") -> None:
+        """Begin; raises SQLAlchemyError, with the connection given back."""
+        self.transaction_manager = transactions
+        self._connection = connection
         try:
             self._transaction = connection.begin()
+            transactions.get().join(self)
         except BaseException:
             give_back(connection)
             raise
 
-    def get_transaction(self) -> RootTransaction:
-        """The transaction that is to be committed."""
-        return self._transaction
+    def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
+        """Among the last: the commit is made at the vote, when all others have agreed."""
+        return f"~identity.sql:{id(self)}"
 
-    def flush(self) -> None:
-        """Nothing is kept back."""
+    def abort(self, transaction: "ITransaction") -> None:
+        """Undo all of it; called for a transaction that is not to be committed."""
+        give_back(self._connection)
 
-    def close(self) -> None:
-        """Give the connection back; what was not committed is rolled back."""
-        give_back(self.connection)
+    def tpc_begin(self, transaction: "ITransaction") -> None:
+        """Nothing: the statements have run already."""
 
+    def commit(self, transaction: "ITransaction") -> None:
+        """Nothing: the vote commits."""
 
-class _Joined(SessionDataManager):  # type: ignore[misc]
-    """Our part in a transaction; says in the port's words why a commit failed.
-
-    It joins as changed, since Core statements leave no trace in a session. Joining by hand needs no event listeners, so
-    any number of transaction managers can be used.
-    """
-
-    def __init__(self, session: _CoreSession, transactions: "ITransactionManager") -> None:
-        self._connection = session.connection
-        super().__init__(session, STATUS_CHANGED, transactions)
-
-    def tpc_vote(self, transaction: object) -> None:
-        """Commit; the last moment at which other participants can still stop it has passed."""
+    def tpc_vote(self, transaction: "ITransaction") -> None:
+        """Commit; the last moment at which other participants can still stop it has passed. Raises Unavailable."""
         if _is_broken(self._connection):
             raise Unavailable("The database has given this transaction up.")
         try:
-            super().tpc_vote(transaction)
+            self._transaction.commit()
         except SQLAlchemyError as error:
             raise translated(error) from error
+        give_back(self._connection)
+
+    def tpc_finish(self, transaction: "ITransaction") -> None:
+        """Nothing: the vote has committed."""
+
+    def tpc_abort(self, transaction: "ITransaction") -> None:
+        """Undo what is not committed; called if a participant refused, after ``abort`` or without it."""
+        give_back(self._connection)
 
 
 def _is_broken(connection: Connection) -> bool:

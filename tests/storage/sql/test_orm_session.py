@@ -1,0 +1,80 @@
+"""A plugin's ORM session, joined by zope.sqlalchemy, ends with the backend's part in the same transaction."""
+
+from collections.abc import Iterator
+
+import pytest
+import zope.sqlalchemy
+from sqlalchemy import create_engine, select
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+from identity.plugins.sql import SqlBackend
+from identity.storage.contract.factories import an_organization
+from identity.storage.contract.transactions import Transactions
+from identity.storage.errors import Unavailable
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Badge(Base):
+    __tablename__ = "badges"
+
+    organization_id: Mapped[str] = mapped_column(primary_key=True)
+
+
+@pytest.fixture
+def transactions() -> Transactions:
+    return Transactions()
+
+
+@pytest.fixture
+def session(transactions: Transactions) -> Iterator[Session]:
+    engine = create_engine("sqlite://")
+    Base.metadata.create_all(engine)
+    with Session(engine) as session:
+        zope.sqlalchemy.register(session, transaction_manager=transactions)
+        yield session
+    engine.dispose()
+
+
+def _write(backend: SqlBackend, session: Session, transactions: Transactions) -> str:
+    organization = an_organization()
+    transactions.begin()
+    session.add(Badge(organization_id=organization.id))
+    session.flush()
+    backend.writing(transactions).organizations.add(organization)
+    return organization.id
+
+
+def _badges(session: Session, transactions: Transactions) -> list[str]:
+    with transactions:
+        return list(session.scalars(select(Badge.organization_id)))
+
+
+def test_both_are_committed(backend: SqlBackend, session: Session, transactions: Transactions) -> None:
+    written = _write(backend, session, transactions)
+    transactions.commit()
+    with backend.reading() as storage:
+        assert storage.organizations.find(written) is not None
+    assert _badges(session, transactions) == [written]
+
+
+def test_both_are_undone(backend: SqlBackend, session: Session, transactions: Transactions) -> None:
+    written = _write(backend, session, transactions)
+    transactions.abort()
+    with backend.reading() as storage:
+        assert storage.organizations.find(written) is None
+    assert _badges(session, transactions) == []
+
+
+def test_the_session_is_undone_where_the_backend_cannot_commit(
+    backend: SqlBackend, session: Session, transactions: Transactions
+) -> None:
+    """The session votes after the backend: whoever votes last is never left alone with a commit."""
+    _write(backend, session, transactions)
+    backend.writing(transactions)._connection.invalidate()  # type: ignore[attr-defined]
+    with pytest.raises(Unavailable):
+        transactions.commit()
+    transactions.abort()
+    assert _badges(session, transactions) == []
