@@ -23,6 +23,11 @@ MOST_BYTES = 64 * 1024
 _PORTS = {"https": 443, "http": 80}
 #: IPv4 addresses stand in the last bits of these (RFC 6052 §2.1).
 _NAT64 = ip_network("64:ff9b::/96")
+#: What the IANA special-purpose registries (RFC 6890) keep from the internet and the standard library does not, or not
+#: in every version: protocol assignments, 6to4 relays, dummy prefix, documentation (RFC 9637), segment routing.
+_SPECIAL = tuple(
+    map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "100:0:0:1::/64", "3fff::/20", "5f00::/16")),
+)
 
 
 class Refused(OSError):
@@ -52,6 +57,8 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
             return is_public(carried)
         if address.is_site_local:
             return False
+    if any(address in network for network in _SPECIAL):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

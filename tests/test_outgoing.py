@@ -71,6 +71,20 @@ def test_a_name_that_leads_to_a_private_address_is_refused(canary: WebServer, ad
     assert canary.connections == 0
 
 
+#: One of each network that the IANA special-purpose registries say is not globally reachable.
+SPECIAL = """
+0.1.2.3 10.1.2.3 100.64.1.2 127.1.2.3 169.254.1.2 172.16.1.2 192.0.0.8 192.0.0.170 192.0.0.192 192.0.2.1 192.88.99.2
+192.168.1.2 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 240.0.0.1 255.255.255.255 :: ::1 ::127.0.0.1 ::ffff:10.0.0.1
+::ffff:192.0.0.192 64:ff9b::a00:1 64:ff9b:1::1 100::1 100:0:0:1::1 2001::1 2001:2::1 2001:10::1 2001:db8::1 2002:a00:1::
+2002:c000:c0:: 3fff::1 3fff:fff::1 5f00::1 fc00::1 fe80::1 fec0::1 ff02::1
+"""
+
+
+@pytest.mark.parametrize("address", SPECIAL.split())
+def test_an_address_of_special_purpose_is_not_public(address: str) -> None:
+    assert not is_public(ip_address(address))
+
+
 def test_an_address_is_public() -> None:
     for address in ("93.184.216.34", "2606:4700::1", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"):
         assert is_public(ip_address(address)), address
