@@ -1,9 +1,9 @@
-"""From messages and errors to answers: JSON, never cached."""
+"""From messages and errors to answers, never cached: JSON, and redirects."""
 
 from collections.abc import Mapping
 
 from identity.provider.errors import OAuthError
-from identity.provider.request import NO_STORE, ProtocolResponse
+from identity.provider.request import NO_STORE, Cookie, ProtocolResponse
 
 
 def json_answer(text: str, *, status: int = 200, headers: Mapping[str, str] = NO_STORE) -> ProtocolResponse:
@@ -17,3 +17,8 @@ def refusal(error: OAuthError) -> ProtocolResponse:
 
     message = ErrorResponse(error=error.error, error_description=error.description)
     return json_answer(message.to_json(), status=error.status, headers={**NO_STORE, **error.headers()})
+
+
+def redirect(location: str, *cookies: Cookie) -> ProtocolResponse:
+    """303 to a whole address: behind a proxy the request does not know its own."""
+    return ProtocolResponse(303, headers={**NO_STORE, "Location": location}, cookies=cookies)

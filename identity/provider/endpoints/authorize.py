@@ -16,6 +16,7 @@ from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
 from identity.provider.admission import admitted
+from identity.provider.answers import redirect
 from identity.provider.authorization_request import AuthorizationRequest, find_address, read_request
 from identity.provider.authorizations import by_sign_in
 from identity.provider.consent import CONSENT, lacks_consent
@@ -36,7 +37,7 @@ from identity.provider.interaction import Interaction, SignIn, first_required
 from identity.provider.issuing import issue, new_code, new_family
 from identity.provider.known_browser import known_browser
 from identity.provider.parameters import Parameters
-from identity.provider.request import NO_STORE, Browser, Context, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
+from identity.provider.request import Browser, Context, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact
 from identity.provider.return_address import ReturnAddress
 from identity.provider.scope import required_organization
@@ -73,7 +74,7 @@ def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     try:
         return _resume(request_id, request, context)
     except ChangedSignIn:
-        return _redirect(context, f"{PATH}/{request_id}")
+        return redirect(context.settings.login_url + f"{PATH}/{request_id}")
 
 
 def _resume(request_id: str, request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -188,7 +189,7 @@ def _go_on(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolRespo
 
 def _show(needed: Interaction, sign_in: SignIn, context: Context) -> ProtocolResponse:
     if sign_in.pending is not None:
-        return _redirect(context, _page(needed, sign_in, sign_in.pending.id))
+        return redirect(context.settings.login_url + _page(needed, sign_in, sign_in.pending.id))
     if sign_in.request is None:
         raise ValueError("a sign-in of the service's own pages waits from its beginning")
     return _wait(sign_in.request, context, _page(needed, sign_in, "{}"))
@@ -205,7 +206,7 @@ def _wait(asked: AuthorizationRequest, context: Context, path: str) -> ProtocolR
         asked.parameters, login_name=asked.login_hint, ui_locales=asked.ui_locales
     )
     cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime)
-    return _redirect(context, path.format(pending.id), cookie)
+    return redirect(context.settings.login_url + path.format(pending.id), cookie)
 
 
 def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResponse:
@@ -236,7 +237,7 @@ def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResp
         if account is None or pending is None or pending.target is None:
             raise LoginRequired("The user is not signed in.")
         context.services.sessions.select(account)
-        return _redirect(context, pending.target, *cookies)
+        return redirect(context.settings.login_url + pending.target, *cookies)
     asked = sign_in.request
     try:
         response = asked.address.answer(_members(sign_in, account, asked, context))
@@ -304,12 +305,6 @@ def _members(
         )
         members |= tokens.members()
     return members
-
-
-def _redirect(context: Context, path: str, *cookies: Cookie) -> ProtocolResponse:
-    """303 to a path on the login host, whose address the settings tell: behind a proxy the request does not know it."""
-    headers = {**NO_STORE, "Location": context.settings.login_url + path}
-    return ProtocolResponse(303, headers=headers, cookies=cookies)
 
 
 ENDPOINT = Endpoint(

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from identity.domain.applications import Client
 from identity.domain.sessions import SignedIn
+from identity.provider.answers import redirect
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.endpoints.authorize import MAX_REQUEST
 from identity.provider.errors import (
@@ -21,7 +22,6 @@ from identity.provider.errors import (
 from identity.provider.id_token_hint import IdTokenHint, read_hint
 from identity.provider.parameters import Parameters, given_twice
 from identity.provider.request import (
-    NO_STORE,
     Browser,
     Context,
     Cookie,
@@ -129,7 +129,7 @@ def sign_out(asked: LogoutRequest, accounts: tuple[SignedIn, ...], context: Cont
     for account in accounts:
         context.services.sessions.end(account, client_id=client_id)
     cookies = tuple(Cookie(CookieKind.SESSION, account.session.id) for account in accounts)
-    return _redirect(asked.return_to or context.settings.login_url + SIGNED_OUT, *cookies)
+    return redirect(asked.return_to or context.settings.login_url + SIGNED_OUT, *cookies)
 
 
 def _decide(asked: LogoutRequest, browser: Browser, context: Context) -> ProtocolResponse:
@@ -146,11 +146,11 @@ def _decide(asked: LogoutRequest, browser: Browser, context: Context) -> Protoco
 def _wait(asked: LogoutRequest, path: str, context: Context, more: str = "") -> ProtocolResponse:
     """Send the browser to the path that has the id of the waiting request in it."""
     if asked.waiting is not None:
-        return _redirect(context.settings.login_url + path.format(asked.waiting) + more)
+        return redirect(context.settings.login_url + path.format(asked.waiting) + more)
     known = {name: asked.parameters[name] for name in _KNOWN if name in asked.parameters}
     pending, secret = context.services.sign_ins.begin(known, ui_locales=known.get("ui_locales", ""))
     cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime)
-    return _redirect(context.settings.login_url + path.format(pending.id) + more, cookie)
+    return redirect(context.settings.login_url + path.format(pending.id) + more, cookie)
 
 
 def _meant(asked: LogoutRequest, accounts: tuple[SignedIn, ...]) -> SignedIn | None:
@@ -179,11 +179,6 @@ def _with_state(uri: str, state: str | None) -> str:
     if state is None:
         return uri
     return f"{uri}{'&' if '?' in uri else '?'}{urlencode({'state': state})}"
-
-
-def _redirect(location: str, *cookies: Cookie) -> ProtocolResponse:
-    headers = {**NO_STORE, "Location": location}
-    return ProtocolResponse(303, headers=headers, cookies=cookies)
 
 
 ENDPOINT = Endpoint(
