@@ -218,7 +218,7 @@ class Domains(UseCases):
         self._remove(holder)
 
     def _add(self, domain: OrganizationDomain) -> None:
-        if len(self.of_organization(domain.organization_id)) >= MOST_DOMAINS:
+        if len(self._storage.domains.lock_of_organization(domain.organization_id)) >= MOST_DOMAINS:
             raise Invalid({"domain": _TOO_MANY})
         self._storage.domains.add(domain)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from identity.domain.domains import MOST_DOMAINS
 from identity.domain.permissions import INSTANCE
 from identity.plugins.management.operation import Operation
 from identity.plugins.management.table import OPERATIONS
@@ -91,3 +92,22 @@ def test_of_secrets_that_are_added_at_once_two_are_live(world: World, path: str)
         assert len(api.list(address)) == 2
         del made["client_secret"]
         assert made in api.list(address)
+
+
+def test_of_domains_that_are_asked_for_at_once_so_many_wait(world: World) -> None:
+    """There was room for one."""
+    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    together = threading.Barrier(AT_ONCE)
+    for _ in range(ROUNDS):
+        address = an_estate(world).address("/organizations/{organization}/domains")
+        for number in range(MOST_DOMAINS - 1 - len(api.list(address))):
+            api.post(address, {"domain": f"d{number}.example"})
+
+        def ask(number: int, address: str = address) -> int:
+            together.wait(60)
+            status: int = api.ask("POST", address, {"domain": f"last{number}.example"}).status_int
+            return status
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            assert sorted(pool.map(ask, range(AT_ONCE))) == [201] + [422] * (AT_ONCE - 1)
+        assert len(api.list(address)) == MOST_DOMAINS

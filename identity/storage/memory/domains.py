@@ -28,6 +28,10 @@ class MemoryDomainStore(DomainStore):
     def of_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
         return _by_name(each for each in self._tables.domains if each.organization_id == organization_id)
 
+    def lock_of_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
+        # A writer has the whole storage for itself, so there is nothing more to lock.
+        return self.of_organization(organization_id)
+
     def unproven(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
         found = (each for each in self._tables.domains if each.proof is Proof.UNPROVEN)
         return _by_name(each for each in found if not each.name.endswith(f".{name_space}"))[:limit]

@@ -28,6 +28,10 @@ class DomainStore(ABC):
         """All of the organization, by name."""
 
     @abstractmethod
+    def lock_of_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
+        """The same, so that they can be counted: whoever else locks them waits for the end of the transaction."""
+
+    @abstractmethod
     def unproven(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
         """Up to ``limit`` that count without ever having been proven and do not lie below ``name_space``, by name."""
 

@@ -5,6 +5,7 @@ from sqlalchemy import bindparam, delete, insert, not_, select, update
 from identity.domain.domains import OrganizationDomain, Proof
 from identity.plugins.sql.rows import SqlStore, Values, moment, moment_or_none, seconds, seconds_or_none
 from identity.plugins.sql.tables import domains as table
+from identity.plugins.sql.tables import organizations
 from identity.storage.errors import Missing
 from identity.storage.stores.domains import DomainStore
 
@@ -22,6 +23,8 @@ _ADD = insert(table)
 _FIND = select(*_COLUMNS).where(*_THIS)
 _FIND_HOLDER = select(*_COLUMNS).where(table.c.name == bindparam("domain"), table.c.proof.is_not(None))
 _OF_ORGANIZATION = select(*_COLUMNS).where(table.c.organization_id == bindparam("organization")).order_by(table.c.name)
+#: Users may be made meanwhile: their reference to the row does not wait for this.
+_LOCK = select(organizations.c.id).where(organizations.c.id == bindparam("key")).with_for_update(key_share=True)
 _UNPROVEN = (
     select(*_COLUMNS)
     .where(
@@ -64,6 +67,11 @@ class SqlDomainStore(SqlStore, DomainStore):
     def of_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
         """All of the organization."""
         return tuple(_domain_of(*row) for row in self._all(_OF_ORGANIZATION, {"organization": organization_id}))
+
+    def lock_of_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
+        """The same, locked by their organization's row."""
+        self._one(_LOCK, {"key": organization_id})
+        return self.of_organization(organization_id)
 
     def unproven(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
         """Those that count without a proof."""
