@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_id
 from identity.domain.applications import Client
 from identity.domain.errors import Conflict
+from identity.domain.expirations import NEVER
 from identity.domain.permissions import Level, organization_resource, project_resource
 from identity.domain.projects import Project, ProjectRole
 from identity.domain.users import ServiceUser, Subject
@@ -19,6 +20,9 @@ from identity.services.managers import Managers
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, only_page
 from identity.storage.stores.projects import ORDERS
+
+#: How far the clocks of nodes may be apart: a grant must not seem to be later than the tokens issued under it.
+_CLOCKS_APART = timedelta(seconds=30)
 
 
 class Projects(UseCases):
@@ -111,19 +115,30 @@ class Projects(UseCases):
             self._storage.projects.remove(project_id)
         self._record_removed("project.removed", "project", project, project.organization_id)
 
-    def audience(self, project_ids: frozenset[str], subject: Subject | None, client: Client | None) -> frozenset[str]:
+    def audience(
+        self,
+        project_ids: frozenset[str],
+        subject: Subject | None,
+        client: Client | None,
+        *,
+        issued_at: datetime | None = None,
+    ) -> frozenset[str]:
         """Those of the projects that a token about the subject, which the client gets, may have in its audience.
+
+        For one that was ``issued_at`` some moment no grant counts that was made later: what was withdrawn and given
+        again is another grant.
 
         The user's right and the client's count together: a project has to be active, and owned by the organization of
         each or granted to it. The own project is for service users that act for themselves, and for applications that
         may manage: what they do with it is done with all that their users may as managers.
         """
+        granted_by = NEVER if issued_at is None else issued_at + _CLOCKS_APART
         own = frozenset(one for one in project_ids if self.is_own(one))
         found = project_ids - own
         organizations = {party.organization.id for party in (subject, client) if party is not None}
         for organization_id in organizations if found else ():
             with self._look() as storage:
-                found &= storage.projects.audience(found, organization_id)
+                found &= storage.projects.audience(found, organization_id, granted_by)
         by_itself = subject is not None and isinstance(subject.user, ServiceUser)
         manages = by_itself if client is None else client.application.may_manage
         return found | own if manages else found

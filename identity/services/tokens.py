@@ -143,7 +143,7 @@ class Tokens(UseCases):
         audience, project_id = issued.token.audience, client.project.id
         if client.id in audience or project_id not in audience:
             return client.id in audience
-        return bool(self._projects.audience(frozenset({project_id}), issued.subject, issued.client))
+        return bool(self._allowed(frozenset({project_id}), issued))
 
     def revoke(self, text: str, client: Party) -> None:
         """Revoke a token on behalf of a client (RFC 7009 §2.1); unknown tokens are ignored.
@@ -197,10 +197,14 @@ class Tokens(UseCases):
         if client is not None and not self._projects.is_own(client.project.id):
             certain.add(client.project.id)
         named = frozenset(token.audience) - certain
-        lost = named - self._projects.audience(named, issued.subject, client) if named else named
+        lost = named - self._allowed(named, issued) if named else named
         if not lost:
             return issued
         return replace(issued, token=replace(token, audience=tuple(one for one in token.audience if one not in lost)))
+
+    def _allowed(self, project_ids: frozenset[str], issued: IssuedToken) -> frozenset[str]:
+        issued_at = issued.token.issued_at
+        return self._projects.audience(project_ids, issued.subject, issued.client, issued_at=issued_at)
 
     def _record(self, token_id: str, client: Party, kind: str) -> None:
         self._audit.record(

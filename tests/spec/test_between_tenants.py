@@ -194,6 +194,25 @@ def test_a_project_needs_the_right_of_the_user_and_of_the_application(world: Wor
         assert world.client.introspect(members["access_token"], api).json["active"] is True
 
 
+def test_a_project_that_is_given_again_is_not_in_tokens_from_before(world: World, shared: Shared) -> None:
+    """Security 18.3: to the user's organization, and to the application's. Tokens that come later have it."""
+    api = world.an_application(shared.project.id)
+    holders = {shared.of_user: ["reader", "writer"], shared.of_client: ["writer", "auditor"]}
+    grants = {holder.id: world.a_grant(shared.project, holder, roles=roles) for holder, roles in holders.items()}
+    for holder, roles in holders.items():
+        token = world.tokens(shared.client, shared.session, scope=shared.scope)["access_token"]
+        world.clock.advance(minutes=1)
+        assert world.client.introspect(token, api).json["active"] is True
+        with world.transaction() as services:
+            services.project_grants.withdraw(grants[holder.id].id)
+        grants[holder.id] = world.a_grant(shared.project, holder, roles=roles)
+        check_inactive(world.client.introspect(token, api))
+        assert shared.project.id not in world.client.introspect(token, shared.client).json["aud"]
+        assert shared.roles(token) == set()
+        again = world.tokens(shared.client, shared.session, scope=shared.scope)["access_token"]
+        assert world.client.introspect(again, api).json["active"] is True
+
+
 @pytest.mark.parametrize("format", TokenFormat)
 def test_of_a_shared_project_the_application_is_told_of_the_roles_that_both_hold(
     world: World,

@@ -242,6 +242,17 @@ class ProjectContract(ContractBase):
         with reading() as storage:
             assert storage.projects.audience(frozenset({project.id}), organization.id) == frozenset()
 
+    def test_projects_audience_lacks_projects_whose_grant_came_later(
+        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
+    ) -> None:
+        own, project = a_project(organization), a_project(other_organization)
+        grant = a_project_grant(project, organization)
+        save(own, project, grant)
+        asked, at = frozenset({own.id, project.id}), grant.created_at
+        with reading() as storage:
+            assert storage.projects.audience(asked, organization.id, at) == asked
+            assert storage.projects.audience(asked, organization.id, at - timedelta(seconds=1)) == {own.id}
+
     def test_projects_roles_are_ordered_by_key(self, save: Save, reading: Reading, project: Project) -> None:
         ordered = [a_project_role(project, key=key, group="Größe") for key in ("admin", "reader", "writer")]
         save(*reversed(ordered))

@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import TypeVar
 
+from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.search import is_found
 from identity.storage.errors import Stale
@@ -51,11 +53,13 @@ class MemoryProjectStore(ProjectStore):
         roles = Counter(role.project_id for role in self._tables.project_roles)
         return {id_: (applications[id_], roles[id_]) for id_ in ids if id_ in self._tables.projects}
 
-    def audience(self, project_ids: frozenset[str], organization_id: str) -> frozenset[str]:
+    def audience(
+        self, project_ids: frozenset[str], organization_id: str, granted_by: datetime = NEVER
+    ) -> frozenset[str]:
         held = {
             grant.project_id
             for grant in self._tables.project_grants
-            if grant.active and grant.organization_id == organization_id
+            if grant.active and grant.organization_id == organization_id and grant.created_at <= granted_by
         }
         projects = [project for project in self._tables.projects if project.id in project_ids and project.active]
         return frozenset(

@@ -2,7 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from datetime import datetime
 
+from identity.domain.expirations import NEVER
 from identity.domain.names import name_key
 from identity.domain.projects import Project, ProjectRole
 from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
@@ -47,9 +49,12 @@ class ProjectStore(ABC):
         out."""
 
     @abstractmethod
-    def audience(self, project_ids: frozenset[str], organization_id: str) -> frozenset[str]:
+    def audience(
+        self, project_ids: frozenset[str], organization_id: str, granted_by: datetime = NEVER
+    ) -> frozenset[str]:
         """Those of the ids that name an active project, in an active organization, which ``organization_id`` owns
-        or holds an active grant of: the projects that a user of it may have in a token's audience."""
+        or holds an active grant of, made at ``granted_by`` at the latest: the projects that a user of it may have in a
+        token's audience."""
 
     @abstractmethod
     def add_role(self, role: ProjectRole) -> None:

@@ -1,9 +1,11 @@
 """Projects and their roles in SQL."""
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 
 from sqlalchemy import Table, bindparam, delete, func, insert, or_, select, update
 
+from identity.domain.expirations import NEVER
 from identity.domain.names import name_key
 from identity.domain.projects import Project, ProjectRole
 from identity.plugins.sql.paging import PagedStore
@@ -57,6 +59,7 @@ _HELD = (
         project_grants.c.project_id == table.c.id,
         project_grants.c.organization_id == bindparam("organization"),
         project_grants.c.active,
+        project_grants.c.created_at <= bindparam("granted_by"),
     )
     .exists()
 )
@@ -114,11 +117,14 @@ class SqlProjectStore(PagedStore, ProjectStore):
         """How many applications and how many roles each of these projects has."""
         return dict(self._many(_COUNTS, ids, lambda id_, applications, roles: (id_, (applications, roles))))
 
-    def audience(self, project_ids: frozenset[str], organization_id: str) -> frozenset[str]:
+    def audience(
+        self, project_ids: frozenset[str], organization_id: str, granted_by: datetime = NEVER
+    ) -> frozenset[str]:
         """Those of the projects that a user of the organization may have in a token's audience."""
         if not project_ids:
             return frozenset()
-        rows = self._all(_AUDIENCE, {"ids": list(project_ids), "organization": organization_id})
+        asked = {"ids": list(project_ids), "organization": organization_id, "granted_by": seconds(granted_by)}
+        rows = self._all(_AUDIENCE, asked)
         return frozenset(row[0] for row in rows)
 
     def add_role(self, role: ProjectRole) -> None:
