@@ -286,6 +286,13 @@ class Users(UseCases):
             detail={"user_id": subject.user.id},
         )
 
+    def end_connection(self, user_id: str, client_id: str, *, by: Principal) -> None:
+        """The same for the person, done by whoever manages them. Raises NotFound, Denied."""
+        self._governed(user_id, by)
+        if client_id not in {one.client.id for one in self.connections(user_id)}:
+            raise NotFound("application", client_id)
+        self.disconnect(self._subject(user_id), client_id)
+
     def _governed(self, user_id: str, by: Principal) -> HumanUser:
         """The user, if the caller holds all that it holds. Raises NotFound, Denied."""
         user = self.get(user_id)

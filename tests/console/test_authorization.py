@@ -137,6 +137,7 @@ PAGES = {
         "/service-users/{service_user}/secrets/{secret}/delete",
     ),
     "session.delete": (
+        "/users/{user}/connections/{application}/delete",
         "/users/{user}/sessions/delete",
         "/users/{user}/sessions/{session}/delete",
     ),

@@ -14,8 +14,9 @@ from identity.services.commands.projects import ChangeProject
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import Asked, RelyingParty, Tokens
-from identity.testing.responses import check_inactive, check_refused
+from identity.testing.responses import check_api_error, check_inactive, check_refused
 from identity.testing.world import PLUGINS, World
+from tests.plugins.management.estate import Api
 
 CONSENT = "consent"
 RESPONSE_TYPES = ("code", "id_token", "id_token token")
@@ -215,6 +216,20 @@ def test_nobody_agrees_for_somebody_else(scene: Scene) -> None:
     assert scene.events() == []
 
 
+def test_nobody_agrees_to_more_than_was_shown(scene: Scene) -> None:
+    """The application is changed while the page stands there: what it gets now is shown, and asked again."""
+    scene.change(grant_types=frozenset({"authorization_code"}))
+    asked = scene.ask("openid offline_access")
+    assert "stays connected" not in scene.browser.page.text
+    scene.change(grant_types=frozenset({"authorization_code", "refresh_token"}))
+    scene.decide()
+    assert scene.asks
+    assert "stays connected" in scene.browser.page.text
+    assert scene.events() == []
+    scene.decide()
+    assert scene.party.tokens(scene.browser.page, asked).scope == ["openid", "offline_access"]
+
+
 def test_it_is_asked_after_the_password_of_whoever_signs_in(world: World) -> None:
     scene = Scene(world)
     scene.browser = Browser(world)
@@ -280,6 +295,53 @@ def test_it_is_listed_when_the_tokens_are_over(scene: Scene) -> None:
     scene.browser.submit(form="page-form")
     assert "Invoices & more" not in scene.browser.open("/account/applications").html.main.get_text()
     scene.agreed("openid")
+
+
+def test_managers_of_the_person_see_it_and_take_it_back(scene: Scene) -> None:
+    """With the permission that they have for sessions. The event tells who did it."""
+    world = scene.world
+    tokens = scene.agreed("openid email offline_access")
+    robot = world.a_robot(scene.home)
+    world.make_manager(robot, "ORG_USER_MANAGER")
+    api = Api.of(robot)
+    path = f"/users/{scene.person.id}/connections"
+    [row] = api.list(path)
+    shown = {name: row[name] for name in ("id", "application", "organization", "scope", "offline")}
+    assert shown == {
+        "id": scene.party.client_id,
+        "application": "Invoices & more",
+        "organization": scene.owner.name,
+        "scope": ["openid", "email", "offline_access"],
+        "offline": True,
+    }
+    higher = world.make_manager(scene.person, "ORG_OWNER")
+    check_api_error(api.ask("DELETE", f"{path}/{row['id']}"), 403, "forbidden")
+    with world.transaction() as services:
+        services.managers.remove(higher.id, by=THE_OPERATOR)
+    api.delete(f"{path}/{row['id']}")
+    assert api.list(path) == []
+    check_inactive(world.client.introspect(tokens.access_token, scene.party.credentials))
+    check_refused(scene.party.refresh(tokens.refresh_token), "invalid_grant")
+    scene.ask()
+    assert scene.asks
+    check_api_error(api.ask("DELETE", f"{path}/{row['id']}"), 404, "not_found")
+    assert world.audit_events(event="consent.withdrawn")[0].actor.id == robot.id
+
+
+def test_in_the_console_too(scene: Scene) -> None:
+    scene.agreed("openid email")
+    manager = scene.world.a_person(scene.home)
+    scene.world.make_manager(manager, "ORG_USER_MANAGER")
+    console = Browser(scene.world)
+    console.start_session(manager)
+    console.open(f"/console/users/{scene.person.id}")
+    assert scene.owner.name in console.page.html.select_one("#connections").get_text()
+    console.click("Disconnect … Invoices & more")
+    page = console.submit(form="page-form")
+    assert "The application is disconnected." in page
+    assert "No application has access to the account." in page
+    scene.ask()
+    assert scene.asks
 
 
 def test_of_one_person_it_says_nothing_for_another(scene: Scene) -> None:

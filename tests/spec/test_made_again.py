@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from identity.domain.permissions import INSTANCE, project_grant_resource, project_resource
+from identity.domain.users import Subject
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.relying_party import Credentials
 from identity.testing.world import CALLBACK, BrowserSession, Robot, World, _public_pem
@@ -28,6 +29,7 @@ APPLICATION = {
 
 #: All that a manager of the instance can list of things that can be made again.
 LISTS = (
+    "/users/{user}/connections",
     "/users/{user}/grants",
     "/users/{user}/sessions",
     "/service-users/{service_user}/grants",
@@ -124,6 +126,9 @@ def scene(world: World) -> Scene:
         world.make_manager(one, "PROJECT_OWNER", resource=project_resource(project))
     world.make_manager(colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(grant, project))
     session = world.a_session(person)
+    with world.transaction() as services:
+        application = services.applications.find_client(client.client_id)
+        services.consents.give(Subject(person, organization), application, ("openid", "phone"))
     places = {
         "organization": organization.id,
         "user": person.id,

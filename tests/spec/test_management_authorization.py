@@ -51,8 +51,9 @@ ROUTES = {
     " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password;"
     " POST /users/{user}/unlock",
     "user.delete": "DELETE /users/{user}",
-    "session.read": "GET /users/{user}/sessions",
-    "session.delete": "DELETE /users/{user}/sessions; DELETE /users/{user}/sessions/{session}",
+    "session.read": "GET /users/{user}/sessions; GET /users/{user}/connections",
+    "session.delete": "DELETE /users/{user}/sessions; DELETE /users/{user}/sessions/{session};"
+    " DELETE /users/{user}/connections/{application}",
     "service_user.read": "GET /organizations/{organization}/service-users; GET /service-users/{service_user};"
     " GET /service-users/{service_user}/keys; GET /service-users/{service_user}/keys/{key};"
     " GET /service-users/{service_user}/secrets; GET /service-users/{service_user}/secrets/{secret};"

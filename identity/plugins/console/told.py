@@ -21,6 +21,8 @@ TOLD = {
     "user.removed": say("User deleted."),
     "user.unlocked": say("User unlocked. The password counts in every browser again."),
     "session.ended": say("Signed out."),
+    "consent.withdrawn": say("The application is disconnected."),
+    "application.disconnected": say("The application is disconnected."),
     "service_user_key.added": say("Key added."),
     "service_user_key.removed": say("Key removed. Its tokens no longer work."),
     "service_user_secret.removed": say("Client secret ended. Its tokens no longer work."),

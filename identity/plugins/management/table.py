@@ -3,6 +3,7 @@
 from identity.plugins.management.resources import (
     applications,
     audit_events,
+    connections,
     instance,
     managers,
     me,
@@ -37,6 +38,7 @@ RESOURCES = (
     token_previews,
     users,
     sessions,
+    connections,
     service_users,
     service_user_keys,
     service_user_secrets,

@@ -12,6 +12,7 @@ from identity.crypto.keys import PublicKey
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant
+from identity.domain.users import Subject
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.organizations import AddDomain
 from identity.services.commands.service_users import AddPersonalAccessToken
@@ -63,6 +64,8 @@ def an_estate(world: World) -> Estate:
     with world.transaction() as services:
         command = AddPersonalAccessToken(name="Nightly")
         services.domains.ask(organization.id, AddDomain(domain=DOMAIN))
+        client = services.applications.find_client(application.client_id)
+        services.consents.give(Subject(person, organization), client, ("openid",))
         token, text = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
     world.client.secrets.add(text)
     with world.reading() as services:

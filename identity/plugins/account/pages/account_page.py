@@ -32,6 +32,7 @@ _DONE = {
     "user.changed": say("Your profile is saved."),
     "password.changed": say("Your password is changed. All your other sessions are ended."),
     "session.ended": say("Signed out."),
+    "consent.withdrawn": say("The application is disconnected."),
     "application.disconnected": say("The application is disconnected."),
 }
 

@@ -196,6 +196,7 @@ class UserPage(OfUser):
             "badge": user_badge(services.users.states([user])[user.id], self),
             "sessions": session_rows(self, sessions[:FEW]),
             "more_sessions": len(sessions) > FEW,
+            "connections": services.users.connections(user.id) if self.may("session.read") else (),
             "roles": held_roles(self, user.id),
             "grants": held_grants(self, grants),
             "of_plugins": list(self._of_user_plugins()),

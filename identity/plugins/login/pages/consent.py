@@ -19,8 +19,9 @@ from identity.provider.scope import OFFLINE_ACCESS, OPENID, GrantedScopes
 #: Scopes that are no part of the list: who it is, and what has a sentence of its own.
 _UNTOLD = (OPENID, OFFLINE_ACCESS)
 
-#: Whom the page was shown to: somebody else may have been chosen since in another window.
-_ASKED = "account"
+#: Whom the page was shown to, and what for: somebody else may have been chosen since in another window, and the
+#: application may have been changed to get more.
+_ACCOUNT, _SCOPE = "account", "scope"
 _DECISION = "decision"
 
 
@@ -28,7 +29,7 @@ class ConsentPage(SignInPage):
     """Names the application, whose it is and what it asks for; a refusal ends the request."""
 
     template = "login/consent.html"
-    fields = (_ASKED,)
+    fields = (_ACCOUNT, _SCOPE)
 
     def show(self) -> Mapping[str, object] | Response:
         """What the application receives; on with the sign-in if there is nothing to agree to."""
@@ -40,6 +41,7 @@ class ConsentPage(SignInPage):
         return {
             "login_name": subject.login_name,
             "account": subject.user.id,
+            "scope": granted.text,
             "organization": client.organization.name,
             "domain": self._domain(client.organization),
             "received": received(granted.words, client.project.name, self.words, settings.urn_namespaces),
@@ -52,7 +54,9 @@ class ConsentPage(SignInPage):
     def submit(self, form: Form) -> Response:
         """Note the answer: what is agreed to is remembered beyond this sign-in."""
         client, subject, granted = self.sign_in.client, self.sign_in.subject, self._granted
-        if client is None or subject is None or granted is None or form.one(_ASKED) != subject.user.id:
+        if client is None or subject is None or granted is None:
+            return self.go_on()
+        if (form.one(_ACCOUNT), form.one(_SCOPE)) != (subject.user.id, granted.text):
             return self.go_on()
         consents, sign_ins = self.request.services.consents, self.request.services.sign_ins
         if form.one(_DECISION) == "allow":
