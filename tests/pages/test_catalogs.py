@@ -1,5 +1,6 @@
 """The catalogs: each language says every sentence, with the same places, and nothing else."""
 
+import itertools
 import re
 import string
 from pathlib import Path
@@ -54,11 +55,12 @@ def test_every_sentence_is_translated(language: str) -> None:
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_places_agree(language: str) -> None:
+    """A form for one thing may say "one" instead of the number; nothing else may be left out or made up."""
     for one in read(language):
-        for translated in several(one.string):
-            if one.id and translated:
-                assert places(translated) <= set().union(*map(places, several(one.id))), one.id
-                assert places(several(one.id)[-1]) <= places(translated) | {"n"}, one.id
+        said = several(one.id) if one.id else ()
+        for translated in several(one.string) if said else ():
+            may_lack = {"n"} if len(said) > 1 else set()
+            assert places(said[-1]) - may_lack <= places(translated) <= set().union(*map(places, said)), one.id
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -67,6 +69,105 @@ def test_translations_are_read(language: str) -> None:
     for forms in catalog.messages.values():
         assert len(forms) in (1, 2)
     assert Catalogs().words(language).tn("{n} day ago", "{n} days ago", 3).count("3") == 1
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_plurals_have_the_forms_of_the_language(language: str) -> None:
+    catalog = read(language)
+    assert catalog.num_plurals == (1 if language == "zh" else 2)
+    for one in catalog:
+        assert len(several(one.string)) == (catalog.num_plurals if len(several(one.id)) > 1 else 1), one.id
+
+
+#: Words that one language says all the time and the others hardly ever; "de" or "la" would tell nothing.
+TELLING = {
+    "en": "the and is are your you not with this which nothing has been",
+    "de": "der das dem und nicht ist sind wird werden eine einen ihre ihrer sie von mit auf für keine kein",
+    "fr": "est vous votre vos sont cette avec aux dans n’est ses pas une pour",
+    "es": "los las sus usted han está están puede cuando otra estos para una",
+    "it": "gli della delle è sono questo questa nella può viene alla una di che",
+}
+#: What is the same in the language and in English, of what is more than one word or place.
+ALIKE = {
+    "de": {"{moment} UTC"},
+    "fr": {
+        "{moment} UTC",
+        *("{n} application", "{n} applications", "{n} minute", "{n} minutes", "{n} session", "{n} sessions"),
+    },
+    "es": {"{moment} UTC", "{n} roles"},
+    "it": {"{moment} UTC", "scope {scope}"},
+    "zh": {"{moment} UTC"},
+}
+#: What is said in Latin letters in Chinese too.
+NAMES = {"API", "JWT", "TXT", "UTC"}
+
+
+def words_of(text: str) -> list[str]:
+    """Its words without places, which are named in English, and without what is quoted literally."""
+    return re.findall(r"[^\W\d_]+(?:[’'][^\W\d_]+)*", re.sub(r"\{\w*\}|“[^”]*”|«[^»]*»|„[^“]*“", " ", text).lower())
+
+
+def said_alike(languages: dict[str, dict[str, str]]) -> list[tuple[str, str, str]]:
+    """Sentences of three words and more that two languages say alike."""
+    found = []
+    for left, right in itertools.combinations(languages, 2):
+        for key, text in languages[left].items():
+            if text == languages[right][key] and len(words_of(text)) > 2:
+                found.append((left, right, text))
+    return found
+
+
+def foreign(language: str, text: str) -> list[str]:
+    """The words that tell of another language."""
+    mine = set(TELLING.get(language, "").split())
+    others = set(" ".join(said for one, said in TELLING.items() if one != language).split()) - mine
+    return [word for word in words_of(text) if word in others]
+
+
+def in_its_script(language: str, text: str) -> bool:
+    """Whether a text has the letters of its language: Chinese ones, or none of those; nor the German ones elsewhere."""
+    if language != "zh":
+        return not re.search(r"[\u3400-\u9fff]" if language == "de" else r"[\u3400-\u9fffßäÄöÖ]", text)
+    return bool(re.search(r"[\u3400-\u9fff]", text)) or not {one.upper() for one in words_of(text)} - NAMES
+
+
+def sentences_by_id(language: str) -> dict[str, str]:
+    """Each form by what it is a form of: the singular for one thing, the plural for more."""
+    found = {}
+    for one in read(language):
+        if one.id:
+            said, forms = several(one.id), several(one.string)
+            found |= {text: forms[min(number, len(forms) - 1)] for number, text in enumerate(said)}
+    return found
+
+
+def test_no_two_languages_say_the_same_sentence() -> None:
+    """A catalog once held the German sentences of a page in every language."""
+    assert said_alike({language: sentences_by_id(language) for language in OTHERS}) == []
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_nothing_is_left_in_english(language: str) -> None:
+    said = sentences_by_id(language).items()
+    assert {text for text, form in said if text == form and " " in text and words_of(text)} == ALIKE[language]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_sentence_is_in_its_language(language: str) -> None:
+    said = sentences_by_id(language).values()
+    assert [(text, foreign(language, text)) for text in said if foreign(language, text)] == []
+    assert [text for text in said if not in_its_script(language, text)] == []
+
+
+def test_a_sentence_of_another_language_is_noticed() -> None:
+    german = "Die IDs des Dokuments behalten"
+    assert said_alike({"fr": {"a": german}, "it": {"a": german}}) == [("fr", "it", german)]
+    assert foreign("it", "Das ist kein UTF-8.")
+    assert foreign("de", "Nothing was saved.")
+    assert not in_its_script("es", "Das ist zu groß")
+    assert not in_its_script("zh", "Sitzung beenden")
+    assert in_its_script("zh", "{n} 个 JWT")
+    assert in_its_script("zh", "JWT")
 
 
 def test_sentences_are_found_in_code_and_templates(source: Any) -> None:
