@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import cycle, islice
 from multiprocessing import get_context
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
@@ -161,9 +161,9 @@ class _Runner:
         self.answers = Answers()
         self.connection = _Connection(pace.address, pace.expected, selector)
         self.finished = False
-        self._requests = iter(pace.requests)
+        self._requests = islice(pace.requests, round(pace.per_second * pace.seconds))
         self._span = 1 / pace.per_second
-        self._due, self._ends_at = begins_at, begins_at + pace.seconds
+        self._due = begins_at
         self._waits = False
         self._free_at = 0.0
 
@@ -181,7 +181,7 @@ class _Runner:
         """Send the next request if it is time."""
         if self.next_at > time.perf_counter():
             return
-        request = next(self._requests, None) if self._due < self._ends_at else None
+        request = next(self._requests, None)
         if request is None:
             self.finished = True
             return
