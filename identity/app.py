@@ -1,5 +1,6 @@
 """The only assembler: settings → plugins → protocol → backend → Pyramid."""
 
+import gc
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -385,6 +386,8 @@ def main(global_config: Mapping[str, str], **settings: str) -> Router:
     """
     from identity import first_start
 
+    # What a start makes stays, so that looking through it for garbage is in vain, now and later.
+    gc.disable()
     try:
         settings = with_variables(global_config, settings)
         identity = assemble(settings)
@@ -397,6 +400,9 @@ def main(global_config: Mapping[str, str], **settings: str) -> Router:
         raise SystemExit(f"identity cannot start. {problem}") from None
     except OSError as problem:
         raise SystemExit(f"identity cannot start. {problem.filename}: {problem.strerror}.") from None
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _require_ready(identity: Identity) -> None:
