@@ -15,7 +15,7 @@ from identity.domain.users import HumanUser, Subject
 from identity.http.locale import choose
 from identity.pages.drawing import Pages
 from identity.pages.translation import Words
-from identity.services.mails import Mail
+from identity.services.mails import Mail, Reason
 from identity.services.registration import Announcement
 from identity.services.users import Initial
 
@@ -43,7 +43,7 @@ def mail_reset(request: Request, login_name: str, *, language: str) -> None:
     subject, link = request.services.passwords.ask_for_link(login_name)
     values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
     to = "" if subject is None else email_of(subject)
-    _queue(request, "reset", to, values, locale=_locale_of(subject), language=language, instead_of=login_name)
+    _queue(request, "reset", Reason.RESET, subject, to, values, language=language, instead_of=login_name)
 
 
 def mail_announcement(
@@ -51,19 +51,21 @@ def mail_announcement(
 ) -> None:
     """Write to an address with which somebody registers: the link that makes the account, or that there is one."""
     if announced.known:
+        template, reader = "known", announced.known[0]
         values: dict[str, object] = {"login_names": [one.login_name for one in announced.known]}
-        locale = _locale_of(announced.known[0])
     else:
-        values, locale = {"link": announced.link}, ""
-    template = "known" if announced.known else "registration"
-    _queue(request, template, email, {"organization": organization.name, **values}, locale=locale, language=language)
+        template, reader = "registration", None
+        values = {"link": announced.link}
+    values["organization"] = organization.name
+    _queue(request, template, Reason.REGISTRATION, reader, email, values, language=language)
 
 
 def mail_email_link(request: Request, subject: Subject, email: str, *, language: str) -> None:
     """Write to the new address of a person with a link that proves that they read it. Raises NotFound."""
     link = request.services.users.issue_email_link(subject.user.id, email)
     values = {"login_name": subject.login_name, "link": link}
-    _queue(request, "email", email, values, locale=_locale_of(subject), language=language)
+    reason = Reason.OWN_ADDRESS if email == email_of(subject) else Reason.ADDRESS
+    _queue(request, "email", reason, subject, email, values, language=language)
 
 
 def mail_notice(request: Request, template: str, subject: Subject, email: str, *, language: str) -> None:
@@ -73,9 +75,7 @@ def mail_notice(request: Request, template: str, subject: Subject, email: str, *
     """
     if request.services.mails.enabled and email:
         values = {"login_name": subject.login_name}
-        proved = isinstance(subject.user, HumanUser) and subject.user.profile.email_verified
-        notice_to = subject.user.id if proved and email == email_of(subject) else ""
-        _queue(request, template, email, values, locale=_locale_of(subject), language=language, notice_to=notice_to)
+        _queue(request, template, Reason.NOTICE, subject, email, values, language=language)
 
 
 def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: bool, language: str) -> bool:
@@ -89,12 +89,11 @@ def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: b
     lifetime = request.services.passwords.link_lifetime(subject.user.id)
     values = {
         "login_name": subject.login_name,
-        "works_once": works_once(lifetime, _words(request, _locale_of(subject), language)),
+        "works_once": works_once(lifetime, _words(request, subject, language)),
         "link": initial.secret if initial.kind == "link" else "",
         "password": initial.secret if initial.kind == "one_time_password" else "",
     }
-    template = "invited" if new else "new_access"
-    return _queue(request, template, to, values, locale=_locale_of(subject), language=language)
+    return _queue(request, "invited" if new else "new_access", Reason.ACCESS, subject, to, values, language=language)
 
 
 def email_of(subject: Subject) -> str:
@@ -102,30 +101,27 @@ def email_of(subject: Subject) -> str:
     return subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
 
 
-def _locale_of(subject: Subject | None) -> str:
-    return subject.user.profile.locale if subject is not None and isinstance(subject.user, HumanUser) else ""
-
-
-def _words(request: Request, locale: str, language: str) -> Words:
+def _words(request: Request, reader: Subject | None, language: str) -> Words:
     """In the language of whoever reads, where it is known; else in that of the page."""
     pages: Pages = request.registry.pages
+    locale = reader.user.profile.locale if reader is not None and isinstance(reader.user, HumanUser) else ""
     return pages.catalogs.words(choose(locale.replace("_", "-"), language))
 
 
 def _queue(
     request: Request,
     template: str,
+    reason: Reason,
+    reader: Subject | None,
     to: str,
     values: Mapping[str, object],
     *,
-    locale: str,
     language: str,
-    notice_to: str | None = None,
     instead_of: str = "",
 ) -> bool:
     identity: Identity = request.registry.identity
     pages: Pages = request.registry.pages
-    words = _words(request, locale, language)
+    words = _words(request, reader, language)
     login_url = identity.settings.login_url
     known: dict[str, object] = {
         "t": words.plain,
@@ -136,5 +132,7 @@ def _queue(
     drawn = pages.text_environment.get_template(f"mails/{template}.txt").render({**known, **values})
     first, _, rest = drawn.strip().partition("\n")
     mail = Mail(to=to, subject=first.strip(), text=f"{rest.strip()}\n")
-    queued: bool = request.services.mails.queue(mail, notice_to=notice_to, instead_of=instead_of)
+    proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
+    proved_by = reader.user.id if reader is not None and proved and to == email_of(reader) else ""
+    queued: bool = request.services.mails.queue(mail, reason, proved_by=proved_by, instead_of=instead_of)
     return queued

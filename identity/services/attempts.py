@@ -57,8 +57,9 @@ class Attempts(UseCases):
     """Only failures that were looked at count. What is refused tells nothing of an account that might be there.
 
     What a stranger sees is counted by the login name that is typed, in one form for all its spellings, whether or not
-    somebody has it. That a bare and a full name are one account is for the account to know: it is counted beside, over
-    all its names. A browser that the account knows is counted for itself.
+    somebody has it, and apart for each who has it in turn: nobody gets a name together with the failures at whoever had
+    it before. That a bare and a full name are one account is for the account to know: it is counted beside, over all
+    its names, whatever it is called. A browser that the account knows is counted for itself.
     """
 
     def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, settings: Settings) -> None:
@@ -75,10 +76,11 @@ class Attempts(UseCases):
         if subject is not None and browser is not None:
             key = f"browser:{browser}"
             return Reservation(self._now, address, ((key, self._reserve(key, subject, user_id=subject.user.id)),))
-        name = _name(login_name)
-        visible = self._reserve(name, subject)
         if subject is None:
-            return Reservation(self._now, address, ((name, visible),))
+            name = _name(login_name)
+            return Reservation(self._now, address, ((name, self._reserve(name, None)),))
+        name = _name_of(subject, login_name)
+        visible = self._reserve(name, subject, user_id=subject.user.id)
         key = f"user:{subject.user.id}"
         hidden = self._storage.attempts.reserve(key, at=self._now, user_id=subject.user.id)
         counted = ((name, visible), (key, hidden)) if hidden.allowed else ((name, visible),)
@@ -97,13 +99,12 @@ class Attempts(UseCases):
 
     def forget(self, subject: Subject) -> None:
         """The account starts from nought, at every browser and under each of its names."""
-        for name in _names(subject):
-            self._storage.attempts.clear(name)
         self._storage.attempts.clear_of_user(subject.user.id)
 
     def failures(self, subject: Subject) -> int:
         """How many failures in a row stand against browsers that the account does not know."""
-        return max(self._storage.attempts.failures(key) for key in (f"user:{subject.user.id}", *_names(subject)))
+        names = (_name_of(subject, name) for name in (subject.login_name, subject.user.user_name))
+        return max(self._storage.attempts.failures(key) for key in (f"user:{subject.user.id}", *names))
 
     def count_request(self) -> Reservation:
         """Count one request of a kind that strangers could repeat at will. Raises TooManyAttempts."""
@@ -156,6 +157,6 @@ def _name(login_name: str) -> str:
     return f"name:{digest('@'.join(login_name_key(login_name))).hex()}"
 
 
-def _names(subject: Subject) -> tuple[str, str]:
-    """The keys of the names by which the account is called."""
-    return _name(subject.login_name), _name(subject.user.user_name)
+def _name_of(subject: Subject, login_name: str) -> str:
+    """The key of a name by which the account is called; it goes with the name and with the account."""
+    return f"{_name(login_name)}:{subject.user.id}"

@@ -8,6 +8,7 @@ from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import digest, new_token
 from identity.domain.errors import DomainError
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
+from identity.domain.users import HumanUser
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.storage.backend import Storage
@@ -21,6 +22,10 @@ _PATHS: Mapping[CodeKind, str] = {
 }
 
 
+#: What a link of somebody's carries besides: the address that they had when it was made.
+_ADDRESS = "address"
+
+
 class LinkUsed(DomainError):
     """The link was used, is too old, or never was one."""
 
@@ -29,7 +34,11 @@ class LinkUsed(DomainError):
 
 
 class Links(UseCases):
-    """A link is known by the digest of its code; what it carries along lies sealed beside it."""
+    """A link is known by the digest of its code; what it carries along lies sealed beside it.
+
+    A link of somebody's is good only while they have the address that they had when it was made: the mail may lie in a
+    mailbox that is no longer theirs.
+    """
 
     def __init__(
         self, storage: Storage, audit: Recorder, now: datetime, *, sealer: Sealer, login_url: str, lifetime: timedelta
@@ -43,7 +52,7 @@ class Links(UseCases):
         self,
         kind: CodeKind,
         *,
-        user_id: str | None = None,
+        user: HumanUser | None = None,
         content: Mapping[str, str] | None = None,
         replacing: bool = True,
         lifetime: timedelta | None = None,
@@ -54,15 +63,19 @@ class Links(UseCases):
         """
         code = new_token()
         key = digest(code)
-        if user_id is not None and replacing:
-            self._storage.one_time_codes.drop(user_id, kind)
+        carried = dict(content or {})
+        user_id = None if user is None else user.id
+        if user is not None:
+            carried[_ADDRESS] = user.profile.email
+            if replacing:
+                self._storage.one_time_codes.drop(user.id, kind)
         with told("user", user_id or ""):
             self._storage.one_time_codes.add(
                 OneTimeCode(
                     digest=key,
                     kind=kind,
                     user_id=user_id,
-                    sealed=self._sealer.seal(json.dumps(dict(content or {})).encode(), associated=_place(key)),
+                    sealed=self._sealer.seal(json.dumps(carried).encode(), associated=_place(key)),
                     created_at=self._now,
                     expires_at=self._now + (lifetime or self._lifetime),
                 )
@@ -93,6 +106,10 @@ class Links(UseCases):
             content: dict[str, str] = json.loads(self._sealer.open(code.sealed, associated=_place(code.digest)))
         except (Unsealable, ValueError):
             raise LinkUsed from None
+        if code.user_id is not None:
+            user = self._storage.users.find(code.user_id)
+            if not isinstance(user, HumanUser) or content.pop(_ADDRESS, user.profile.email) != user.profile.email:
+                raise LinkUsed
         return content
 
 

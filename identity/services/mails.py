@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
 from identity.crypto.secrets import digest
 from identity.domain.attempts import MAIL_SPAN, MAILS_TO_ONE
@@ -11,6 +12,20 @@ from identity.services.outbox import Outbox
 from identity.storage.backend import Storage
 
 KIND = "mail"
+
+
+class Reason(StrEnum):
+    """Why somebody is written to: each is counted apart, so that none of them uses up another.
+
+    Strangers can have the first three sent to any address; NOTICE tells of what was done to an account.
+    """
+
+    RESET = "reset"
+    REGISTRATION = "registration"
+    ADDRESS = "address"
+    OWN_ADDRESS = "own_address"
+    ACCESS = "access"
+    NOTICE = "notice"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +58,17 @@ class Mails:
         #: False if no mail server is set: then nothing is to be promised that needs one.
         self.enabled = enabled
 
-    def queue(self, mail: Mail, *, notice_to: str | None = None, instead_of: str = "") -> bool:
+    def queue(self, mail: Mail, reason: Reason, *, proved_by: str = "", instead_of: str = "") -> bool:
         """Have it sent once this transaction is committed; False if its address was written to too often.
 
-        Whatever makes a mail counts for the address that it goes to. Notices of what was done to an account are counted
-        apart from what strangers can ask for, and where the account proved the address, which ``notice_to`` then names,
-        apart from other accounts: nobody can use up what somebody has to be told. A mail that goes nowhere is counted
-        for ``instead_of``, which takes the same work, and for no address, even if it reads like one. Raises ValueError
-        where no mail server is set.
+        Whatever makes a mail counts for the address that it goes to, under its reason: what strangers ask for uses up
+        nothing that the owner of the address asks for or has to be told. What is for an account that proved the
+        address, which ``proved_by`` then names, is counted apart from other accounts. A mail that goes nowhere is
+        counted for ``instead_of``, which takes the same work, and for no address, even if it reads like one. Raises
+        ValueError where no mail server is set.
         """
-        kind = f"notice:{notice_to}" if notice_to is not None else "address" if mail.to else "nowhere"
-        key = f"mails:{kind}:{digest(name_key(mail.to or instead_of)).hex()}"
+        whose = f"{reason}:{proved_by}" if mail.to else "nowhere"
+        key = f"mails:{whose}:{digest(name_key(mail.to or instead_of)).hex()}"
         over = self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=MAILS_TO_ONE)
         self._outbox.queue(KIND, (mail if over is None else replace(mail, to="")).content)
         return over is None

@@ -181,7 +181,7 @@ class Passwords(UseCases):
         subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user_id=user_id, lifetime=self.link_lifetime(user_id))
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user=subject.user, lifetime=self.link_lifetime(user_id))
         self._audit.record("password.link_issued", kind="user", id=user_id, organization_id=subject.organization.id)
         return link
 
@@ -199,18 +199,18 @@ class Passwords(UseCases):
         """
         self._attempts.count_request()
         subject = self._named(login_name)
-        known = subject if subject is not None and _can_be_written_to(subject) else None
-        known_id = None if known is None else known.user.id
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user_id=known_id, replacing=False)
+        known = None if subject is None else _reader(subject)
+        known_id = None if known is None else known.id
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user=known, replacing=False)
         # Names that nobody has are one: what a stranger types fills no trail.
         self._audit.record_once(
             f"password.link_asked|{known_id}|{int(self._now.timestamp()) // 60}",
             "password.link_asked",
             kind="user",
             id=known_id,
-            organization_id=None if known is None else known.organization.id,
+            organization_id=None if known is None else known.organization_id,
         )
-        return known, link
+        return (None if known is None else subject), link
 
     def find_by_link(self, code: str) -> Subject:
         """Whose new password the link is for; looking uses nothing up. Raises LinkUsed."""
@@ -260,8 +260,10 @@ class Passwords(UseCases):
             )
 
 
-def _can_be_written_to(subject: Subject) -> bool:
-    return subject.active and isinstance(subject.user, HumanUser) and bool(subject.user.profile.email)
+def _reader(subject: Subject) -> HumanUser | None:
+    """The person, if they can be written to and may sign in."""
+    user = subject.user
+    return user if subject.active and isinstance(user, HumanUser) and user.profile.email else None
 
 
 def is_common(password: str) -> bool:

@@ -237,7 +237,7 @@ class Users(UseCases):
         Raises NotFound.
         """
         user = self.get(user_id)
-        link = self._links.issue(CodeKind.EMAIL_CHANGE, user_id=user_id, content={"email": email})
+        link = self._links.issue(CodeKind.EMAIL_CHANGE, user=user, content={"email": email})
         self._audit.record("email.link_issued", kind="user", id=user_id, organization_id=user.organization_id)
         return link
 

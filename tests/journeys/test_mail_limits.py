@@ -129,10 +129,14 @@ def _set_password(scene: Scene) -> None:
         services.storage.passwords.set(PasswordHash(user_id=scene.person.id, hash=HASHED, changed_at=services.now))
 
 
-def _leave_address(scene: Scene) -> None:
-    _set_password(scene)
+def _have_address(scene: Scene) -> None:
     with scene.world.transaction() as services:
         services.users.change_profile(scene.person.id, ChangeProfile(email=VICTIM))
+
+
+def _leave_address(scene: Scene) -> None:
+    _set_password(scene)
+    _have_address(scene)
     browser = scene.browser(scene.person)
     browser.open("/account/profile")
     browser.submit({"email": "", "current_password": PASSWORD}, form="page-form")
@@ -168,20 +172,43 @@ def test_an_address_gets_five_mails_an_hour_whoever_causes_them(world: World, po
     assert received(world, post) == MOST
 
 
-def test_all_that_can_be_asked_for_is_counted_together(world: World, post: Post) -> None:
+#: Those that are counted together: each leads to the same thing.
+TOGETHER = [{"invited", "new_access"}, {"email_changed", "password_changed"}]
+
+
+@pytest.mark.storages("memory")
+@pytest.mark.parametrize("used_up", [*ASKED, *NOTICES])
+def test_none_uses_up_another(world: World, post: Post, used_up: str) -> None:
+    """Whatever a stranger asks for, an owner of the address gets what they ask for, and what they have to be told."""
     scene = Scene.of(world)
-    for _ in range(MOST):
-        _change_address(scene)
-    for ask in ASKED.values():
-        ask(scene)
+    for _ in range(MOST + 1):
+        (ASKED | NOTICES)[used_up](scene)
     assert received(world, post) == MOST
-    # And nobody can use up what the owner of the address has to be told.
-    for notice in NOTICES.values():
-        notice(scene)
-    assert received(world, post) == MOST + len(NOTICES)
+    spent = next((group for group in TOGETHER if used_up in group), {used_up})
+    for name, causes in (ASKED | NOTICES).items():
+        before = received(world, post)
+        _have_address(scene)
+        causes(scene)
+        assert received(world, post) - before == (name not in spent), name
+
+
+def test_after_an_hour_it_begins_anew(world: World, post: Post) -> None:
+    scene = Scene.of(world)
+    for _ in range(MOST + 1):
+        _reset(scene)
+    assert received(world, post) == MOST
     world.clock.advance(hours=1)
     _reset(Scene.of(world))
-    assert received(world, post) == MOST + len(NOTICES) + 1
+    assert received(world, post) == MOST + 1
+
+
+@pytest.mark.storages("memory")
+def test_resets_of_another_account_with_the_address_use_up_none_of_whoever_proved_it(world: World, post: Post) -> None:
+    other, scene = Scene.of(world), Scene.of(world, verified=True)
+    for _ in range(MOST + 2):
+        _reset(other)
+    _reset(scene)
+    assert received(world, post) == MOST + 1
 
 
 @pytest.mark.storages("memory")

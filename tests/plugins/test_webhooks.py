@@ -23,7 +23,7 @@ from identity.domain.permissions import INSTANCE
 from identity.plugins.webhooks import Settings, Webhook, read_secrets, signature
 from identity.sender import Sender
 from identity.services.commands.organizations import CreateOrganization
-from identity.services.mails import Mail
+from identity.services.mails import Mail, Reason
 from identity.settings import BadSetting
 from identity.testing.factories import an_audit_event
 from identity.testing.fixtures import MakeWorld
@@ -381,7 +381,7 @@ def test_the_worker_sends_it_by_itself_and_a_hanging_receiver_delays_no_mail(
             services.organizations.create(CreateOrganization(name="Acme"))
         assert hanging.arrived.wait(10)
         with second.transaction(SYSTEM) as services:
-            services.mails.queue(a_mail())
+            services.mails.queue(a_mail(), Reason.NOTICE)
         assert post.arrived.wait(10)
         assert receiver.arrived.wait(10)
         assert len(hanging.received) >= 1

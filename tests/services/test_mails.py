@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from identity.app import Identity, assemble
-from identity.services.mails import Mail
+from identity.services.mails import Mail, Reason
 from identity.services.outbox import Undeliverable
 from identity.testing.clock import MovableClock
 from identity.worker import Worker
@@ -70,13 +70,13 @@ def calls(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def queue(identity: Identity, mail: Mail = MAIL) -> None:
     with identity.transaction() as services:
-        services.mails.queue(mail)
+        services.mails.queue(mail, Reason.NOTICE)
 
 
 def test_after_the_commit_the_worker_is_called_once(identity: Identity, calls: list[str]) -> None:
     with identity.transaction() as services:
-        services.mails.queue(MAIL)
-        services.mails.queue(MAIL)
+        services.mails.queue(MAIL, Reason.NOTICE)
+        services.mails.queue(MAIL, Reason.NOTICE)
         assert calls == []
     assert calls == ["outbox: mail"]
 
@@ -84,7 +84,7 @@ def test_after_the_commit_the_worker_is_called_once(identity: Identity, calls: l
 def test_what_is_aborted_is_never_sent(identity: Identity, server: Server, calls: list[str]) -> None:
     def change_our_mind() -> None:
         with identity.transaction() as services:
-            services.mails.queue(MAIL)
+            services.mails.queue(MAIL, Reason.NOTICE)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -200,7 +200,7 @@ def test_more_than_one_batch_is_sent_without_waiting(identity: Identity, server:
     with identity.transaction() as services:
         for number in range(60):
             # More to one address than it gets in an hour would be left out.
-            services.mails.queue(replace(MAIL, to=f"ada-{number}@acme.example"))
+            services.mails.queue(replace(MAIL, to=f"ada-{number}@acme.example"), Reason.NOTICE)
     assert identity.senders["mail"].run() == timedelta()
     assert identity.senders["mail"].run() is None
     assert len(server.sent) == 60
@@ -210,8 +210,8 @@ def test_what_was_altered_in_the_outbox_is_not_sent(
     identity: Identity, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     with identity.transaction() as services:
-        services.mails.queue(MAIL)
-        services.mails.queue(MAIL)
+        services.mails.queue(MAIL, Reason.NOTICE)
+        services.mails.queue(MAIL, Reason.NOTICE)
         first, second = services.outbox.due("mail")
         services.storage.outbox.remove(second.id)
         services.storage.outbox.add(replace(second, sealed=first.sealed))

@@ -15,9 +15,11 @@ import pytest
 from identity.crypto.passwords import Verdict
 from identity.crypto.sealing import MasterKey, Sealer
 from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS
+from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser
 from identity.hashing import Busy, Hasher
-from identity.services.commands.users import CreateHumanUser
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
 from identity.services.known_browsers import KnownBrowsers
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
@@ -368,6 +370,87 @@ def test_a_new_password_on_the_account_page_keeps_this_browser_and_no_other(worl
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
+
+
+def _rename(world: World, person: HumanUser, user_name: str) -> None:
+    with world.transaction() as services:
+        services.users.change(person.id, ChangeHumanUser(user_name=user_name), by=THE_OPERATOR)
+
+
+def _another(world: World, before: HumanUser) -> HumanUser:
+    """Somebody else who has the name now."""
+    with world.transaction() as services:
+        command = CreateHumanUser(user_name=before.user_name, given_name="A", family_name="B")
+        person = services.users.create(before.organization_id, command)
+    give_password(world, person)
+    return person
+
+
+def _renamed_away(world: World, person: HumanUser) -> HumanUser:
+    _rename(world, person, f"{person.user_name}-before")
+    return _another(world, person)
+
+
+def _removed(world: World, person: HumanUser) -> HumanUser:
+    with world.transaction() as services:
+        services.users.remove(person.id, by=THE_OPERATOR)
+    return _another(world, person)
+
+
+def _renamed_to(world: World, person: HumanUser) -> HumanUser:
+    """The name was not even somebody's, and strangers had tried it."""
+    name = person.user_name
+    _rename(world, person, f"{name}-before")
+    stranger = Browser(world)
+    at_password(world, f"{name}@{login_name(world, person).partition('@')[2]}", stranger)
+    assert [tried(stranger) for _ in range(6)] == [422] * 5 + [429]
+    another = world.a_person(organization_of(world, person))
+    give_password(world, another)
+    _rename(world, another, name)
+    return another
+
+
+def organization_of(world: World, person: HumanUser) -> Organization:
+    with world.reading() as services:
+        return services.organizations.get(person.organization_id)
+
+
+@everywhere
+@pytest.mark.parametrize("goes", [_renamed_away, _removed, _renamed_to])
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_name_that_changes_hands_brings_no_failures(
+    world: World, ada: HumanUser, goes: Callable[[World, HumanUser], HumanUser], bare: bool
+) -> None:
+    """Security 18.3."""
+    lock(world, ada)
+    stranger = at_password(world, ada.user_name if bare else login_name(world, ada))
+    assert [tried(stranger) for _ in range(6)][-1] == 429
+    heir = goes(world, ada)
+    assert login_name(world, heir).startswith(f"{ada.user_name}@")
+    browser = at_password(world, ada.user_name if bare else login_name(world, heir))
+    tried(browser, PASSWORD)
+    assert signed_in(browser)
+    with world.reading() as services:
+        assert services.users.failures(heir.id) == 0
+
+
+@everywhere
+def test_a_locked_account_stays_locked_under_another_name_and_no_other_is(world: World, ada: HumanUser) -> None:
+    grace = world.a_person(organization_of(world, ada))
+    give_password(world, grace)
+    lock(world, ada)
+    theirs, hers = ada.user_name, grace.user_name
+    # They swap their names.
+    _rename(world, ada, "meanwhile")
+    _rename(world, grace, theirs)
+    _rename(world, ada, hers)
+    browser = at_password(world, login_name(world, ada))
+    assert tried(browser, PASSWORD) == 422, "what is right is not looked at"
+    with world.reading() as services:
+        assert (services.users.failures(ada.id), services.users.failures(grace.id)) == (MOST_ATTEMPTS, 0)
+    browser = at_password(world, login_name(world, grace))
+    tried(browser, PASSWORD)
+    assert signed_in(browser)
 
 
 def spellings(name: str, domain: str) -> dict[str, str]:

@@ -60,13 +60,14 @@ class AttemptContract(ContractBase):
             for key in ("ada", "ADA", " ada", "株" * 200, ""):
                 assert storage.attempts.reserve(key, at=now) == Attempt(True, 1, now)
 
-    def test_attempts_a_success_clears_the_count(self, in_transaction: InTransaction, now: datetime) -> None:
+    def test_attempts_a_success_clears_the_count(
+        self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
+    ) -> None:
         with in_transaction() as storage:
             for _ in range(FREE_ATTEMPTS):
-                storage.attempts.reserve("ada", at=now)
+                storage.attempts.reserve("ada", at=now, user_id=human_user.id)
                 storage.attempts.reserve("grace", at=now)
-            storage.attempts.clear("ada")
-            storage.attempts.clear("nobody")
+            storage.attempts.clear_of_user(human_user.id)
         with in_transaction() as storage:
             assert storage.attempts.reserve("ada", at=now) == Attempt(True, 1, now)
             assert not storage.attempts.reserve("grace", at=now).allowed
@@ -99,19 +100,22 @@ class AttemptContract(ContractBase):
             assert storage.attempts.reserve("ada", at=now) == again, "the last one too"
 
     def test_attempts_giving_one_back_leaves_what_was_counted_since(
-        self, in_transaction: InTransaction, now: datetime
+        self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
     ) -> None:
+        def reserve(storage: Storage) -> Attempt:
+            return storage.attempts.reserve("ada", at=now, user_id=human_user.id)
+
         with in_transaction() as storage:
-            reserved = [storage.attempts.reserve("ada", at=now) for _ in range(FREE_ATTEMPTS)]
+            reserved = [reserve(storage) for _ in range(FREE_ATTEMPTS)]
             storage.attempts.give_back("ada", reserved[0], at=now)
         with in_transaction() as storage:
-            standing = storage.attempts.reserve("ada", at=now)
+            standing = reserve(storage)
         assert standing == Attempt(False, FREE_ATTEMPTS - 1, now + delay_after(FREE_ATTEMPTS))
         with in_transaction() as storage:
-            storage.attempts.clear("ada")
+            storage.attempts.clear_of_user(human_user.id)
             storage.attempts.give_back("ada", reserved[1], at=now)
             storage.attempts.give_back("nobody", reserved[1], at=now)
-            storage.attempts.reserve("ada", at=now)
+            reserve(storage)
             storage.attempts.give_back("ada", reserved[1], at=now)
         with in_transaction() as storage:
             assert storage.attempts.failures("ada") == 1, "cleared meanwhile"

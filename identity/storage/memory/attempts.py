@@ -37,10 +37,6 @@ class MemoryAttemptStore(AttemptStore):
         stored = self._tables.attempts.find(key)
         return 0 if stored is None else stored.number
 
-    def clear(self, key: str) -> None:
-        if key in self._tables.attempts:
-            self._tables.attempts.delete(key)
-
     def clear_of_user(self, user_id: str) -> None:
         self._tables.attempts.delete_where(lambda count: count.user_id == user_id)
 

@@ -29,10 +29,6 @@ class AttemptStore(ABC):
         """How many failures of this key stand."""
 
     @abstractmethod
-    def clear(self, key: str) -> None:
-        """Forget all failures of this key; an unknown one is ignored."""
-
-    @abstractmethod
     def clear_of_user(self, user_id: str) -> None:
         """Forget all failures of all keys of the user."""
 

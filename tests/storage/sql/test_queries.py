@@ -182,7 +182,6 @@ WRITES: dict[str, Call] = {
     "update pending": lambda storage: storage.authorization_requests.update(replace(PENDING, version=2)),
     "reserve": lambda storage: storage.attempts.reserve("ada", at=NOW, user_id=PERSON.id),
     "give_back": lambda storage: storage.attempts.give_back("ada", Attempt(True, 1, NOW), at=NOW),
-    "clear": lambda storage: storage.attempts.clear("ada"),
     "clear_of_user": lambda storage: storage.attempts.clear_of_user(PERSON.id),
     "count": lambda storage: storage.attempts.count("address", at=NOW, span=LATER - NOW, most=1),
     "uncount": lambda storage: storage.attempts.uncount("address", at=NOW, span=LATER - NOW),

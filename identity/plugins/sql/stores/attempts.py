@@ -65,8 +65,9 @@ _UNCOUNT = (
     .where(_NAMED, table.c.number > 0, table.c.next_at <= bindparam("span_ends_by"))
     .values(number=table.c.number - 1)
 )
-_CLEAR = delete(table).where(_NAMED)
-_CLEAR_OF_USER = delete(table).where(table.c.user_id == bindparam("owner"))
+# In the order in which attempts hold them, names before accounts: nobody waits for one and holds what comes later.
+_OF_USER = select(table.c.key).where(table.c.user_id == bindparam("owner")).order_by(table.c.key).with_for_update()
+_CLEAR_OF_USER = delete(table).where(table.c.key.in_(_OF_USER))
 _OLD = (
     select(table.c.key)
     .where(table.c.counted_at < bindparam("before"), table.c.next_at < _NEVER)
@@ -103,10 +104,6 @@ class SqlAttemptStore(SqlStore, AttemptStore):
         """How many failures of this key stand."""
         row = self._one(_FIND, {"name": key})
         return 0 if row is None else int(row[0])
-
-    def clear(self, key: str) -> None:
-        """Forget all failures of this key."""
-        self._change(_CLEAR, {"name": key})
 
     def clear_of_user(self, user_id: str) -> None:
         """Forget all failures of all keys of the user."""
