@@ -14,6 +14,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, Resource
 from identity.domain.users import HumanUser
 from identity.services.access import THE_OPERATOR
+from identity.services.attempts import TooManyAttempts
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import ChangeProfile, CreateHumanUser
 from identity.testing.browser import PASSWORD, give_password
@@ -117,7 +118,7 @@ class Acme:
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
-    def an_application(self, name: str, organization: Organization) -> RelyingParty:
+    def an_application(self, name: str, organization: Organization, **members: Any) -> RelyingParty:
         """An application of the organization, which lets people come back to ``application``."""
         program = self.application
         return RelyingParty.of(
@@ -128,6 +129,7 @@ class Acme:
             redirect_uris=(program.callback, program.onward),
             post_logout_redirect_uri=program.goodbye,
             development=True,
+            **members,
         )
 
     def an_organization(self, name: str, domain: str) -> Organization:
@@ -208,6 +210,18 @@ class Acme:
         answer = self.party.redeem(members["code"], asked)
         assert answer.status_int == 200, answer
         return Tokens(answer.json, self.party.check_id_token(answer.json["id_token"], asked))
+
+    def try_passwords(self, person: Person, times: int) -> None:
+        """So many wrong passwords of a stranger's; then the time has come for the next one, if there is one."""
+        while times:
+            try:
+                with self.world.transaction() as services:
+                    services.passwords.reserve(person.login_name, {})
+                times -= 1
+            except TooManyAttempts as held:
+                if held.exhausted:
+                    return
+                self.world.clock.advance(held.seconds)
 
     def link_in_mail(self) -> str:
         """The link in the one mail that went out by now."""

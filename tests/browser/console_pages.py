@@ -1,10 +1,13 @@
 """PAGES of the console, each with the way to it: of every kind the normal one, the empty one, an error, a question."""
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 
-from identity.domain.applications import ApplicationType
+from identity.domain.applications import ApplicationType, ConsentRule
+from identity.domain.attempts import MOST_ATTEMPTS
+from identity.domain.domains import Proof
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
@@ -38,6 +41,8 @@ class Estate:
     application_id: str
     project_grant: ProjectGrant
     user_grant: UserGrant
+    #: What only the address of one page names.
+    ids: dict[str, str]
     #: An organization that has nothing yet.
     empty: Organization
 
@@ -59,14 +64,16 @@ def estate(site: Acme, long: bool) -> Estate:
         organization, display_name=LONG if long else "CI runner", expires_at=world.clock() + timedelta(days=5, hours=1)
     )
     world.another_key(robot)
-    world.a_secret(robot)
-    idle = world.a_robot(organization, display_name="Old importer")
     with world.transaction() as services:
         for one, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
             services.organizations.change(one.id, ChangeOrganization(name=called))
         for project_id, called in ((project.id, word), (granted.id, f"Fleet {name}"[:200])):
             services.projects.change(project_id, ChangeProject(name=called))
-        services.domains.ask(organization.id, AddDomain(domain=DOMAIN))
+        proven, asserted = (f"{one}-{organization.id}.example" for one in ("proven", "asserted"))
+        for domain in (DOMAIN, proven, asserted):
+            services.domains.ask(organization.id, AddDomain(domain=domain))
+        services.domains.verify(services.domains.get(organization.id, proven), Proof.DNS)
+        services.domains.assert_domain(organization.id, asserted, by=THE_OPERATOR)
         web = RegisterApplication(name=word, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
         application, _ = services.applications.register(project.id, web, by=THE_OPERATOR)
         services.applications.register(
@@ -74,15 +81,25 @@ def estate(site: Acme, long: bool) -> Estate:
         )
         described = ChangeServiceUser(description="Deploys the shop each night.")
         services.service_users.change(robot.id, described, by=THE_OPERATOR)
-        token = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))
-        services.service_users.add_token(robot.id, token, by=THE_OPERATOR)
-        services.service_users.deactivate(idle.id, by=THE_OPERATOR)
+        asked = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))
+        token, _ = services.service_users.add_token(robot.id, asked, by=THE_OPERATOR)
+        secret, _ = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+        ids = {
+            "proven": proven,
+            "asserted": asserted,
+            "token": token.id,
+            "secret": secret.id,
+            "application_secret": services.applications.secrets(application.id)[0].id,
+        }
     world.make_manager(manager.user, "IAM_OWNER", resource=INSTANCE)
     world.make_manager(robot, "ORG_OWNER")
     owner_manager = world.make_manager(owner.user, "ORG_OWNER", resource=organization_resource(organization.id))
     world.a_user_grant(robot.user, project, "reader")
     world.a_grant(granted, organization, roles=("driver",))
-    world.a_session(person.user)
+    ids["session"] = world.a_session(person.user).id
+    ids["locked"] = _a_locked_person(site, organization, next(user_names)).id
+    ids["connected"] = _connected(site, person, name if long else "Parcels")
+    ids |= _idle(site, organization, partner)
     # Something that was refused.
     robot.token(iat=world.clock.seconds - 7200)
     return Estate(
@@ -95,8 +112,57 @@ def estate(site: Acme, long: bool) -> Estate:
         application_id=application.id,
         project_grant=world.a_grant(project, partner, roles=("reader",)),
         user_grant=world.a_user_grant(person.user, project, "reader", "editor"),
+        ids=ids,
         empty=empty,
     )
+
+
+def _a_locked_person(site: Acme, organization: Organization, user_name: str) -> HumanUser:
+    """Whose password a stranger guessed at until it counted no longer."""
+    person = site.a_person("Lukas", "Weber", organization=organization, user_name=user_name)
+    site.try_passwords(person, MOST_ATTEMPTS)
+    site.world.clock.reset()
+    return person.user
+
+
+def _connected(site: Acme, person: Person, name: str) -> str:
+    """The client id of an application of others, which the person lets have something."""
+    party = site.an_application(name, site.world.an_organization(), consent=ConsentRule.WHEN_FOREIGN)
+    with site.world.transaction() as services:
+        subject, client = (
+            services.storage.users.find_subject(person.user.id),
+            services.applications.find_client(party.client_id),
+        )
+        assert subject is not None
+        assert client is not None
+        services.consents.give(subject, client, ("openid", "email"))
+    return party.client_id
+
+
+def _idle(site: Acme, organization: Organization, partner: Organization) -> dict[str, str]:
+    """Of each kind one that is deactivated."""
+    world = site.world
+    robot = world.a_robot(organization, display_name="Old importer")
+    person = site.a_person("Vera", "Lang", organization=organization)
+    project, closed = world.a_project(organization), world.an_organization()
+    grant = world.a_grant(project, partner)
+    with world.transaction() as services:
+        command = RegisterApplication(name="Old shop", type=ApplicationType.API)
+        application, _ = services.applications.register(project.id, command, by=THE_OPERATOR)
+        services.service_users.deactivate(robot.id, by=THE_OPERATOR)
+        services.users.deactivate(person.user.id, by=THE_OPERATOR)
+        services.applications.deactivate(application.id, by=THE_OPERATOR)
+        services.project_grants.deactivate(grant.id)
+        services.projects.deactivate(project.id)
+        services.organizations.deactivate(closed.id, by=THE_OPERATOR)
+    return {
+        "idle_robot": robot.id,
+        "idle_person": person.user.id,
+        "idle_application": application.id,
+        "idle_grant": grant.id,
+        "idle_project": project.id,
+        "idle_organization": closed.id,
+    }
 
 
 def enter(scene: Scene, path: str) -> None:
@@ -107,15 +173,19 @@ def enter(scene: Scene, path: str) -> None:
     scene.open(f"/console{path.format(e=held)}")
 
 
-def keep(name: str, walk: Walk, **options: bool) -> None:
-    """Keeps the way to a page. What is not ``main`` is made of the same parts: German, the longest, will do."""
+def keep(name: str, walk: Walk, path: str, **options: bool) -> None:
+    """Keeps the way to a page, whose address below /console is ``path``.
+
+    What is not ``main`` is made of the same parts: German, the longest, will do.
+    """
     languages = LANGUAGES[1:] if options.get("main") else ("de",)
-    PAGES[name] = Page(name, walk, languages=languages, **options)  # type: ignore[arg-type]
+    path = re.sub(r"\{[^}]*\}", "1", path).partition("?")[0]
+    PAGES[name] = Page(name, walk, f"/console{path}", languages=languages, **options)  # type: ignore[arg-type]
 
 
 def shown(name: str, path: str, /, **options: bool) -> None:
     """Keeps what the address shows as the page of this name."""
-    keep(name, lambda scene: enter(scene, path), **options)
+    keep(name, lambda scene: enter(scene, path), path, **options)
 
 
 def sent(name: str, path: str, /, *, choose: str = "", names: bool = False, main: bool = False, **values: str) -> None:
@@ -129,7 +199,7 @@ def sent(name: str, path: str, /, *, choose: str = "", names: bool = False, main
             scene.tab.field(choose).click()
         scene.tab.send(**values)
 
-    keep(name, walk, names=names, main=main)
+    keep(name, walk, path, names=names, main=main)
 
 
 ORGANIZATION = "/organizations/{e.organization.id}"
@@ -138,7 +208,9 @@ PROJECT = "/projects/{e.project.id}"
 SERVICE_USER = "/service-users/{e.robot.id}"
 USER = "/users/{e.person.id}"
 APPLICATION = "/applications/{e.application_id}"
+GRANT = "/project-grants/{e.project_grant.id}"
 DOMAIN = f"{'-'.join(['a-rather-long-name'] * 3)}.example"
+PROVEN, ASSERTED = "{e.ids[proven]}", "{e.ids[asserted]}"
 NOBODY = "q=zzz"
 
 # --- organization and instance ----------------------------------------------------------------------------------------
@@ -146,15 +218,29 @@ NOBODY = "q=zzz"
 shown("console-overview", f"{ORGANIZATION}/overview", main=True, names=True, chinese=True)
 shown("console-first-steps", f"{EMPTY}/overview")
 shown("console-organizations", "/organizations", names=True)
-shown("console-organization", ORGANIZATION, names=True)
+shown("console-organizations-sorted", "/organizations?sort=name.desc&limit=3", main=True)
+shown("console-organizations-searched", "/organizations?q=Northwind")
+shown("console-organizations-none", f"/organizations?{NOBODY}")
+shown("console-organization", ORGANIZATION, main=True, names=True)
+shown("console-organization-new", "/organizations/new")
 sent("console-organization-errors", "/organizations/new", name="", primary_domain="no domain")
 shown("console-organization-change", f"{ORGANIZATION}/edit", names=True)
-shown("console-domain", f"{ORGANIZATION}/domains/{DOMAIN}", names=True)
-sent("console-domain-errors", f"{ORGANIZATION}/domains/new", domain="no domain")
-shown("console-domain-verify", f"{ORGANIZATION}/domains/{DOMAIN}/verify", main=True, names=True)
-shown("console-domain-assert", f"{ORGANIZATION}/domains/{DOMAIN}/assert", names=True)
+shown("console-organization-deactivate", f"{ORGANIZATION}/deactivate", names=True)
+shown("console-organization-reactivate", "/organizations/{e.ids[idle_organization]}/reactivate")
 shown("console-organization-delete", f"{ORGANIZATION}/delete", main=True, names=True)
 sent("console-organization-delete-error", f"{ORGANIZATION}/delete", confirm_name="another")
+shown("console-organization-export", f"{ORGANIZATION}/export", names=True)
+shown("console-organization-import", "/organizations/import")
+shown("console-domain-new", f"{ORGANIZATION}/domains/new")
+sent("console-domain-errors", f"{ORGANIZATION}/domains/new", domain="no domain")
+shown("console-domain", f"{ORGANIZATION}/domains/{DOMAIN}", names=True)
+shown("console-domain-proven", f"{ORGANIZATION}/domains/{PROVEN}")
+shown("console-domain-asserted", f"{ORGANIZATION}/domains/{ASSERTED}")
+shown("console-domain-primary", f"{ORGANIZATION}/domains/{{e.organization.primary_domain}}")
+shown("console-domain-verify", f"{ORGANIZATION}/domains/{DOMAIN}/verify", main=True, names=True)
+shown("console-domain-assert", f"{ORGANIZATION}/domains/{DOMAIN}/assert", names=True)
+shown("console-domain-make-primary", f"{ORGANIZATION}/domains/{PROVEN}/primary", names=True)
+shown("console-domain-remove", f"{ORGANIZATION}/domains/{PROVEN}/delete", names=True)
 shown("console-instance", "/instance", names=True)
 shown("console-signing-keys", "/instance/signing-keys")
 shown("console-rotate", "/instance/signing-keys/rotate")
@@ -163,9 +249,16 @@ shown("console-not-found", "/organizations/nothing")
 # --- managers ---------------------------------------------------------------------------------------------------------
 
 shown("console-managers", f"{ORGANIZATION}/managers", names=True)
+shown("console-managers-of-the-instance", "/instance/managers")
+shown("console-managers-of-a-project", f"{PROJECT}/managers", names=True)
+shown("console-managers-of-a-grant", f"{GRANT}/managers", names=True)
 shown("console-manager-user", f"{ORGANIZATION}/managers/new", main=True, names=True)
+shown("console-manager-user-of-the-instance", "/instance/managers/new")
+shown("console-manager-user-of-a-project", f"{PROJECT}/managers/new")
+shown("console-manager-user-of-a-grant", f"{GRANT}/managers/new")
 shown("console-manager-roles", f"{ORGANIZATION}/managers/new?user_id={{e.person.id}}", main=True, names=True)
 sent("console-manager-error", f"{ORGANIZATION}/managers/new?user_id={{e.person.id}}")
+shown("console-manager-change", "/managers/{e.owner.id}/edit", names=True)
 shown("console-manager-remove", "/managers/{e.owner.id}/delete", names=True)
 
 # --- service users ----------------------------------------------------------------------------------------------------
@@ -175,28 +268,59 @@ shown("console-service-users-empty", f"{EMPTY}/service-users", main=True)
 shown("console-service-users-none", f"{ORGANIZATION}/service-users?{NOBODY}")
 shown("console-service-user", SERVICE_USER, main=True, names=True)
 sent("console-service-user-errors", f"{ORGANIZATION}/service-users/new", user_name="", display_name="", main=True)
+shown("console-service-user-change", f"{SERVICE_USER}/edit")
+shown("console-service-user-deactivate", f"{SERVICE_USER}/deactivate", names=True)
+shown("console-service-user-reactivate", "/service-users/{e.ids[idle_robot]}/reactivate")
+shown("console-service-user-delete", f"{SERVICE_USER}/delete", names=True)
+shown("console-service-user-grants", f"{SERVICE_USER}/grants", names=True)
+shown("console-keys", f"{SERVICE_USER}/keys", names=True)
 shown("console-key-new", f"{SERVICE_USER}/keys/new", main=True)
 sent("console-key-error", f"{SERVICE_USER}/keys/new", choose="source-upload", public_key="no key")
 sent("console-key-added", f"{SERVICE_USER}/keys/new", main=True, names=True)
 shown("console-key-remove", f"{SERVICE_USER}/keys/{{e.robot.key_id}}/delete", names=True)
+shown("console-secret-new", "/service-users/{e.ids[idle_robot]}/secrets/new")
+shown("console-secret-remove", f"{SERVICE_USER}/secrets/{{e.ids[secret]}}/delete", names=True)
+shown("console-tokens", f"{SERVICE_USER}/personal-access-tokens", names=True)
+shown("console-token-new", f"{SERVICE_USER}/personal-access-tokens/new")
 sent("console-token-added", f"{SERVICE_USER}/personal-access-tokens/new", name="Nightly backup")
+shown("console-token-remove", f"{SERVICE_USER}/personal-access-tokens/{{e.ids[token]}}/delete", names=True)
 
 # --- users ------------------------------------------------------------------------------------------------------------
 
-shown("console-users", f"{ORGANIZATION}/users", names=True)
-shown("console-user", USER, names=True)
+shown("console-users", f"{ORGANIZATION}/users", main=True, names=True)
+shown("console-users-sorted-and-searched", f"{ORGANIZATION}/users?q=e&sort=created.desc&state=active")
+shown("console-users-none", f"{ORGANIZATION}/users?{NOBODY}")
+shown("console-user", USER, main=True, names=True)
+shown("console-user-locked", "/users/{e.ids[locked]}", main=True, names=True)
+shown("console-user-unlock", "/users/{e.ids[locked]}/unlock", names=True)
 shown("console-user-change", f"{USER}/edit")
 sent("console-user-errors", f"{ORGANIZATION}/users/new", user_name="a b", given_name="", email="anna")
+shown("console-user-link-ask", f"{USER}/password-link", names=True)
 sent("console-user-link", f"{USER}/password-link", names=True)
+shown("console-user-one-time-password", f"{USER}/one-time-password", names=True)
+shown("console-user-deactivate", f"{USER}/deactivate", names=True)
+shown("console-user-reactivate", "/users/{e.ids[idle_person]}/reactivate")
+shown("console-user-delete", f"{USER}/delete", names=True)
 shown("console-sessions", f"{USER}/sessions", names=True)
+shown("console-sessions-end", f"{USER}/sessions/delete", names=True)
+shown("console-session-end", f"{USER}/sessions/{{e.ids[session]}}/delete", names=True)
+shown("console-connection-end", f"{USER}/connections/{{e.ids[connected]}}/delete", names=True)
+shown("console-user-user-grants", f"{USER}/grants", names=True)
 
 # --- projects and applications ----------------------------------------------------------------------------------------
 
 shown("console-projects", f"{ORGANIZATION}/projects", names=True)
+shown("console-projects-empty", f"{EMPTY}/projects")
+shown("console-project-new", f"{ORGANIZATION}/projects/new")
 shown("console-project", PROJECT, main=True, names=True)
+shown("console-project-deactivate", f"{PROJECT}/deactivate", names=True)
+shown("console-project-reactivate", "/projects/{e.ids[idle_project]}/reactivate")
 shown("console-project-delete", f"{PROJECT}/delete", names=True)
 shown("console-roles", f"{PROJECT}/roles", names=True)
 sent("console-role-errors", f"{PROJECT}/roles/new", key="", display_name="")
+shown("console-role-change", f"{PROJECT}/roles/reader/edit", names=True)
+shown("console-role-remove", f"{PROJECT}/roles/reader/delete", names=True)
+shown("console-applications", f"{PROJECT}/applications", names=True)
 shown("console-application-type", f"{PROJECT}/applications/new", names=True)
 sent(
     "console-application-errors",
@@ -207,15 +331,40 @@ sent(
     main=True,
 )
 shown("console-application", APPLICATION, main=True, names=True)
-shown("console-project-grant", "/project-grants/{e.project_grant.id}", names=True)
-shown("console-user-grants", f"{PROJECT}/user-grants", names=True)
-shown("console-user-grant-remove", "/user-grants/{e.user_grant.id}/delete", names=True)
+shown("console-application-change", f"{APPLICATION}/edit", main=True, names=True)
+shown("console-application-deactivate", f"{APPLICATION}/deactivate", names=True)
+shown("console-application-reactivate", "/applications/{e.ids[idle_application]}/reactivate")
+shown("console-application-delete", f"{APPLICATION}/delete", names=True)
+shown("console-application-secret-new", f"{APPLICATION}/secrets/new", names=True)
+shown("console-application-secret-remove", f"{APPLICATION}/secrets/{{e.ids[application_secret]}}/delete", names=True)
+
+# --- grants -----------------------------------------------------------------------------------------------------------
+
+shown("console-project-grants", f"{PROJECT}/grants", names=True)
+shown("console-project-grant-new", f"{PROJECT}/grants/new")
+shown("console-project-grant", GRANT, names=True)
+shown("console-project-grant-change", f"{GRANT}/edit", names=True)
+shown("console-project-grant-deactivate", f"{GRANT}/deactivate", names=True)
+shown("console-project-grant-reactivate", "/project-grants/{e.ids[idle_grant]}/reactivate")
+shown("console-project-grant-withdraw", f"{GRANT}/delete", names=True)
 shown("console-granted-projects", f"{ORGANIZATION}/granted-projects", names=True)
+shown("console-granted-projects-empty", f"{EMPTY}/granted-projects")
+shown("console-user-grants", f"{PROJECT}/user-grants", names=True)
+shown("console-user-grants-of-a-grant", f"{GRANT}/user-grants", names=True)
+shown("console-user-grant-new", f"{USER}/grants/new", names=True)
+shown("console-user-grant-new-of-a-service-user", f"{SERVICE_USER}/grants/new")
+shown("console-user-grant-new-of-a-project", f"{PROJECT}/user-grants/new")
+shown("console-user-grant-new-of-a-grant", f"{GRANT}/user-grants/new")
+shown("console-user-grant-change", "/user-grants/{e.user_grant.id}/edit", names=True)
+shown("console-user-grant-remove", "/user-grants/{e.user_grant.id}/delete", names=True)
 
 # --- audit events and token preview -----------------------------------------------------------------------------------
 
 shown("console-audit-events", f"{ORGANIZATION}/audit-events?limit=5", main=True, names=True)
+shown("console-audit-events-filtered", f"{ORGANIZATION}/audit-events?result=refused")
 shown("console-audit-events-none", f"{ORGANIZATION}/audit-events?actor=nobody")
+shown("console-all-audit-events", "/audit-events?limit=5", names=True)
+shown("console-token-preview-choices", f"{ORGANIZATION}/token-preview", names=True)
 shown(
     "console-token-preview",
     f"{ORGANIZATION}/token-preview?user_id={{e.person.id}}&application_id={{e.application_id}}&scope=openid+email+phone",
@@ -263,9 +412,9 @@ def _menu_on_a_phone(scene: Scene) -> None:
     scene.tab.one(".console__menu > summary").click()
 
 
-keep("console-application-registered", _application_registered, names=True)
-keep("console-project-conflict", _project_conflict, names=True)
-keep("console-project-changed", _project_changed, names=True)
-keep("console-audit-event", _audit_event, names=True)
-keep("console-menu", _menu, main=True, names=True)
-keep("console-menu-on-a-phone", _menu_on_a_phone, names=True)
+keep("console-application-registered", _application_registered, f"{PROJECT}/applications/new", names=True)
+keep("console-project-conflict", _project_conflict, f"{PROJECT}/edit", names=True)
+keep("console-project-changed", _project_changed, PROJECT, names=True)
+keep("console-audit-event", _audit_event, "/audit-events/1", names=True)
+keep("console-menu", _menu, f"{ORGANIZATION}/projects", main=True, names=True)
+keep("console-menu-on-a-phone", _menu_on_a_phone, f"{ORGANIZATION}/projects", names=True)

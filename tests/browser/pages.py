@@ -9,11 +9,13 @@ from functools import cached_property
 from itertools import count
 from urllib.parse import urlencode
 
+from identity.domain.applications import ConsentRule
 from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE
 from identity.domain.words import LANGUAGES
-from identity.services.attempts import TooManyAttempts
 from identity.services.commands.organizations import ChangeOrganization
+from identity.services.commands.projects import ChangeProject
 from identity.testing.relying_party import RelyingParty
 from tests.browser.acme import Acme, Person
 from tests.browser.chromium import MakeProfile, Profile, Tab
@@ -89,6 +91,7 @@ Walk = Callable[[Scene], None]
 class Page:
     """The way to a page.
 
+    ``path`` is where it leads, with anything in the place of what differs.
     ``mailing``: of a service with mail. ``names``: it shows names, which may be long. ``main``: pictures are taken of
     every variant of it. ``chinese``: of its frame the one that is looked at in Chinese. ``languages``: those besides
     English in which it is checked.
@@ -96,6 +99,7 @@ class Page:
 
     name: str
     walk: Walk
+    path: str
     mailing: bool = False
     names: bool = False
     main: bool = False
@@ -107,12 +111,12 @@ class Page:
 PAGES: dict[str, Page] = {}
 
 
-def page(**options: bool) -> Callable[[Walk], Walk]:
+def page(path: str, /, **options: bool) -> Callable[[Walk], Walk]:
     """Keeps the function as the way to the page of its name."""
 
     def keep(walk: Walk) -> Walk:
         name = walk.__name__.replace("_", "-")
-        PAGES[name] = Page(name, walk, **options)  # type: ignore[arg-type]
+        PAGES[name] = Page(name, walk, path, **options)  # type: ignore[arg-type]
         return walk
 
     return keep
@@ -121,78 +125,63 @@ def page(**options: bool) -> Callable[[Walk], Walk]:
 # --- signing in -------------------------------------------------------------------------------------------------------
 
 
-@page(main=True, chinese=True, names=True)
+@page("/login/1", main=True, chinese=True, names=True)
 def login_name(scene: Scene) -> None:
     scene.ask(scope="openid profile email")
 
 
-@page()
+@page("/login/1")
 def login_name_empty(scene: Scene) -> None:
     scene.ask()
     scene.tab.send(login_name="")
 
 
-@page(main=True, names=True)
+@page("/login/1/password", main=True, names=True)
 def password(scene: Scene) -> None:
     scene.ask_with_name(scope="openid profile email phone offline_access")
 
 
-@page(main=True, names=True)
+@page("/login/1/password", main=True, names=True)
 def password_wrong(scene: Scene) -> None:
     scene.ask_with_name(scope="openid profile email")
     scene.tab.send(password="not hers")
 
 
-@page()
+@page("/login/1/password")
 def password_delayed(scene: Scene) -> None:
     scene.ask_with_name()
-    for _ in range(10):
-        _fail(scene)
+    scene.site.try_passwords(scene.person, 10)
     scene.tab.send(password="not hers")
 
 
-@page()
+@page("/login/1/password")
 def password_locked(scene: Scene) -> None:
-    for _ in range(MOST_ATTEMPTS):
-        _fail(scene)
+    scene.site.try_passwords(scene.person, MOST_ATTEMPTS)
     scene.ask_with_name()
     scene.tab.send(password="not hers")
 
 
-def _fail(scene: Scene) -> None:
-    """One wrong password, from elsewhere; then the time that it takes until the next one is allowed."""
-    world, person = scene.site.world, scene.person
-    try:
-        with world.transaction() as services:
-            services.passwords.reserve(person.login_name, {})
-    except TooManyAttempts as held:
-        if held.exhausted:
-            return
-        world.clock.advance(held.seconds)
-        _fail(scene)
-
-
-@page(names=True)
+@page("/login/1/password", names=True)
 def password_again(scene: Scene) -> None:
     scene.sign_in()
     scene.ask(prompt="login")
 
 
-@page(names=True)
+@page("/login/1/password", names=True)
 def wrong_organization(scene: Scene) -> None:
     navy = scene.site.world.an_organization()
     scene.ask_with_name(scope=f"openid urn:service:iam:org:id:{navy.id}")
     scene.tab.send(password=scene.person.password)
 
 
-@page(main=True, names=True)
+@page("/login/1/accounts", main=True, names=True)
 def choose_an_account(scene: Scene) -> None:
     for person in (scene.person, scene.a_person("Bert", "Sommer"), scene.a_person("Chiara", "Neri")):
         scene.site.start_session(scene.profile, person)
     scene.ask(prompt="select_account")
 
 
-@page(names=True)
+@page("/login/1/accounts", names=True)
 def choose_an_account_signed_out_and_foreign(scene: Scene) -> None:
     navy = scene.site.world.an_organization()
     foreign = scene.site.a_person("Grace", "Hopper", organization=navy)
@@ -203,49 +192,73 @@ def choose_an_account_signed_out_and_foreign(scene: Scene) -> None:
     scene.ask(prompt="select_account", scope=f"openid urn:service:iam:org:id:{scene.organization.id}")
 
 
-@page(main=True, names=True)
+@page("/login/1/register", main=True, names=True)
 def register(scene: Scene) -> None:
     scene.ask(prompt="create")
 
 
-@page(main=True)
+@page("/login/1/register", main=True)
 def register_errors(scene: Scene) -> None:
     scene.ask(prompt="create")
     scene.tab.send(user_name="anna berg", given_name="Anna", email="anna", password="short", password_again="other")
 
 
-@page(main=True, names=True)
+@page("/login/1/password/change", main=True, names=True)
 def new_password(scene: Scene) -> None:
     scene.person = scene.a_person(must_change=True)
     scene.ask_with_name()
     scene.tab.send(password=scene.person.password)
 
 
-@page()
+@page("/login/1/password/change")
 def new_password_errors(scene: Scene) -> None:
     new_password(scene)
     scene.tab.send(new_password="short", new_password_again="other")
 
 
-@page(main=True, names=True)
+@page("/login/1/consent", main=True, names=True)
 def consent(scene: Scene) -> None:
     scene.sign_in()
     scene.ask(prompt="consent", scope="openid profile email address phone offline_access")
 
 
-@page()
+@page("/login/1/consent")
 def consent_to_nothing(scene: Scene) -> None:
     scene.sign_in()
     scene.ask(prompt="consent", scope="openid")
 
 
-@page(script=False, names=True)
+@page("/login/1/consent", main=True, names=True)
+def consent_of_others(scene: Scene) -> None:
+    """An application of another organization asks for all there is."""
+    scene.sign_in()
+    world = scene.site.world
+    owner = world.an_organization()
+    fleet = world.a_project(owner)
+    world.a_grant(fleet, scene.organization)
+    if scene.long:
+        with world.transaction() as services:
+            services.organizations.change(owner.id, ChangeOrganization(name=LONG))
+            services.projects.change(fleet.id, ChangeProject(name=LONG_WORD))
+    foreign = scene.site.an_application(LONG_WORD if scene.long else "Parcels", owner, consent=ConsentRule.WHEN_FOREIGN)
+    ours = f"urn:service:iam:user:resourceowner urn:service:iam:org:projects:roles {world.audience_scope(fleet.id)}"
+    scene.site.ask(scene.tab, foreign, scope=f"openid profile email phone offline_access {ours}")
+
+
+@page("/login/1/consent", main=True, names=True)
+def consent_to_manage(scene: Scene) -> None:
+    scene.sign_in()
+    party = scene.site.an_application(LONG_WORD if scene.long else "Control room", scene.organization, may_manage=True)
+    scene.site.ask(scene.tab, party, scope=f"openid profile {scene.site.world.audience_scope()}")
+
+
+@page("/oauth/v2/authorize/1", script=False, names=True)
 def form_post(scene: Scene) -> None:
     scene.sign_in()
     scene.ask(response_mode="form_post")
 
 
-@page(main=True, names=True)
+@page("/login/1", main=True, names=True)
 def sign_in_is_done(scene: Scene) -> None:
     scene.ask_with_name()
     begun = scene.tab.url
@@ -253,26 +266,26 @@ def sign_in_is_done(scene: Scene) -> None:
     scene.tab.open(begun)
 
 
-@page()
+@page("/login/1")
 def sign_in_took_too_long(scene: Scene) -> None:
     scene.ask()
     scene.site.world.clock.advance(minutes=31)
     scene.tab.reload()
 
 
-@page()
+@page("/login/1")
 def sign_in_of_another_browser(scene: Scene) -> None:
     other = scene.a_profile().tab()
     scene.site.ask(other)
     scene.tab.open(other.url)
 
 
-@page()
+@page("/login/1")
 def sign_in_unknown(scene: Scene) -> None:
     scene.open("/login/0192f3a7-0000-7000-8000-000000000000")
 
 
-@page()
+@page("/login/1")
 def login_name_stale(scene: Scene) -> None:
     scene.ask()
     scene.tab.run("document.getElementsByName('csrf_token')[0].value = 'x'")
@@ -282,12 +295,12 @@ def login_name_stale(scene: Scene) -> None:
 # --- links in mails ---------------------------------------------------------------------------------------------------
 
 
-@page(mailing=True, main=True)
+@page("/password/reset", mailing=True, main=True)
 def reset_ask(scene: Scene) -> None:
     scene.open("/password/reset")
 
 
-@page()
+@page("/password/reset")
 def reset_without_mail(scene: Scene) -> None:
     scene.open("/password/reset")
 
@@ -298,25 +311,25 @@ def _ask_for_reset(scene: Scene) -> None:
     scene.tab.send(login_name=scene.person.login_name)
 
 
-@page(mailing=True, main=True)
+@page("/password/reset/sent", mailing=True, main=True)
 def reset_sent(scene: Scene) -> None:
     _ask_for_reset(scene)
     scene.site.link_in_mail()
 
 
-@page(mailing=True, main=True, names=True)
+@page("/password/reset/1", mailing=True, main=True, names=True)
 def reset_link(scene: Scene) -> None:
     _ask_for_reset(scene)
     scene.tab.open(scene.site.link_in_mail())
 
 
-@page(mailing=True)
+@page("/password/reset/1", mailing=True)
 def reset_errors(scene: Scene) -> None:
     reset_link(scene)
     scene.tab.send(new_password="short", new_password_again="other")
 
 
-@page(mailing=True)
+@page("/password/changed", mailing=True)
 def reset_done(scene: Scene) -> None:
     reset_link(scene)
     scene.tab.send(new_password=NEW, new_password_again=NEW)
@@ -324,7 +337,7 @@ def reset_done(scene: Scene) -> None:
     scene.site.post.only()
 
 
-@page()
+@page("/password/reset/1")
 def link_used(scene: Scene) -> None:
     scene.open(f"/password/reset/{'x' * 43}")
 
@@ -338,37 +351,37 @@ def _register_by_mail(scene: Scene) -> tuple[str, str]:
     return user_name, scene.site.link_in_mail()
 
 
-@page(mailing=True)
+@page("/login/1/register/sent", mailing=True)
 def register_sent(scene: Scene) -> None:
     _register_by_mail(scene)
 
 
-@page(mailing=True, names=True)
+@page("/register/1", mailing=True, names=True)
 def register_link(scene: Scene) -> None:
     scene.tab.open(_register_by_mail(scene)[1])
 
 
-@page(mailing=True)
+@page("/register/1", mailing=True)
 def register_link_with_a_taken_name(scene: Scene) -> None:
     user_name, link = _register_by_mail(scene)
     scene.site.a_person("Grace", "Hopper", user_name=user_name)
     scene.tab.open(link)
 
 
-@page(mailing=True, names=True)
+@page("/email/1", mailing=True, names=True)
 def email_link(scene: Scene) -> None:
     profile(scene)
     scene.tab.send(email="anna.berg@acme.example", current_password=scene.person.password)
     scene.tab.open(scene.site.link_in_mail())
 
 
-@page(mailing=True)
+@page("/email/confirmed", mailing=True)
 def email_confirmed(scene: Scene) -> None:
     email_link(scene)
     scene.tab.send()
 
 
-@page(mailing=True, names=True)
+@page("/account/profile/email", mailing=True, names=True)
 def email_ask(scene: Scene) -> None:
     scene.person = scene.a_person(email="anna@acme.example")
     scene.sign_in()
@@ -383,13 +396,21 @@ def _logout(scene: Scene) -> str:
     return urlencode(asked)
 
 
-@page(main=True, names=True)
+@page("/sign-out", main=True, names=True)
 def sign_out(scene: Scene) -> None:
     scene.sign_in()
     scene.open(f"/oauth/v2/endsession?{_logout(scene)}")
 
 
-@page(main=True, names=True)
+@page("/sign-out", names=True)
+def sign_out_asked_by_nobody(scene: Scene) -> None:
+    """Without a hint, and at a browser with two accounts."""
+    scene.site.start_session(scene.profile, scene.a_person("Bert", "Sommer"))
+    scene.sign_in()
+    scene.open("/oauth/v2/endsession")
+
+
+@page("/signed-out", main=True, names=True)
 def signed_out(scene: Scene) -> None:
     scene.open(f"/signed-out?{_logout(scene)}")
 
@@ -397,22 +418,42 @@ def signed_out(scene: Scene) -> None:
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-@page(main=True, names=True)
+@page("/oauth/v2/authorize", main=True, names=True)
 def error_untrusted_redirect(scene: Scene) -> None:
     scene.ask(redirect_uri="https://elsewhere.example/cb")
 
 
-@page()
+@page("/oauth/v2/authorize")
 def error_unknown_application(scene: Scene) -> None:
     scene.ask(client_id="nobody")
 
 
-@page(main=True)
+@page("/nothing", main=True)
 def error_not_found(scene: Scene) -> None:
     scene.open("/nothing")
 
 
-@page()
+@page("/console/instance/signing-keys/rotate", main=True, names=True)
+def error_forbidden(scene: Scene) -> None:
+    """With the way out and the way to sign in as somebody else."""
+    viewer = scene.a_person()
+    scene.site.world.make_manager(viewer.user, "IAM_OWNER_VIEWER", resource=INSTANCE)
+    scene.site.start_session(scene.profile, viewer)
+    scene.open("/console/instance/signing-keys/rotate")
+
+
+@page("/nothing", main=True)
+def error_not_found_signed_in(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/nothing")
+
+
+@page("/oauth/v2/authorize")
+def error_too_large(scene: Scene) -> None:
+    scene.open(f"/oauth/v2/authorize?state={'x' * 17000}")
+
+
+@page("/password/reset")
 def error_other_site(scene: Scene) -> None:
     program = scene.site.application
     scene.tab.open(program.form_to(f"{scene.site.url}/password/reset", {"login_name": "anna"}))
@@ -422,19 +463,19 @@ def error_other_site(scene: Scene) -> None:
 # --- the account ------------------------------------------------------------------------------------------------------
 
 
-@page(main=True, chinese=True, names=True)
+@page("/account/profile", main=True, chinese=True, names=True)
 def profile(scene: Scene) -> None:
     scene.sign_in()
     scene.open("/account/profile")
 
 
-@page()
+@page("/account/profile")
 def profile_saved(scene: Scene) -> None:
     profile(scene)
     scene.tab.send(nickname="Änne")
 
 
-@page(main=True)
+@page("/account/profile", main=True)
 def profile_errors(scene: Scene) -> None:
     profile(scene)
     wrong = {"email": "anna", "phone": "none", "zoneinfo": "Berlin"}
@@ -442,7 +483,7 @@ def profile_errors(scene: Scene) -> None:
     scene.tab.send(given_name="", family_name="", **wrong, birthdate="yesterday", website="acme")
 
 
-@page(names=True)
+@page("/account/profile", names=True)
 def profile_conflict(scene: Scene) -> None:
     profile(scene)
     other = scene.profile.tab()
@@ -451,19 +492,19 @@ def profile_conflict(scene: Scene) -> None:
     scene.tab.send(nickname="Anni")
 
 
-@page(main=True)
+@page("/account/password", main=True)
 def account_password(scene: Scene) -> None:
     scene.sign_in()
     scene.open("/account/password")
 
 
-@page()
+@page("/account/password")
 def account_password_errors(scene: Scene) -> None:
     account_password(scene)
     scene.tab.send(current_password="", new_password="short", new_password_again="other")
 
 
-@page(main=True, names=True)
+@page("/account/sessions", main=True, names=True)
 def sessions(scene: Scene) -> None:
     scene.open("/account/sessions")
     scene.tab.send(login_name=scene.person.login_name)
@@ -473,7 +514,7 @@ def sessions(scene: Scene) -> None:
     scene.tab.reload()
 
 
-@page(main=True, names=True)
+@page("/account/applications", main=True, names=True)
 def applications(scene: Scene) -> None:
     _connect(scene)
     scene.open("/account/applications")
@@ -490,19 +531,19 @@ def _connect(scene: Scene) -> None:
         assert party.redeem(code, asked).status_int == 200
 
 
-@page()
+@page("/account/applications")
 def applications_empty(scene: Scene) -> None:
     scene.sign_in()
     scene.open("/account/applications")
 
 
-@page(names=True)
+@page("/account/applications/1/disconnect", names=True)
 def application_disconnect(scene: Scene) -> None:
     _connect(scene)
     scene.open(f"/account/applications/{scene.party.client_id}/disconnect")
 
 
-@page(names=True)
+@page("/account/profile", names=True)
 def account_menu(scene: Scene) -> None:
     scene.site.start_session(scene.profile, scene.a_person("Bert", "Sommer"))
     profile(scene)

@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser import console_pages, pages
 from tests.browser.acme import Acme
 from tests.browser.chromium import MakeProfile, Tab
 from tests.browser.pages import Page, Scene
-
-PAGES = {**pages.PAGES, **console_pages.PAGES}
+from tests.browser.table import PAGES, route_of
 
 AXE = (files("axe_core_python") / "axe.min.js").read_text()
 CHECKS = Path(__file__).with_name("checks.js").read_text()
@@ -129,6 +127,7 @@ def test_the_page_is_sound_in_every_language(name: str, a_scene: MakeScene) -> N
     page = PAGES[name]
     scene = a_scene(page)
     tab = scene.tab
+    assert route_of(scene.site.world, tab.url) == route_of(scene.site.world, scene.site.url + page.path)
     tab.let_scripts_run(True)
     problems = looked_at(tab, "structure") + violations(tab)
     tab.look(dark=True)

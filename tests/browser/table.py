@@ -1,0 +1,27 @@
+"""The table of all pages, and to which routes they belong; nothing in here needs a browser."""
+
+from pyramid.interfaces import IRoutesMapper
+from pyramid.request import Request
+
+from identity.testing.world import World
+from tests.browser import console_pages, pages
+
+PAGES = {**pages.PAGES, **console_pages.PAGES}
+
+#: Routes for people of which no page is opened in a browser, and why not.
+UNOPENED = {
+    "home": "only redirects",
+    "login": "only redirects",
+    "account": "only redirects",
+    "console": "only redirects",
+    "account.switch": "only takes a POST, from the account menu",
+    "login.again": "only takes a POST, from the page that says that the sign-in took too long",
+}
+
+
+def route_of(world: World, url: str) -> str | None:
+    """The name of the route that a GET of this address reaches; None if there is none."""
+    request = Request.blank(url)
+    request.registry = world.app.registry
+    route = request.registry.getUtility(IRoutesMapper)(request)["route"]
+    return None if route is None else route.name

@@ -1,0 +1,31 @@
+"""No page is forgotten: each route of the login host is opened in a real browser, or says why not."""
+
+import pytest
+
+from identity.http.endpoints import PROTOCOL_ROUTE
+from identity.http.routes import HostPredicate
+from identity.testing.world import World
+from tests.browser.table import PAGES, UNOPENED, route_of
+
+pytestmark = pytest.mark.storages("memory")
+
+
+def routes_of_pages(world: World) -> set[str]:
+    """The names of the routes of the login host that are no endpoints of the protocol."""
+    found = set()
+    for one in world.app.registry.introspector.get_category("routes"):
+        route = one["introspectable"]["object"]
+        hosts = [predicate.text() for predicate in route.predicates if isinstance(predicate, HostPredicate)]
+        if hosts == ["host = login"] and not route.name.startswith(PROTOCOL_ROUTE):
+            found.add(route.name)
+    return found
+
+
+def test_every_page_is_opened_in_a_browser(world: World) -> None:
+    """Otherwise: a line in tests/browser/pages.py or console_pages.py, or a reason in tests/browser/table.py."""
+    url = world.identity.settings.login_url
+    opened = {name: route_of(world, url + one.path) for name, one in PAGES.items()}
+    assert {name for name, route in opened.items() if route is None} == {"error-not-found", "error-not-found-signed-in"}
+    routes = routes_of_pages(world)
+    assert routes - set(opened.values()) == set(UNOPENED)
+    assert len(routes) > len(UNOPENED), "the routes were not found"
