@@ -14,6 +14,7 @@ from identity.services.changes import UseCases, told
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.project_grants import refuse_unknown_roles
 from identity.storage.backend import Storage
+from identity.storage.paging import Page, PageRequest
 
 _WRITE = "user_grant.write"
 _NO_USER = say("There is no such user.")
@@ -42,6 +43,16 @@ class UserGrants(UseCases):
             return project_resource(project)
         found = self._storage.project_grants.find(grant.project_grant_id)
         return project_grant_resource(self._found(found, "project grant", grant.project_grant_id), project)
+
+    def page_of_project(self, project_id: str, request: PageRequest, *, by: Principal) -> Page[UserGrant]:
+        """The grants in a project; whom the caller is not told by name, no search finds."""
+        seen = self._access.seen_organizations(by)
+        return self._access.page_of(by, self._storage.user_grants.page_of_project(project_id, request, within=seen))
+
+    def page_of_project_grant(self, grant_id: str, request: PageRequest, *, by: Principal) -> Page[UserGrant]:
+        """The same of those that derive from a project grant."""
+        seen = self._access.seen_organizations(by)
+        return self._access.page_of(by, self._storage.user_grants.page_of_project_grant(grant_id, request, within=seen))
 
     def add(self, command: AddUserGrant, *, by: Principal) -> UserGrant:
         """A user's roles in a project.

@@ -1,5 +1,7 @@
 """User grants in the console: on users, projects and project grants (pages.md §5.2)."""
 
+from urllib.parse import urlencode
+
 import pytest
 
 from identity.domain.organizations import Organization
@@ -166,6 +168,20 @@ def test_whom_one_does_not_see_stays_unnamed(
     owner.submit(form="page-form")
     assert owner.path == f"/console/project-grants/{grant.id}"
     assert _roles(world, stranger.id, project) is None
+
+
+def test_no_search_finds_whom_one_does_not_see(
+    world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant, held: UserGrant
+) -> None:
+    """Otherwise names and addresses could be guessed letter by letter."""
+    stranger = world.a_person(holder)
+    world.a_user_grant(stranger, project, "reader", grant=grant)
+    for query in (stranger.user_name, stranger.profile.family_name, stranger.id, f"@{holder.primary_domain}"):
+        for path in (_of_project(project), _of_grant(grant)):
+            found = owner.open(f"{path}?{urlencode({'q': query, 'limit': 1})}")
+            assert f"A user of {holder.name}" not in found.html.find("main").text, query
+            assert "Next page" not in found, query
+    assert f"A user of {holder.name}" in owner.open(_of_project(project))
 
 
 # --- on a project grant ----------------------------------------------------------------------------------------------

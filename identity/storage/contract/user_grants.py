@@ -26,6 +26,7 @@ from identity.storage.contract.paging import (
     fetching,
 )
 from identity.storage.errors import Duplicate, Missing, Stale
+from identity.storage.paging import PageRequest, Total
 
 
 class UserGrantContract(ContractBase):
@@ -215,6 +216,37 @@ class UserGrantContract(ContractBase):
         check_query(of_project, f"zoe@{organization.primary_domain}", [hers, on_loan])
         check_query(derived, "ZOE", [on_loan])
         check_query(derived, "ada", [])
+
+    def test_user_grants_searches_find_users_of_the_organizations_that_they_are_within(
+        self,
+        save: Save,
+        reading: Reading,
+        other_organization: Organization,
+        human_user: HumanUser,
+        project: Project,
+        user_grant: UserGrant,
+    ) -> None:
+        lent = a_project_grant(project, other_organization)
+        foreign = a_human_user(other_organization, profile=human_user.profile)
+        derived = a_user_grant(foreign, None, lent, project_id=project.id)
+        save(lent, foreign, derived)
+        name, own = human_user.profile.family_name, frozenset({human_user.organization_id})
+
+        def found(within: frozenset[str] | None, query: str = name) -> set[str]:
+            request = PageRequest(query=query, counted=True)
+            with reading() as storage:
+                page = storage.user_grants.page_of_project(project.id, request, within=within)
+            assert page.total == Total(len(page))
+            return {one.id for one in page}
+
+        assert found(None) == {user_grant.id, derived.id}
+        assert found(own) == {user_grant.id}
+        assert found(frozenset()) == set()
+        assert found(frozenset(), "") == {user_grant.id, derived.id}, "only searches are narrowed"
+        with reading() as storage:
+            request = PageRequest(query=name)
+            assert storage.user_grants.page_of_project_grant(lent.id, request, within=own).items == ()
+            assert storage.user_grants.page_of_project_grant(lent.id, request).items == (derived,)
 
     def test_user_grants_page_of_project_is_newest_first(
         self,

@@ -44,15 +44,17 @@ class MemoryUserGrantStore(UserGrantStore):
             (grant for grant in grants if is_found(request.query, projects.get(grant.project_id))), request
         )
 
-    def page_of_project(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
-        return self._page_by_user(
-            (grant for grant in self._tables.user_grants if grant.project_id == project_id), request
-        )
+    def page_of_project(
+        self, project_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    ) -> Page[UserGrant]:
+        grants = (grant for grant in self._tables.user_grants if grant.project_id == project_id)
+        return self._page_by_user(grants, request, within)
 
-    def page_of_project_grant(self, project_grant_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
-        return self._page_by_user(
-            (grant for grant in self._tables.user_grants if grant.project_grant_id == project_grant_id), request
-        )
+    def page_of_project_grant(
+        self, project_grant_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    ) -> Page[UserGrant]:
+        grants = (grant for grant in self._tables.user_grants if grant.project_grant_id == project_grant_id)
+        return self._page_by_user(grants, request, within)
 
     def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         grants = (
@@ -63,8 +65,12 @@ class MemoryUserGrantStore(UserGrantStore):
         narrowed = (self._narrowed(grant) for grant in grants)
         return tuple(grant for grant in narrowed if grant is not None)
 
-    def _page_by_user(self, grants: Iterable[UserGrant], request: PageRequest) -> Page[UserGrant]:
+    def _page_by_user(
+        self, grants: Iterable[UserGrant], request: PageRequest, within: frozenset[str] | None
+    ) -> Page[UserGrant]:
         tables = self._tables
+        if request.query and within is not None:
+            grants = (grant for grant in grants if grant.organization_id in within)
         found = (one for one in grants if is_found_user(tables, tables.users.get(one.user_id), request.query))
         return page_newest_first(found, request)
 

@@ -7,7 +7,10 @@ from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 
 class UserGrantStore(ABC):
-    """Unique: one grant per user, project and project grant (Duplicate("user_id")). Lists are newest first."""
+    """Unique: one grant per user, project and project grant (Duplicate("user_id")). Lists are newest first.
+
+    A search finds the users of the organizations ``within`` alone; None stands for all.
+    """
 
     @abstractmethod
     def add(self, grant: UserGrant) -> None:
@@ -30,11 +33,15 @@ class UserGrantStore(ABC):
         """The grants of a user."""
 
     @abstractmethod
-    def page_of_project(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
+    def page_of_project(
+        self, project_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    ) -> Page[UserGrant]:
         """The grants in a project."""
 
     @abstractmethod
-    def page_of_project_grant(self, project_grant_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
+    def page_of_project_grant(
+        self, project_grant_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    ) -> Page[UserGrant]:
         """The grants that derive from a project grant."""
 
     @abstractmethod

@@ -98,9 +98,10 @@ def user_grants_section(page: ConsolePage) -> Mapping[str, object]:
 
 
 def _page_of(page: ConsolePage, asked: PageRequest) -> Page[UserGrant]:
-    stored, key = page.services.storage.user_grants, page.resource.key
-    of = stored.page_of_project_grant if key.level is Level.PROJECT_GRANT else stored.page_of_project
-    return page.listed(of(key.id, asked))
+    grants, key = page.services.user_grants, page.resource.key
+    of = grants.page_of_project_grant if key.level is Level.PROJECT_GRANT else grants.page_of_project
+    found: Page[UserGrant] = of(key.id, asked, by=page.principal)
+    return found
 
 
 def _list_href(page: ConsolePage) -> str:

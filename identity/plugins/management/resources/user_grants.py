@@ -9,7 +9,7 @@ from identity.domain.errors import Invalid
 from identity.domain.words import say
 from identity.http import targets
 from identity.http.targets import Target
-from identity.plugins.management.operation import PAGED, STATES, Call, Operation
+from identity.plugins.management.operation import PAGED, STATES, Call, Operation, shown
 from identity.plugins.management.representation import State, Versioned, Words
 from identity.services.commands import Command
 from identity.services.commands.projects import RoleKey
@@ -47,11 +47,11 @@ def _list_of_user(call: Call) -> Page[UserGrant]:
 
 
 def _list_of_project(call: Call) -> Page[UserGrant]:
-    return call.listed(UserGrant, call.services.storage.user_grants.page_of_project(call.value.id, call.page))
+    return shown(UserGrant, call.services.user_grants.page_of_project(call.value.id, call.page, by=call.by))
 
 
 def _list_of_project_grant(call: Call) -> Page[UserGrant]:
-    return call.listed(UserGrant, call.services.storage.user_grants.page_of_project_grant(call.value.id, call.page))
+    return shown(UserGrant, call.services.user_grants.page_of_project_grant(call.value.id, call.page, by=call.by))
 
 
 def _add_to_user(call: Call) -> UserGrant:

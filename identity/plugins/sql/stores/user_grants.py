@@ -1,8 +1,9 @@
 """User grants in SQL."""
 
 from dataclasses import replace
+from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, or_, select
+from sqlalchemy import Select, bindparam, delete, insert, or_, select
 
 from identity.domain.projects import UserGrant
 from identity.plugins.sql.paging import PagedStore
@@ -71,14 +72,23 @@ class SqlUserGrantStore(PagedStore, UserGrantStore):
             _PAGE_OF_USER.params(user=user_id), table, request, _grant_of, by=table.c.project_id
         )
 
-    def page_of_project(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
+    def page_of_project(
+        self, project_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    ) -> Page[UserGrant]:
         """The grants in a project."""
-        statement = _PAGE_OF_PROJECT.params(project=project_id)
-        return self._page_newest_first(statement, table, request, _grant_of, by=table.c.user_id)
+        return self._page_by_user(_PAGE_OF_PROJECT.params(project=project_id), request, within)
 
-    def page_of_project_grant(self, project_grant_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
+    def page_of_project_grant(
+        self, project_grant_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    ) -> Page[UserGrant]:
         """The grants that derive from a project grant."""
-        statement = _PAGE_OF_PROJECT_GRANT.params(project_grant=project_grant_id)
+        return self._page_by_user(_PAGE_OF_PROJECT_GRANT.params(project_grant=project_grant_id), request, within)
+
+    def _page_by_user(
+        self, statement: Select[Any], request: PageRequest, within: frozenset[str] | None
+    ) -> Page[UserGrant]:
+        if request.query and within is not None:
+            statement = statement.where(table.c.organization_id.in_(sorted(within)))
         return self._page_newest_first(statement, table, request, _grant_of, by=table.c.user_id)
 
     def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
