@@ -159,6 +159,12 @@ class Identity:
         with ExitStack() as stack:
             yield self.services(lambda: stack.enter_context(self.backend.reading()), actor)
 
+    @contextmanager
+    def snapshot(self, actor: Actor = OPERATOR) -> Iterator[Services]:
+        """Services that see what is committed now, for as long as they read."""
+        with self.backend.snapshot() as storage:
+            yield self.services(lambda: storage, actor)
+
     def write_refusals(self, events: list[AuditEvent]) -> None:
         """Write refused attempts, each ``once`` at most; a storage that is away is logged, the answer stands."""
         fresh = [event for event in events if event.once is None or event.once not in self._refusals]

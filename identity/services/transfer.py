@@ -11,8 +11,9 @@ by primary domain and users by login name. Passwords, client secrets, private ke
 document.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from identity.crypto.keys import PublicKey
@@ -41,6 +42,7 @@ from identity.services.commands.service_users import CreateServiceUser
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.described.build import Build, facts_of
 from identity.services.described.organizations import ensure_organizations
+from identity.services.json_pieces import pieces
 from identity.storage.paging import MAX_PAGE, Page, PageRequest, every_row
 from identity.storage.stores.users import UserKind
 
@@ -83,8 +85,8 @@ class Transfer:
         resource = organization_resource(organization_id)
         return all(self._services.access.may(by, permission, resource) for permission in _READS)
 
-    def export(self, organization_id: str, *, by: Principal) -> dict[str, Any]:
-        """The document, ready for JSON, in an order that depends on the content alone.
+    def begin_export(self, organization_id: str, *, by: Principal) -> Organization:
+        """The organization, whose export is in the audit trail now: commit, and then read its ``document``.
 
         Raises NotFound; Denied for whoever may not read all that is in it.
         """
@@ -93,16 +95,25 @@ class Transfer:
         resource = organization_resource(organization_id)
         for permission in _READS:
             services.access.require(by, permission, resource)
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "instance": self._instance_id(),
-            "organization": _Export(services, organization, by).document(),
-        }
         services.audit.record(
             "organization.exported", kind="organization", id=organization_id, organization_id=organization_id
         )
-        return document
+        return organization
+
+    def document(self, organization_id: str, *, by: Principal) -> Iterator[str]:
+        """The document piece by piece, as JSON in an order that depends on the content alone.
+
+        It is read while it is taken, users page by page: in a snapshot it is of one moment. Raises NotFound.
+        """
+        organization = self._services.organizations.get(organization_id)
+        return pieces(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "instance": self._instance_id(),
+                "organization": _Export(self._services, organization, by).document(),
+            }
+        )
 
     @staticmethod
     def read(values: Mapping[str, object]) -> OrganizationDocument:
@@ -159,9 +170,9 @@ class _Export:
         projects = sorted(self._visible(partial(self._storage.projects.page, organization.id)), key=_by_name)
         return {
             **_members(organization, ChangeOrganization),
-            "users": [_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)],
-            "service_users": [self._service_user(user) for user in self._users(UserKind.SERVICE)],
-            "projects": [self._project(project) for project in projects],
+            "users": (_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)),
+            "service_users": (self._service_user(user) for user in self._users(UserKind.SERVICE)),
+            "projects": (self._project(project) for project in projects),
             "managers": self._managers(organization_resource(organization.id).key),
         }
 
@@ -169,9 +180,9 @@ class _Export:
         """All rows but those that a plugin denies to whoever exports."""
         return self._services.access.visible(self._by, every_row(page))
 
-    def _users(self, kind: UserKind) -> list[Any]:
-        users = every_row(partial(self._storage.users.page, self._organization.id, kind))
-        return sorted(users, key=lambda user: name_key(user.user_name))
+    def _users(self, kind: UserKind) -> Iterator[Any]:
+        """By user name, which is unique."""
+        return every_row(partial(self._storage.users.page, self._organization.id, kind))
 
     def _service_user(self, user: ServiceUser) -> dict[str, Any]:
         keys = every_row(partial(self._storage.service_user_keys.page, user.id))
@@ -187,7 +198,7 @@ class _Export:
             **_members(project, CreateProject),
             "roles": [_values(role, AddProjectRole) for role in self._storage.projects.roles(project.id)],
             "applications": [_members(application, RegisterApplication) for application in applications],
-            "grants": sorted(grants, key=lambda grant: str(grant["organization"])),
+            "grants": iter(sorted(grants, key=lambda grant: str(grant["organization"]))),
             "user_grants": self._user_grants(project),
             "managers": self._managers(project_resource(project).key),
         }
@@ -200,30 +211,29 @@ class _Export:
             "managers": self._managers(project_grant_resource(grant, project).key),
         }
 
-    def _user_grants(self, project: Project) -> list[dict[str, Any]]:
+    def _user_grants(self, project: Project) -> Iterator[dict[str, Any]]:
         grants = self._visible(partial(self._storage.user_grants.page_of_project, project.id))
-        own = [grant for grant in grants if grant.project_grant_id is None]
+        own = (grant for grant in grants if grant.project_grant_id is None)
         return self._with_users(own, lambda grant: {"roles": sorted(grant.roles), "active": grant.active})
 
-    def _managers(self, resource: ResourceKey) -> list[dict[str, Any]]:
-        managers = list(self._visible(partial(self._storage.managers.page, resource)))
+    def _managers(self, resource: ResourceKey) -> Iterator[dict[str, Any]]:
+        managers = self._visible(partial(self._storage.managers.page, resource))
         return self._with_users(managers, lambda manager: {"roles": sorted(manager.roles)})
 
-    def _with_users(self, rows: list[Any], members: Callable[[Any], dict[str, Any]]) -> list[dict[str, Any]]:
+    def _with_users(self, rows: Iterable[Any], members: Callable[[Any], dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """What belongs to users: the organization's own by id, then those of others by login name.
 
-        What belongs to users whom the caller may not know of stays out.
+        What belongs to users whom the caller may not know of stays out. Of users no more is kept than their names.
         """
-        sees = self._services.access.sees
-        found = self._subjects([row.user_id for row in rows])
-        subjects = {user_id: one for user_id, one in found.items() if sees(self._by, one.organization.id)}
-        known = [(subjects[row.user_id], row) for row in rows if row.user_id in subjects]
-        known.sort(key=lambda pair: self._rank(pair[0]))
-        return [{"user": self._reference(subject), **members(row)} for subject, row in known]
-
-    def _subjects(self, ids: list[str]) -> dict[str, Subject]:
-        parts = (ids[start : start + MAX_PAGE] for start in range(0, len(ids), MAX_PAGE))
-        return {user_id: subject for part in parts for user_id, subject in self._storage.users.find_many(part).items()}
+        sees, rest, found = self._services.access.sees, iter(rows), []
+        while part := list(islice(rest, MAX_PAGE)):
+            subjects = self._storage.users.find_many([row.user_id for row in part])
+            for row in part:
+                subject = subjects.get(row.user_id)
+                if subject is not None and sees(self._by, subject.organization.id):
+                    found.append((self._rank(subject), self._reference(subject), row))
+        found.sort(key=lambda one: one[0])
+        return ({"user": reference, **members(row)} for _, reference, row in found)
 
     def _reference(self, subject: Subject) -> str:
         return subject.user.id if self._is_own(subject) else subject.login_name

@@ -115,6 +115,13 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    def snapshot(self) -> AbstractContextManager[Storage]:
+        """The same, of what is committed now: however long it is read, what others write meanwhile is not seen.
+
+        Writers do not wait for it. Raises Unavailable.
+        """
+
+    @abstractmethod
     def writing(self, transactions: "ITransactionManager") -> Storage:
         """A Storage joined to the current transaction of ``transactions``.
 

@@ -6,6 +6,7 @@ project, which are told of everybody's managing tokens.
 """
 
 import inspect
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
@@ -492,7 +493,7 @@ def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
     with tenant.world.transaction() as services:
         command = ChangeApplication(**BEYOND[beyond])
         services.applications.change(tenant.client.client_id, command, by=THE_OPERATOR)
-        values = services.transfer.export(tenant.organization.id, by=THE_OPERATOR)
+        values = json.loads("".join(services.transfer.document(tenant.organization.id, by=THE_OPERATOR)))
     values["organization"]["primary_domain"] = f"copy-{tenant.organization.primary_domain}"
     with tenant.world.transaction() as services:
         by = tenant.principal(services, importer.id)

@@ -96,6 +96,10 @@ class View:
         call = self._call(context, request)
         if self._operation.method == "GET":
             return self._shown(call, request)
+        if self._operation.streams:
+            # Too large to be kept for another time.
+            streamed: Response = self._operation.handle(call)
+            return streamed
         key = _idempotency_key(request) if self._operation.method == "POST" else None
         if key is not None:
             kept = call.services.idempotency.begin(call.by.id or "", key, _fingerprint(request, sent))

@@ -93,7 +93,8 @@ class Operation:
     where ``permission`` is judged. ``command`` is what the body is decoded into; a Document holds others, and
     problems are told by their place in it. ``filters`` is what an operation's own query parameters are. ``handle``
     returns a representation, a page of them if ``answers`` is the kind of a list's ``many`` members, or None for an
-    answer without content. ``location`` is the address of what was made, with the names of members in braces.
+    answer without content; where it ``streams`` the answer itself, which is made while it is sent. ``location`` is the
+    address of what was made, with the names of members in braces.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Operation:
     handle: Callable[[Call], Any]
     answers: type[Representation] | None = None
     many: bool = False
+    streams: bool = False
     command: type[Command] | None = None
     filters: type[Command] | None = None
     parameters: tuple[Parameter, ...] = ()

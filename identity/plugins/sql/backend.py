@@ -83,6 +83,16 @@ _STORES: dict[str, type[SqlStore]] = {
     "effects": SqlEffectStore,
 }
 
+#: SQLite begins to see with the first statement that reads. Whoever takes what is read may be slow.
+_BEGIN_SNAPSHOT = {
+    "sqlite": ("BEGIN", "SELECT version_num FROM alembic_version"),
+    "postgresql": (
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        "SET LOCAL idle_in_transaction_session_timeout = '10min'",
+        "SELECT version_num FROM alembic_version",
+    ),
+}
+
 _VERSION = text("SELECT version_num FROM alembic_version")
 
 
@@ -116,6 +126,10 @@ class SqlBackend(Backend):
     def reading(self) -> AbstractContextManager[Storage]:
         """A Storage to read from: a plain connection that commits nothing and begins nothing."""
         return _Reading(self)
+
+    def snapshot(self) -> AbstractContextManager[Storage]:
+        """The same in a transaction that reads, and sees what was committed when it began."""
+        return _Snapshot(self)
 
     def writing(self, transactions: "ITransactionManager") -> Storage:
         """A Storage joined to the current transaction; the same one each time it is asked for there."""
@@ -204,3 +218,27 @@ class _Reading(AbstractContextManager[Storage]):
 
     def __exit__(self, *_exception: object) -> None:
         give_back(self._connection)
+
+
+class _Snapshot(_Reading):
+    """The same with a transaction around it; the pool knows of none, so it is ended here."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Storage:
+        storage = super().__enter__()
+        try:
+            for words in _BEGIN_SNAPSHOT[self._connection.dialect.name]:
+                self._connection.exec_driver_sql(words)
+        except BaseException as error:
+            self._connection.invalidate()
+            super().__exit__()
+            raise translated(error) if isinstance(error, SQLAlchemyError) else error from None
+        return storage
+
+    def __exit__(self, *_exception: object) -> None:
+        try:
+            self._connection.exec_driver_sql("ROLLBACK")
+        except SQLAlchemyError:
+            self._connection.invalidate()
+        super().__exit__()

@@ -40,8 +40,9 @@ from identity.storage.contract.factories import (
 )
 from identity.storage.contract.racing import Race
 from identity.storage.contract.transactions import Transactions
-from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale
+from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale, StorageError
 from identity.storage.paging import PageRequest
+from identity.storage.stores.users import UserKind
 
 SECOND = timedelta(seconds=1)
 
@@ -114,6 +115,49 @@ class TransactionContract(ContractBase):
         with reading() as others:
             assert others.organizations.find(organization.id) == changed
             assert others.organizations.find(added.id) == added
+
+    def test_transactions_a_snapshot_stays_as_it_began_and_keeps_nobody_from_writing(
+        self, backend: Backend, save: Save, in_transaction: InTransaction, organization: Organization
+    ) -> None:
+        people = [a_human_user(organization, user_name=f"user-{number}") for number in range(6)]
+        save(*people[:5])
+        changed = replace(organization, name="Changed", version=2)
+        first, rest = PageRequest(limit=2), PageRequest(limit=10)
+        with backend.snapshot() as storage:
+            begun = storage.users.page(organization.id, UserKind.HUMAN, first)
+            with in_transaction() as others:
+                others.organizations.update(changed)
+                others.users.add(people[5])
+                others.users.remove(people[4].id)
+            after = storage.users.page(organization.id, UserKind.HUMAN, replace(rest, cursor=begun.next))
+            assert [*begun, *after] == people[:5]
+            assert storage.organizations.find(organization.id) == organization
+        with backend.snapshot() as storage, backend.reading() as reading:
+            assert storage.organizations.find(organization.id) == changed
+            assert [*storage.users.page(organization.id, UserKind.HUMAN, rest)] == [*people[:4], people[5]]
+            assert reading.organizations.find(organization.id) == changed
+
+    def test_transactions_a_snapshot_begins_when_it_is_opened(
+        self, backend: Backend, in_transaction: InTransaction, organization: Organization
+    ) -> None:
+        with backend.snapshot() as storage:
+            with in_transaction() as others:
+                others.organizations.remove(organization.id)
+            assert storage.organizations.find(organization.id) == organization
+
+    def test_transactions_a_reading_after_a_snapshot_sees_everything_again(
+        self, backend: Backend, in_transaction: InTransaction, organization: Organization
+    ) -> None:
+        with backend.snapshot() as storage:
+            assert storage.organizations.find(organization.id) == organization
+        with in_transaction() as others:
+            others.organizations.remove(organization.id)
+        with backend.reading() as storage:
+            assert storage.organizations.find(organization.id) is None
+
+    def test_transactions_writing_through_a_snapshot_is_an_error(self, backend: Backend) -> None:
+        with backend.snapshot() as storage, pytest.raises(StorageError):
+            storage.organizations.add(an_organization())
 
     def test_transactions_an_abort_undoes_everything(
         self,

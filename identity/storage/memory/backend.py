@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from identity.storage.backend import Backend, Storage
@@ -90,6 +90,10 @@ class MemoryBackend(Backend):
     @contextmanager
     def reading(self) -> Iterator[Storage]:
         yield MemoryStorage(Tables.of(self._committed, writable=False))
+
+    def snapshot(self) -> AbstractContextManager[Storage]:
+        # The committed state is replaced as a whole.
+        return self.reading()
 
     def writing(self, transactions: "ITransactionManager") -> Storage:
         transaction = transactions.get()

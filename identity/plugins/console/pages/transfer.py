@@ -1,6 +1,5 @@
 """Moving organizations: one goes out as a document, and comes in as a new one."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 from pyramid.response import Response
@@ -8,6 +7,7 @@ from pyramid.response import Response
 from identity.domain.errors import Invalid
 from identity.domain.words import say
 from identity.http import targets
+from identity.http.documents import exported
 from identity.http.endpoints import MAX_BODY
 from identity.http.errors import Malformed
 from identity.http.json_object import read_object
@@ -40,12 +40,7 @@ class Export(OfOrganization, ConsoleForm):
 
     def submit(self, form: Form) -> Response:
         """The file. Raises Denied for whoever may not read all that is in it."""
-        document = self.services.transfer.export(self.one.id, by=self.principal)
-        answer = Response(json.dumps(document, ensure_ascii=False, indent=2).encode(), content_type="application/json")
-        answer.charset = None
-        answer.content_disposition = f'attachment; filename="{self.one.primary_domain}.json"'
-        answer.cache_control = "no-store"
-        return answer
+        return exported(self.request, self.one.id, by=self.principal)
 
 
 class Import(ConsoleForm):

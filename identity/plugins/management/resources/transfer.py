@@ -3,8 +3,10 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pyramid.response import Response
 
 from identity.http import targets
+from identity.http.documents import exported
 from identity.plugins.management.operation import Call, Operation
 from identity.plugins.management.representation import Representation
 from identity.plugins.management.resources.organizations import Organization
@@ -31,8 +33,8 @@ class ImportOptions(Command):
 _KEEP_IDS = {"true": True, "false": False}
 
 
-def _export(call: Call) -> ExportedOrganization:
-    return ExportedOrganization.model_validate(call.services.transfer.export(call.value.id, by=call.by))
+def _export(call: Call) -> Response:
+    return exported(call.request, call.value.id, by=call.by)
 
 
 def _import(call: Call) -> Organization:
@@ -46,11 +48,14 @@ OPERATIONS = (
         method="POST",
         path="/organizations/{organization}/export",
         summary="Exports an organization as one document.",
-        description="Whoever exports may read all that is in it. The audit trail tells that it was done.",
+        description="Whoever exports may read all that is in it. The audit trail tells that it was done. The answer is"
+        " made while it is sent: what changes meanwhile is not in it, and one that ends early is no JSON. It is never"
+        " kept for an Idempotency-Key.",
         permission=MAY_EXPORT,
         target=targets.organization,
         handle=_export,
         answers=ExportedOrganization,
+        streams=True,
     ),
     Operation(
         name="import_organization",

@@ -1,0 +1,61 @@
+"""Documents that are too large to be made, sent or read in one piece."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.audit import Actor
+from identity.services.access import Principal
+
+if TYPE_CHECKING:
+    from identity.app import Identity
+
+#: About as much is sent at once.
+_PIECE = 64 * 1024
+
+
+def exported(request: Request, organization_id: str, *, by: Principal) -> Response:
+    """The organization as a file, which is read while it is sent.
+
+    That somebody took it is committed before the first byte. A failure further on ends the connection before the end of
+    the answer. Raises NotFound, Denied, Unavailable.
+    """
+    organization = request.services.transfer.begin_export(organization_id, by=by)
+    actor = request.services.audit.actor
+    request.commit()
+    content = _content(request.registry.identity, organization_id, actor, by)
+    # Whatever is wrong from the start is still answered as such.
+    answer = Response(app_iter=_Sent(next(content), content), content_type="application/json", charset=None)
+    answer.content_disposition = f'attachment; filename="{organization.primary_domain}.json"'
+    answer.cache_control = "no-store"
+    return answer
+
+
+class _Sent:
+    """What a server takes piece by piece, and closes whatever happens."""
+
+    def __init__(self, first: bytes, rest: Iterator[bytes]) -> None:
+        self._rest = rest
+        self._all = chain((first,), rest)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._all
+
+    def close(self) -> None:
+        """Give back what it is read from."""
+        self._rest.close()  # type: ignore[attr-defined]
+
+
+def _content(identity: "Identity", organization_id: str, actor: Actor, by: Principal) -> Iterator[bytes]:
+    with identity.snapshot(actor) as services:
+        size, found = 0, []
+        for piece in services.transfer.document(organization_id, by=by):
+            found.append(piece.encode())
+            size += len(found[-1])
+            if size > _PIECE:
+                yield b"".join(found)
+                size, found = 0, []
+        yield b"".join((*found, b"\n"))

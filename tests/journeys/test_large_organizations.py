@@ -1,0 +1,125 @@
+"""An organization of more users than fit on a page goes out piece by piece: of one moment, or visibly not whole."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.users import ChangeHumanUser
+from identity.services.transfer import Transfer
+from identity.storage.contract.factories import a_human_user
+from identity.storage.paging import MAX_PAGE
+from identity.testing.serving import loopback_socket, serving
+from identity.testing.world import World
+
+PEOPLE = 2 * MAX_PAGE + 50
+
+
+@pytest.fixture
+def large(own_world: World) -> Organization:
+    """An organization of several pages of people."""
+    organization = own_world.an_organization()
+    with own_world.transaction() as services:
+        for number in range(PEOPLE):
+            services.storage.users.add(a_human_user(organization, user_name=f"u{number:05}"))
+    return organization
+
+
+def test_what_others_write_meanwhile_is_not_in_it(own_world: World, large: Organization) -> None:
+    with own_world.identity.snapshot() as services:
+        before = list(services.transfer.document(large.id, by=THE_OPERATOR))
+    with own_world.identity.snapshot() as services:
+        document = services.transfer.document(large.id, by=THE_OPERATOR)
+        taken = [next(document) for _ in range(20)]
+        _disturb(own_world, large)
+        taken += document
+    assert taken == before
+    users = json.loads("".join(taken))["organization"]["users"]
+    assert [one["user_name"] for one in users] == [f"u{number:05}" for number in range(PEOPLE)]
+
+
+def _disturb(world: World, organization: Organization) -> None:
+    """Take the last person away, add another, and rename one from the beginning to the end."""
+    with world.transaction() as services:
+        stored = services.storage.users
+        for name in (f"u{PEOPLE - 1:05}", f"u{MAX_PAGE + 7:05}"):
+            found = stored.find_by_name(organization.id, name)
+            assert found is not None
+            stored.remove(found.id)
+        stored.add(a_human_user(organization, user_name="u99999"))
+        first = stored.find_by_name(organization.id, "u00000")
+        assert first is not None
+        services.users.change(first.id, ChangeHumanUser(user_name="u99998"), by=THE_OPERATOR)
+
+
+def test_no_more_than_a_page_is_in_memory(
+    own_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page is asked for when the one before it has been sent."""
+    sent = 0
+    asked = []
+    with own_world.identity.snapshot() as services:
+        store = type(services.storage.users)
+        page = store.page
+
+        def counted(*arguments: Any) -> Any:
+            asked.append(sent)
+            return page(*arguments)
+
+        monkeypatch.setattr(store, "page", counted)
+        for piece in services.transfer.document(large.id, by=THE_OPERATOR):
+            sent += '"user_name"' in piece
+    # Two pages of people that were full, the rest of them, and service users.
+    assert asked == [0, MAX_PAGE, 2 * MAX_PAGE, PEOPLE]
+
+
+def test_over_http_it_is_the_same_document(own_world: World, large: Organization) -> None:
+    with own_world.identity.snapshot() as services:
+        document = json.loads("".join(services.transfer.document(large.id, by=THE_OPERATOR)))
+    assert json.loads(_received(own_world, large)) == document
+
+
+@pytest.mark.storages("memory")
+def test_a_failure_further_on_ends_the_answer_before_its_end(
+    own_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Part of a document is neither taken for an answer nor for a document."""
+    whole = Transfer.document
+
+    def failing(self: Transfer, *arguments: Any, **named: Any) -> Iterator[str]:
+        for number, piece in enumerate(whole(self, *arguments, **named)):
+            if number > 2 * MAX_PAGE:
+                raise ZeroDivisionError
+            yield piece
+
+    monkeypatch.setattr(Transfer, "document", failing)
+    with pytest.raises(http.client.IncompleteRead) as cut:
+        _received(own_world, large)
+    assert cut.value.partial.startswith(b'{\n  "format": "identity-organization"')
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(cut.value.partial)
+    # What was taken from was given back, and that it was taken is known.
+    assert own_world.audit_events(event="organization.exported", object_id=large.id)
+
+
+def _received(world: World, organization: Organization) -> bytes:
+    token = world.a_manager("IAM_OWNER", resource=INSTANCE).managing_token()
+    bound = loopback_socket()
+    with serving(world.app, bound):
+        connection = http.client.HTTPConnection(*bound.getsockname())
+        host = world.issuer.partition("://")[2]
+        connection.request(
+            "POST",
+            f"/management/v1/organizations/{organization.id}/export",
+            headers={"Authorization": f"Bearer {token}", "Host": host},
+        )
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{organization.primary_domain}.json"'
+        assert answer.headers["Cache-Control"] == "no-store"
+        return answer.read()
