@@ -96,18 +96,20 @@ class View:
         call = self._call(context, request)
         if self._operation.method == "GET":
             return self._shown(call, request)
-        if self._operation.streams:
-            # Too large to be kept for another time.
-            streamed: Response = self._operation.handle(call)
-            return streamed
         key = _idempotency_key(request) if self._operation.method == "POST" else None
         if key is not None:
             kept = call.services.idempotency.begin(call.by.id or "", key, _fingerprint(request, sent))
             if kept is not None:
                 return self._again(Answer.of_kept(kept.status, kept.body), request)
         members = read_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
-        call = self._expecting(call, request)
-        answer = self._answer(replace(call, command=decoded(self._operation.command or Nothing, members)), request)
+        call = replace(self._expecting(call, request), command=decoded(self._operation.command or Nothing, members))
+        if self._operation.streams:
+            if key is not None:
+                # Too large to be kept, and sent when the transaction is over.
+                call.services.idempotency.keep(self._operation.status, Answer(self._operation.status).kept())
+            streamed: Response = self._operation.handle(call)
+            return streamed
+        answer = self._answer(call, request)
         if key is not None:
             again = replace(answer, body="") if self._shows_once(answer) else answer
             # Of other services than before, if the operation has committed in between.

@@ -49,8 +49,7 @@ OPERATIONS = (
         path="/organizations/{organization}/export",
         summary="Exports an organization as one document.",
         description="Whoever exports may read all that is in it. The audit trail tells that it was done. The answer is"
-        " made while it is sent: what changes meanwhile is not in it, and one that ends early is no JSON. It is never"
-        " kept for an Idempotency-Key.",
+        " made while it is sent: what changes meanwhile is not in it, and one that ends early is no JSON.",
         permission=MAY_EXPORT,
         target=targets.organization,
         handle=_export,
