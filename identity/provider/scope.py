@@ -189,3 +189,14 @@ def resolve(authorization: Authorization, context: Context) -> GrantedScopes:
             words.append(granted.value)
             audience.update(dict.fromkeys(granted.audience))
     return GrantedScopes(tuple(words), tuple(audience) or (context.issuer,))
+
+
+def granted_alone(subject: Subject, asked: tuple[str, ...], context: Context) -> tuple[str, ...]:
+    """The words of these that a user is granted for a token that no application asks for; unknown ones are dropped.
+
+    Raises InvalidScope, naming the scope.
+    """
+    authorization = Authorization(
+        subject=subject, client=None, client_id=subject.user.id, asked=asked, authenticated_at=context.now
+    )
+    return resolve(authorization, context).words

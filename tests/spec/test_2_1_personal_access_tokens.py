@@ -9,6 +9,7 @@ from identity.services.access import THE_OPERATOR
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.testing.responses import check_api_error, check_inactive, check_refused
 from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api
 
 
 def test_it_opens_the_management_api(world: World) -> None:
@@ -56,6 +57,69 @@ def test_a_foreign_project_cannot_be_named(world: World, robot: Robot) -> None:
             world.a_personal_access_token(robot, project_ids=(project_id,))
     world.a_grant(project, robot.organization)
     world.a_personal_access_token(robot, project_ids=(project.id,))
+
+
+@pytest.fixture
+def scene(world: World, robot: Robot) -> dict[str, str]:
+    """Names that words of a scope hold: the service user's organization, another one, its project."""
+    foreign = world.an_organization()
+    return {
+        "own": robot.organization.id,
+        "own_domain": robot.organization.primary_domain.upper(),
+        "foreign": foreign.id,
+        "foreign_domain": foreign.primary_domain,
+        "project": world.a_project(foreign).id,
+    }
+
+
+#: What can be asked beside openid, and whether it is granted, dropped, or refuses the whole.
+WORDS = {
+    "profile": "granted",
+    "urn:service:iam:user:resourceowner": "granted",
+    "urn:service:iam:org:projects:roles": "granted",
+    "urn:service:iam:org:project:role:reader": "granted",
+    "urn:service:iam:org:id:{own}": "granted",
+    "urn:service:iam:org:domain:primary:{own_domain}": "granted",
+    "offline_access": "dropped",
+    "something_else": "dropped",
+    "urn:other:iam:org:id:{foreign}": "dropped",
+    "urn:service:iam:org:id:{foreign}": "refused",
+    "urn:service:iam:org:id:nothing": "refused",
+    "urn:service:iam:org:domain:primary:{foreign_domain}": "refused",
+    "urn:service:iam:org:project:role:": "refused",
+    "urn:service:iam:org:project:id:{project}:aud": "refused",
+    "urn:service:iam:org:project:id:service:aud": "refused",
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_its_scope_says_no_more_than_a_key_would_bring(
+    world: World, robot: Robot, scene: dict[str, str], word: str
+) -> None:
+    """Security 18.2: words of a scope tell resource servers where somebody belongs, whatever the way to the token."""
+    owner = world.a_robot(robot.organization)
+    world.make_manager(owner, "ORG_OWNER")
+    said, word = WORDS[word], word.format_map(scene)
+    path, api = f"/service-users/{robot.id}/personal-access-tokens", Api.of(owner)
+    answer = api.ask("POST", path, {"name": "CI", "scope": f"openid {word}"})
+    if said == "refused":
+        assert list(check_api_error(answer, 422, "invalid")["fields"]) == ["scope"]
+        return
+    assert answer.status_int == 201
+    own = [world.audience_scope()]
+    wanted = ["openid", word] if said == "granted" else ["openid"]
+    assert answer.json["scope"] == [*wanted, *own]
+    assert world.client.introspect(answer.json["token"], world.introspector).json["scope"].split() == [*wanted, *own]
+    # By its key, offline_access and what nobody knows are dropped as well, and all else is granted alike.
+    assert robot.token(f"openid {word}").json["scope"].split() == wanted
+
+
+def test_a_scope_of_which_nothing_is_known_is_refused(world: World, robot: Robot) -> None:
+    owner = world.a_robot(robot.organization)
+    world.make_manager(owner, "ORG_OWNER")
+    path = f"/service-users/{robot.id}/personal-access-tokens"
+    refused = Api.of(owner).ask("POST", path, {"name": "CI", "scope": "something_else"})
+    assert check_api_error(refused, 422, "invalid")["fields"] == {"scope": "There is no such scope."}
 
 
 def test_the_service_user_revokes_it_with_its_secret(world: World, robot: Robot) -> None:

@@ -2,10 +2,13 @@
 
 from typing import Any
 
-from identity.domain.errors import NotFound
+from identity.domain.errors import Invalid, NotFound
+from identity.domain.words import say
 from identity.http import targets
 from identity.plugins.management.operation import PAGED, Call, Operation, shown
 from identity.plugins.management.representation import Expiration, Moment, Representation
+from identity.provider.errors import InvalidScope
+from identity.provider.scope import granted_alone
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.storage.paging import Page
 
@@ -32,8 +35,26 @@ def _list(call: Call) -> Page[PersonalAccessToken]:
 
 
 def _add(call: Call) -> NewPersonalAccessToken:
-    added, text = call.services.service_users.add_token(call.value.id, call.command, by=call.by)
+    command = call.command.model_copy(update={"scope": _granted(call)})
+    added, text = call.services.service_users.add_token(call.value.id, command, by=call.by)
     return NewPersonalAccessToken.of(added, token=text)
+
+
+def _granted(call: Call) -> str:
+    """The scope, as the service user would be granted it with its key: words can say where somebody belongs.
+
+    Raises Invalid.
+    """
+    asked, subject = tuple(call.command.scope.split()), call.services.storage.users.find_subject(call.value.id)
+    if not asked or subject is None:
+        return ""
+    try:
+        words = granted_alone(subject, asked, call.context())
+    except InvalidScope as refused:
+        raise Invalid({"scope": refused.description}) from None
+    if not words:
+        raise Invalid({"scope": say("There is no such scope.")})
+    return " ".join(words)
 
 
 def _show(call: Call) -> PersonalAccessToken:
