@@ -9,8 +9,9 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
+from identity.domain.applications import ConsentRule
 from identity.domain.permissions import INSTANCE
-from identity.testing.browser import Browser, give_password
+from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.plugins.management.estate import an_estate
@@ -40,8 +41,9 @@ PAGES = ("/console", "/account")
 SAME = re.compile("ui_locales=|sort=|cursor=")
 
 
-def make_hostile(world: World, text: str) -> None:
-    """Put the text into every column, past all checks of what is allowed in there."""
+def make_hostile(world: World, text: str, *, addresses: bool = True) -> None:
+    """Put the text into every column, past all checks of what is allowed in there; into addresses too, unless people
+    are to be sent there."""
     url = next(value for value in world.settings.values() if value.startswith("sqlite:///"))
     with sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30) as database:
         # Nobody could write such an audit event, nor change one.
@@ -50,8 +52,9 @@ def make_hostile(world: World, text: str) -> None:
         for table, columns in TEXTS.items():
             for column in columns:
                 database.execute(f'UPDATE {table} SET "{column}" = ? || substr(rowid, 1)', (text,))  # noqa: S608
-        addresses = json.dumps([text])
-        database.execute("UPDATE applications SET redirect_uris = ?, post_logout_redirect_uris = ?", [addresses] * 2)
+        if addresses:
+            spoilt = [json.dumps([text])] * 2
+            database.execute("UPDATE applications SET redirect_uris = ?, post_logout_redirect_uris = ?", spoilt)
         rows = database.execute("SELECT id, profile FROM users WHERE profile IS NOT NULL").fetchall()
         for identifier, profile in rows:
             hostile = {name: text for name, value in json.loads(profile).items() if isinstance(value, str)}
@@ -132,3 +135,48 @@ def test_nor_do_the_pages_of_a_sign_in(make_world: Callable[..., World], text: s
     browser.open("/login")
     browser.submit({"login_name": login_name}, form="page-form")
     check_harmless(browser, text)
+
+
+@pytest.mark.parametrize("text", [MARKUP + TEMPLATE + BIDI, LONG], ids=["markup", "long"])
+def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., World], text: str) -> None:
+    """Application, project and organization of one tenant, shown to people of another; and people to each other."""
+    world = make_world()
+    owner, home = world.an_organization(registration=True), world.an_organization()
+    project, other = world.a_project(owner), world.a_project(owner)
+    world.a_grant(other, home)
+    party = RelyingParty.of(world, project_id=project.id, consent=ConsentRule.ALWAYS)
+    first, second = world.a_person(home), world.a_person(home)
+    login_names = [give_password(world, one) for one in (first, second)]
+    roles = "urn:service:iam:org:projects:roles urn:service:iam:user:resourceowner"
+    scope = f"openid profile email offline_access {roles} {world.audience_scope(other.id)}"
+    make_hostile(world, text, addresses=False)
+    browser, shown = Browser(world), {}
+
+    def look() -> None:
+        shown.setdefault(browser.path if browser.step is None else browser.step, check_harmless(browser, text))
+
+    for login_name in login_names:
+        asked = party.ask(scope=scope, prompt="select_account" if shown else None)
+        browser.open(asked.url, by=party.origin)
+        look()
+        if browser.step == "accounts":
+            browser.submit(press=("session", "new"), form="page-form")
+            look()
+        browser.submit({"login_name": login_name}, form="page-form")
+        look()
+        browser.submit({"password": PASSWORD}, form="page-form")
+        assert browser.step == "consent"
+        look()
+        browser.submit(press=("decision", "allow"), form="page-form")
+        assert party.tokens(browser.page, asked).claims["sub"]
+    browser.open(party.ask(prompt="create").url, by=party.origin)
+    look()
+    browser.open(party.ask(scope=f"openid urn:service:iam:org:id:{home.id}", prompt="login").url, by=party.origin)
+    look()
+    for path in ("/account", "/account/applications", f"/account/applications/{party.client_id}/disconnect"):
+        browser.open(path)
+        look()
+    browser.open(party.logout_url(None, client_id=party.client_id))
+    look()
+    assert {name for name, seen in shown.items() if not seen} == set()
+    assert {"", "password", "consent", "accounts", "register", "/sign-out"} <= shown.keys()
