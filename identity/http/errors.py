@@ -109,7 +109,7 @@ def unavailable(error: StorageError, request: Request) -> Response:
 
 def forbidden(error: HTTPForbidden, request: Request) -> Response:
     """401 if nobody is authenticated, else 403 with what is missing; the refusal is audited."""
-    reason = str(getattr(getattr(error, "result", None), "msg", "") or error.detail or "Forbidden.")
+    reason = reason_of(error)
     if request.identity is None:
         sent = from_header(request.environ.get("HTTP_AUTHORIZATION")) is not None
         challenge = 'Bearer realm="identity", error="invalid_token"' if sent else 'Bearer realm="identity"'
@@ -117,6 +117,12 @@ def forbidden(error: HTTPForbidden, request: Request) -> Response:
         return api_error(request, 401, "unauthenticated", message, WWW_Authenticate=challenge)
     _audit_refusal(request, reason)
     return api_error(request, 403, "forbidden", reason)
+
+
+def reason_of(error: HTTPForbidden) -> str:
+    """Why one may not, as a sentence: whatever a plugin wrote, percent signs included."""
+    said = getattr(getattr(error, "result", None), "s", "") or error.detail
+    return said if isinstance(said, str) and said else "Forbidden."
 
 
 def _audit_refusal(request: Request, reason: str) -> None:
@@ -127,7 +133,7 @@ def _audit_refusal(request: Request, reason: str) -> None:
             kind="route",
             id=getattr(request.matched_route, "name", None),
             organization_id=principal.subject.organization.id,
-            reason=reason,
+            reason=str(reason),
         )
 
 

@@ -9,6 +9,7 @@ from pyramid.security import Allowed, Denied
 
 from identity.domain.audit import ActorKind
 from identity.domain.users import Subject
+from identity.domain.words import say
 from identity.http.routes import accepted_credential
 from identity.http.targets import Target
 from identity.provider.bearer import from_header
@@ -49,7 +50,7 @@ class SecurityPolicy:
         if permission == SIGNED_IN:
             return Allowed("whoever is signed in may")
         if not principal.held:
-            return Denied("This needs a manager role. Ask an owner of the organization for one.")
+            return Denied(say("This needs a manager role. Ask an owner of the organization for one."))
         if permission == ANY_MANAGER:
             return Allowed("any manager may")
         resource = getattr(context, "resource", None)

@@ -4,7 +4,6 @@ They stand before the exception views of ``identity.http.errors`` by the predica
 database nor session.
 """
 
-import json
 import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.errors import Denied, DomainError, Invalid
-from identity.domain.words import say, say_many
+from identity.domain.words import Message, say, say_many
 from identity.http import errors as for_programs
 from identity.http.csrf import CrossSite, StaleForm
 from identity.http.locale import language_of
@@ -82,7 +81,7 @@ def _facts(request: Request, words: Words, error: str | None, detail: str | None
     now = identity.clock()
     known = [
         (words.t("Error"), error and Markup("<code>{}</code>").format(error)),
-        (words.t("Detail"), detail and Markup("{}").format(detail)),
+        (words.t("Detail"), detail and Markup("{}").format(_told(words, detail))),
         (words.t("Request id"), Markup("<code>{}</code>").format(request.request_id)),
         (
             words.t("Time"),
@@ -92,6 +91,11 @@ def _facts(request: Request, words: Words, error: str | None, detail: str | None
         ),
     ]
     return [(term, value) for term, value in known if value]
+
+
+def _told(words: Words, said: str) -> str:
+    """A sentence of ours in the page's language; what plugins and the protocol say as it is."""
+    return words.t(said) if isinstance(said, Message) else said
 
 
 def oauth_error(error: OAuthError, request: Request) -> Response:
@@ -151,7 +155,8 @@ def not_found(error: HTTPNotFound, request: Request) -> Response:
     if answer.status_code == 421:
         return _wrong_host(request)
     if answer.status_code == 405:
-        page = error_page(request, 405, _UNREADABLE, [say("This address does not take what was sent.")])
+        texts = [say("This address does not take what was sent.")]
+        page = error_page(request, 405, _UNREADABLE, texts, action=_START)
         page.headers["Allow"] = answer.headers["Allow"]
         return page
     return _nothing(request)
@@ -191,21 +196,23 @@ def forbidden(error: HTTPForbidden, request: Request) -> Response:
     if request.identity is None:
         query = urlencode({TARGET: request.path_qs if request.method in ("GET", "HEAD") else request.path})
         return redirect(request, f"{LOGIN}?{query}")
-    answer = for_programs.forbidden(error, request)
-    return _denied(request, json.loads(answer.body)["message"])
+    for_programs.forbidden(error, request)
+    return _denied(request, for_programs.reason_of(error))
 
 
 def domain_error(error: DomainError, request: Request) -> Response:
     """A use case's refusal that no form took."""
     answer = for_programs.domain_error(error, request)
     if isinstance(error, Denied):
-        return _denied(request, str(error))
+        return _denied(request, error.args[0])
     if answer.status_code == 404:
         return _nothing(request)
     if answer.status_code == 500:
         return _failed(request)
-    texts = [*error.fields.values()] if isinstance(error, Invalid) else [str(error)]
-    return error_page(request, answer.status_code, _UNREADABLE, texts)
+    texts = [*error.fields.values()] if isinstance(error, Invalid) else [error.args[0] if error.args else ""]
+    asked = request.method == "GET" and request.query_string
+    action = (say("Open the page anew"), request.path) if asked else _START
+    return error_page(request, answer.status_code, _UNREADABLE, texts, action=action)
 
 
 def _denied(request: Request, reason: str) -> Response:
@@ -227,12 +234,13 @@ def cross_site(error: CrossSite, request: Request) -> Response:
         say("We did not take this form"),
         [say("Your browser says that another site sent it. To protect you, nothing was changed.")],
         advice=say("Open the page here and send the form from there."),
+        action=_START,
     )
 
 
 def stale_form(error: StaleForm, request: Request) -> Response:
     """A form whose token does not fit, where no page draws it again."""
-    return error_page(request, 422, say("This page had been open for too long"), [STALE])
+    return error_page(request, 422, say("This page had been open for too long"), [STALE], action=_START)
 
 
 def unavailable(error: Unavailable, request: Request) -> Response:
@@ -247,7 +255,7 @@ def http_exception(error: HTTPException, request: Request) -> Response:
     """Pyramid's own refusals."""
     if error.status_code >= 500:
         return _failed(request)
-    return error_page(request, error.status_code, _UNREADABLE)
+    return error_page(request, error.status_code, _UNREADABLE, action=_START)
 
 
 def undecodable(error: UnicodeDecodeError, request: Request) -> Response:

@@ -26,6 +26,8 @@ _OF_THE_PROTOCOL = {
     "iat": say("when it is issued"),
     "exp": say("when it expires"),
     "auth_time": say("when the user last proved who they are"),
+    "acr": say("how the user proved who they are"),
+    "amr": say("how the user proved who they are"),
     "nonce": say("as the application sends it"),
     "jti": say("a new id for each token"),
     "sid": say("the id of the session"),

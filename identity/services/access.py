@@ -93,7 +93,7 @@ class Access:
     def refusal(self, principal: Principal, permission: str, resource: Resource) -> str | None:
         """Why the principal may not, as a sentence; None if it may."""
         if permission not in self.permissions(principal, resource):
-            return f"This needs the permission {permission}."
+            return say("This needs the permission {permission}.", permission=permission)
         if self._deny is None or principal.subject is None:
             return None
         return self._deny(principal, permission, resource, self._lookup)
@@ -101,7 +101,7 @@ class Access:
     def refusal_within(self, principal: Principal, permission: str, resource: Resource) -> str | None:
         """The same for something that one may do to parts of the resource: None if it may for at least one of them."""
         if self.parts(principal, permission, resource) == frozenset():
-            return f"This needs the permission {permission}."
+            return say("This needs the permission {permission}.", permission=permission)
         if self._deny is None or principal.subject is None:
             return None
         return self._deny(principal, permission, resource, self._lookup)
@@ -233,7 +233,11 @@ class Access:
         missing = role.permissions - self.permissions(principal, resource)
         if missing:
             raise Denied(
-                f"You cannot grant {role.name}: it holds {', '.join(sorted(missing)[:3])}, which you lack.",
+                say(
+                    "You cannot grant {role}: it holds {permissions}, which you lack.",
+                    role=role.name,
+                    permissions=", ".join(sorted(missing)[:3]),
+                ),
                 permission=min(missing),
             )
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from itertools import count
 
 from identity.domain.applications import ApplicationType, ConsentRule
 from identity.domain.attempts import MOST_ATTEMPTS
@@ -24,6 +25,8 @@ from tests.browser.acme import Acme, Person
 from tests.browser.pages import LONG, LONG_WORD, Page, Scene, Walk
 
 PAGES: dict[str, Page] = {}
+
+_NUMBERS = count(1)
 
 CALLBACK = "https://invoices.example/signed-in/by/the/identity/service/callback"
 
@@ -173,7 +176,7 @@ def enter(scene: Scene, path: str) -> None:
     scene.open(f"/console{path.format(e=held)}")
 
 
-def keep(name: str, walk: Walk, path: str, **options: bool) -> None:
+def keep(name: str, walk: Walk, path: str, **options: bool | int) -> None:
     """Keeps the way to a page, whose address below /console is ``path``.
 
     What is not ``main`` is made of the same parts: German, the longest, will do.
@@ -183,12 +186,22 @@ def keep(name: str, walk: Walk, path: str, **options: bool) -> None:
     PAGES[name] = Page(name, walk, f"/console{path}", languages=languages, **options)  # type: ignore[arg-type]
 
 
-def shown(name: str, path: str, /, **options: bool) -> None:
+def shown(name: str, path: str, /, **options: bool | int) -> None:
     """Keeps what the address shows as the page of this name."""
     keep(name, lambda scene: enter(scene, path), path, **options)
 
 
-def sent(name: str, path: str, /, *, choose: str = "", names: bool = False, main: bool = False, **values: str) -> None:
+def sent(
+    name: str,
+    path: str,
+    /,
+    *,
+    choose: str = "",
+    names: bool = False,
+    main: bool = False,
+    status: int = 422,
+    **values: str,
+) -> None:
     """The same of what comes when the form there is filled in with ``values``, ``choose`` is ticked, and it is sent."""
 
     def walk(scene: Scene) -> None:
@@ -199,7 +212,7 @@ def sent(name: str, path: str, /, *, choose: str = "", names: bool = False, main
             scene.tab.field(choose).click()
         scene.tab.send(**values)
 
-    keep(name, walk, path, names=names, main=main)
+    keep(name, walk, path, names=names, main=main, status=status)
 
 
 ORGANIZATION = "/organizations/{e.organization.id}"
@@ -209,6 +222,7 @@ SERVICE_USER = "/service-users/{e.robot.id}"
 USER = "/users/{e.person.id}"
 APPLICATION = "/applications/{e.application_id}"
 GRANT = "/project-grants/{e.project_grant.id}"
+IDLE_PROJECT = "/projects/{e.ids[idle_project]}"
 DOMAIN = f"{'-'.join(['a-rather-long-name'] * 3)}.example"
 PROVEN, ASSERTED = "{e.ids[proven]}", "{e.ids[asserted]}"
 NOBODY = "q=zzz"
@@ -218,7 +232,7 @@ NOBODY = "q=zzz"
 shown("console-overview", f"{ORGANIZATION}/overview", main=True, names=True, chinese=True)
 shown("console-first-steps", f"{EMPTY}/overview")
 shown("console-organizations", "/organizations", names=True)
-shown("console-organizations-sorted", "/organizations?sort=name.desc&limit=3", main=True)
+shown("console-organizations-sorted", "/organizations?sort=-name&limit=3", main=True)
 shown("console-organizations-searched", "/organizations?q=Northwind")
 shown("console-organizations-none", f"/organizations?{NOBODY}")
 shown("console-organization", ORGANIZATION, main=True, names=True)
@@ -244,7 +258,7 @@ shown("console-domain-remove", f"{ORGANIZATION}/domains/{PROVEN}/delete", names=
 shown("console-instance", "/instance", names=True)
 shown("console-signing-keys", "/instance/signing-keys")
 shown("console-rotate", "/instance/signing-keys/rotate")
-shown("console-not-found", "/organizations/nothing")
+shown("console-not-found", "/organizations/nothing", status=404)
 
 # --- managers ---------------------------------------------------------------------------------------------------------
 
@@ -276,19 +290,19 @@ shown("console-service-user-grants", f"{SERVICE_USER}/grants", names=True)
 shown("console-keys", f"{SERVICE_USER}/keys", names=True)
 shown("console-key-new", f"{SERVICE_USER}/keys/new", main=True)
 sent("console-key-error", f"{SERVICE_USER}/keys/new", choose="source-upload", public_key="no key")
-sent("console-key-added", f"{SERVICE_USER}/keys/new", main=True, names=True)
+sent("console-key-added", f"{SERVICE_USER}/keys/new", main=True, names=True, status=200)
 shown("console-key-remove", f"{SERVICE_USER}/keys/{{e.robot.key_id}}/delete", names=True)
 shown("console-secret-new", "/service-users/{e.ids[idle_robot]}/secrets/new")
 shown("console-secret-remove", f"{SERVICE_USER}/secrets/{{e.ids[secret]}}/delete", names=True)
 shown("console-tokens", f"{SERVICE_USER}/personal-access-tokens", names=True)
 shown("console-token-new", f"{SERVICE_USER}/personal-access-tokens/new")
-sent("console-token-added", f"{SERVICE_USER}/personal-access-tokens/new", name="Nightly backup")
+sent("console-token-added", f"{SERVICE_USER}/personal-access-tokens/new", name="Nightly backup", status=200)
 shown("console-token-remove", f"{SERVICE_USER}/personal-access-tokens/{{e.ids[token]}}/delete", names=True)
 
 # --- users ------------------------------------------------------------------------------------------------------------
 
 shown("console-users", f"{ORGANIZATION}/users", main=True, names=True)
-shown("console-users-sorted-and-searched", f"{ORGANIZATION}/users?q=e&sort=created.desc&state=active")
+shown("console-users-sorted-and-searched", f"{ORGANIZATION}/users?q=e&sort=-created_at&state=active")
 shown("console-users-none", f"{ORGANIZATION}/users?{NOBODY}")
 shown("console-user", USER, main=True, names=True)
 shown("console-user-locked", "/users/{e.ids[locked]}", main=True, names=True)
@@ -296,7 +310,7 @@ shown("console-user-unlock", "/users/{e.ids[locked]}/unlock", names=True)
 shown("console-user-change", f"{USER}/edit")
 sent("console-user-errors", f"{ORGANIZATION}/users/new", user_name="a b", given_name="", email="anna")
 shown("console-user-link-ask", f"{USER}/password-link", names=True)
-sent("console-user-link", f"{USER}/password-link", names=True)
+sent("console-user-link", f"{USER}/password-link", names=True, status=200)
 shown("console-user-one-time-password", f"{USER}/one-time-password", names=True)
 shown("console-user-deactivate", f"{USER}/deactivate", names=True)
 shown("console-user-reactivate", "/users/{e.ids[idle_person]}/reactivate")
@@ -314,7 +328,7 @@ shown("console-projects-empty", f"{EMPTY}/projects")
 shown("console-project-new", f"{ORGANIZATION}/projects/new")
 shown("console-project", PROJECT, main=True, names=True)
 shown("console-project-deactivate", f"{PROJECT}/deactivate", names=True)
-shown("console-project-reactivate", "/projects/{e.ids[idle_project]}/reactivate")
+shown("console-project-reactivate", f"{IDLE_PROJECT}/reactivate")
 shown("console-project-delete", f"{PROJECT}/delete", names=True)
 shown("console-roles", f"{PROJECT}/roles", names=True)
 sent("console-role-errors", f"{PROJECT}/roles/new", key="", display_name="")
@@ -371,7 +385,7 @@ shown(
     main=True,
     names=True,
 )
-shown("console-token-preview-error", f"{ORGANIZATION}/token-preview?user_id=nobody")
+shown("console-token-preview-error", f"{ORGANIZATION}/token-preview?user_id=nobody", status=422)
 
 
 # --- more than one step -----------------------------------------------------------------------------------------------
@@ -383,16 +397,16 @@ def _application_registered(scene: Scene) -> None:
 
 
 def _project_conflict(scene: Scene) -> None:
-    enter(scene, f"{PROJECT}/edit")
+    enter(scene, f"{IDLE_PROJECT}/edit")
     other = scene.profile.tab()
     other.open(scene.tab.url)
-    other.send()
-    scene.tab.send(name="Orders")
+    other.send(name=f"Orders {next(_NUMBERS)}")
+    scene.tab.send(name=LONG_WORD if scene.long else "Parcels")
 
 
 def _project_changed(scene: Scene) -> None:
-    enter(scene, f"{PROJECT}/edit")
-    scene.tab.send()
+    enter(scene, f"{IDLE_PROJECT}/edit")
+    scene.tab.send(name=f"Orders {next(_NUMBERS)}")
 
 
 def _audit_event(scene: Scene) -> None:
@@ -413,8 +427,8 @@ def _menu_on_a_phone(scene: Scene) -> None:
 
 
 keep("console-application-registered", _application_registered, f"{PROJECT}/applications/new", names=True)
-keep("console-project-conflict", _project_conflict, f"{PROJECT}/edit", names=True)
-keep("console-project-changed", _project_changed, PROJECT, names=True)
+keep("console-project-conflict", _project_conflict, f"{IDLE_PROJECT}/edit", names=True, status=409)
+keep("console-project-changed", _project_changed, IDLE_PROJECT)
 keep("console-audit-event", _audit_event, "/audit-events/1", names=True)
 keep("console-menu", _menu, f"{ORGANIZATION}/projects", main=True, names=True)
 keep("console-menu-on-a-phone", _menu_on_a_phone, f"{ORGANIZATION}/projects", names=True)

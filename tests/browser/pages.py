@@ -91,7 +91,7 @@ Walk = Callable[[Scene], None]
 class Page:
     """The way to a page.
 
-    ``path`` is where it leads, with anything in the place of what differs.
+    ``path`` is where it leads, with anything in the place of what differs; ``status`` is what comes with it.
     ``mailing``: of a service with mail. ``names``: it shows names, which may be long. ``main``: pictures are taken of
     every variant of it. ``chinese``: of its frame the one that is looked at in Chinese. ``languages``: those besides
     English in which it is checked.
@@ -103,6 +103,7 @@ class Page:
     mailing: bool = False
     names: bool = False
     main: bool = False
+    status: int = 200
     chinese: bool = False
     script: bool = True
     languages: tuple[str, ...] = LANGUAGES[1:]
@@ -111,7 +112,7 @@ class Page:
 PAGES: dict[str, Page] = {}
 
 
-def page(path: str, /, **options: bool) -> Callable[[Walk], Walk]:
+def page(path: str, /, **options: bool | int) -> Callable[[Walk], Walk]:
     """Keeps the function as the way to the page of its name."""
 
     def keep(walk: Walk) -> Walk:
@@ -130,7 +131,7 @@ def login_name(scene: Scene) -> None:
     scene.ask(scope="openid profile email")
 
 
-@page("/login/1")
+@page("/login/1", status=422)
 def login_name_empty(scene: Scene) -> None:
     scene.ask()
     scene.tab.send(login_name="")
@@ -141,20 +142,20 @@ def password(scene: Scene) -> None:
     scene.ask_with_name(scope="openid profile email phone offline_access")
 
 
-@page("/login/1/password", main=True, names=True)
+@page("/login/1/password", main=True, names=True, status=422)
 def password_wrong(scene: Scene) -> None:
     scene.ask_with_name(scope="openid profile email")
     scene.tab.send(password="not hers")
 
 
-@page("/login/1/password")
+@page("/login/1/password", status=429)
 def password_delayed(scene: Scene) -> None:
     scene.ask_with_name()
     scene.site.try_passwords(scene.person, 10)
     scene.tab.send(password="not hers")
 
 
-@page("/login/1/password")
+@page("/login/1/password", status=429)
 def password_locked(scene: Scene) -> None:
     scene.site.try_passwords(scene.person, MOST_ATTEMPTS)
     scene.ask_with_name()
@@ -167,7 +168,7 @@ def password_again(scene: Scene) -> None:
     scene.ask(prompt="login")
 
 
-@page("/login/1/password", names=True)
+@page("/login/1/password", names=True, status=422)
 def wrong_organization(scene: Scene) -> None:
     navy = scene.site.world.an_organization()
     scene.ask_with_name(scope=f"openid urn:service:iam:org:id:{navy.id}")
@@ -197,7 +198,7 @@ def register(scene: Scene) -> None:
     scene.ask(prompt="create")
 
 
-@page("/login/1/register", main=True)
+@page("/login/1/register", main=True, status=422)
 def register_errors(scene: Scene) -> None:
     scene.ask(prompt="create")
     scene.tab.send(user_name="anna berg", given_name="Anna", email="anna", password="short", password_again="other")
@@ -210,7 +211,7 @@ def new_password(scene: Scene) -> None:
     scene.tab.send(password=scene.person.password)
 
 
-@page("/login/1/password/change")
+@page("/login/1/password/change", status=422)
 def new_password_errors(scene: Scene) -> None:
     new_password(scene)
     scene.tab.send(new_password="short", new_password_again="other")
@@ -266,26 +267,26 @@ def sign_in_is_done(scene: Scene) -> None:
     scene.tab.open(begun)
 
 
-@page("/login/1")
+@page("/login/1", status=410)
 def sign_in_took_too_long(scene: Scene) -> None:
     scene.ask()
     scene.site.world.clock.advance(minutes=31)
     scene.tab.reload()
 
 
-@page("/login/1")
+@page("/login/1", status=400)
 def sign_in_of_another_browser(scene: Scene) -> None:
     other = scene.a_profile().tab()
     scene.site.ask(other)
     scene.tab.open(other.url)
 
 
-@page("/login/1")
+@page("/login/1", status=404)
 def sign_in_unknown(scene: Scene) -> None:
     scene.open("/login/0192f3a7-0000-7000-8000-000000000000")
 
 
-@page("/login/1")
+@page("/login/1", status=422)
 def login_name_stale(scene: Scene) -> None:
     scene.ask()
     scene.tab.run("document.getElementsByName('csrf_token')[0].value = 'x'")
@@ -323,7 +324,7 @@ def reset_link(scene: Scene) -> None:
     scene.tab.open(scene.site.link_in_mail())
 
 
-@page("/password/reset/1", mailing=True)
+@page("/password/reset/1", mailing=True, status=422)
 def reset_errors(scene: Scene) -> None:
     reset_link(scene)
     scene.tab.send(new_password="short", new_password_again="other")
@@ -337,7 +338,7 @@ def reset_done(scene: Scene) -> None:
     scene.site.post.only()
 
 
-@page("/password/reset/1")
+@page("/password/reset/1", status=410)
 def link_used(scene: Scene) -> None:
     scene.open(f"/password/reset/{'x' * 43}")
 
@@ -418,22 +419,22 @@ def signed_out(scene: Scene) -> None:
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-@page("/oauth/v2/authorize", main=True, names=True)
+@page("/oauth/v2/authorize", main=True, names=True, status=400)
 def error_untrusted_redirect(scene: Scene) -> None:
     scene.ask(redirect_uri="https://elsewhere.example/cb")
 
 
-@page("/oauth/v2/authorize")
+@page("/oauth/v2/authorize", status=400)
 def error_unknown_application(scene: Scene) -> None:
     scene.ask(client_id="nobody")
 
 
-@page("/nothing", main=True)
+@page("/nothing", main=True, status=404)
 def error_not_found(scene: Scene) -> None:
     scene.open("/nothing")
 
 
-@page("/console/instance/signing-keys/rotate", main=True, names=True)
+@page("/console/instance/signing-keys/rotate", main=True, names=True, status=403)
 def error_forbidden(scene: Scene) -> None:
     """With the way out and the way to sign in as somebody else."""
     viewer = scene.a_person()
@@ -442,18 +443,18 @@ def error_forbidden(scene: Scene) -> None:
     scene.open("/console/instance/signing-keys/rotate")
 
 
-@page("/nothing", main=True)
+@page("/nothing", main=True, status=404)
 def error_not_found_signed_in(scene: Scene) -> None:
     scene.sign_in()
     scene.open("/nothing")
 
 
-@page("/oauth/v2/authorize")
+@page("/oauth/v2/authorize", status=413)
 def error_too_large(scene: Scene) -> None:
     scene.open(f"/oauth/v2/authorize?state={'x' * 17000}")
 
 
-@page("/password/reset")
+@page("/password/reset", status=403)
 def error_other_site(scene: Scene) -> None:
     program = scene.site.application
     scene.tab.open(program.form_to(f"{scene.site.url}/password/reset", {"login_name": "anna"}))
@@ -475,7 +476,7 @@ def profile_saved(scene: Scene) -> None:
     scene.tab.send(nickname="Änne")
 
 
-@page("/account/profile", main=True)
+@page("/account/profile", main=True, status=422)
 def profile_errors(scene: Scene) -> None:
     profile(scene)
     wrong = {"email": "anna", "phone": "none", "zoneinfo": "Berlin"}
@@ -483,7 +484,7 @@ def profile_errors(scene: Scene) -> None:
     scene.tab.send(given_name="", family_name="", **wrong, birthdate="yesterday", website="acme")
 
 
-@page("/account/profile", names=True)
+@page("/account/profile", names=True, status=409)
 def profile_conflict(scene: Scene) -> None:
     profile(scene)
     other = scene.profile.tab()
@@ -498,7 +499,7 @@ def account_password(scene: Scene) -> None:
     scene.open("/account/password")
 
 
-@page("/account/password")
+@page("/account/password", status=422)
 def account_password_errors(scene: Scene) -> None:
     account_password(scene)
     scene.tab.send(current_password="", new_password="short", new_password_again="other")

@@ -128,6 +128,7 @@ def test_the_page_is_sound_in_every_language(name: str, a_scene: MakeScene) -> N
     scene = a_scene(page)
     tab = scene.tab
     assert route_of(scene.site.world, tab.url) == route_of(scene.site.world, scene.site.url + page.path)
+    assert tab.status == page.status, tab.text
     tab.let_scripts_run(True)
     problems = looked_at(tab, "structure") + violations(tab)
     tab.look(dark=True)

@@ -219,3 +219,24 @@ def test_all_events_are_for_managers_of_the_instance(
 
 def test_who_may_not_read_them(sign_in: SignIn, organization: Organization) -> None:
     assert events(sign_in("ORG_USER_MANAGER"), organization).status_int == 403
+
+
+def test_what_belongs_to_others_is_named_without_a_link(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    """People of the organization agree to applications of others: the address would lead its managers to nothing."""
+    person = world.a_person(organization)
+    projects = (world.a_project(), world.a_project(organization))
+    client_ids = [world.an_application(one.id).client_id for one in projects]
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(person.id)
+        assert subject is not None
+        for client_id in client_ids:
+            client = services.applications.find_client(client_id)
+            assert client is not None
+            services.consents.give(subject, client, ("openid",))
+    page = events(owner, organization, "?event=consent.given")
+    own, foreign = (row.select_one("td[data-label=Object]") for row in page.html.select("tbody tr"))
+    assert owner.open(own.a["href"]).status_int == 200
+    assert foreign.a is None
+    assert "Application-" in foreign.text

@@ -135,6 +135,8 @@ def test_where_there_are_no_headings_a_field_sorts_and_a_search_keeps_the_order(
     names = [row.find("a").get_text() for row in page.html.select("tbody tr")]
     assert names == sorted(names, key=str.casefold, reverse=True)
     assert page.html.select_one(".toolbar #field-sort option[selected]")["value"] == "-display_name"
+    usual = users(owner, organization).html.select_one(".toolbar #field-sort option[selected]")
+    assert usual["value"] == "user_name", "what is chosen is not the order of the list"
     assert "Choose one of the values offered." in users(owner, organization, "?sort=secrets")
 
 

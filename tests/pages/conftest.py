@@ -101,10 +101,10 @@ class Looked(Page):
 class Failing(Page):
     template = "looked.html"
     problems: ClassVar[dict[str, Exception]] = {
-        "denied": Denied("This needs the permission user.read."),
+        "denied": Denied(say("This needs the permission {permission}.", permission="user.read")),
         "unavailable": Unavailable("db.internal"),
         "unexpected": RuntimeError("db.internal"),
-        "conflict": Conflict("It is so already."),
+        "conflict": Conflict(say("This domain has to be proven first.")),
     }
 
     def show(self) -> dict[str, Any]:

@@ -39,8 +39,37 @@ def test_nobody_is_stuck(browser: Browser, path: str) -> None:
     assert 'href="/sign-out"' in browser.get(path, Cookie="__Host-session-x=abc").text
 
 
-def test_a_missing_right_is_named(browser: Browser) -> None:
-    assert "This needs the permission user.read." in browser.get("/failing/denied").text
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("get", "/failing/conflict", {}),
+        ("post", "/things", {}),
+        ("post", "/by-hand", {}),
+        ("post", "/by-hand", {"sec_fetch_site": "cross-site"}),
+    ],
+)
+def test_every_page_about_what_was_sent_leads_somewhere(
+    browser: Browser, method: str, path: str, headers: dict[str, str]
+) -> None:
+    answer = browser.get(path) if method == "get" else browser.post(path, {"a": "b"}, **headers)
+    assert 400 <= answer.status_int < 500
+    assert answer.html.find("main").find("a", href="/") is not None
+
+
+def test_a_bad_address_leads_to_the_good_one(browser: Browser) -> None:
+    answer = browser.get("/failing/conflict?sort=nothing")
+    assert answer.html.find("main").find("a", href="/failing/conflict") is not None
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "This needs the permission user.read."), ("de", "Dafür ist")])
+def test_a_missing_right_is_named(browser: Browser, language: str, said: str) -> None:
+    assert said in browser.get("/failing/denied", accept_language=language).text
+
+
+def test_what_a_use_case_says_is_said_in_the_language_of_the_page(browser: Browser) -> None:
+    assert (
+        "Diese Domain muss zuerst nachgewiesen werden." in browser.get("/failing/conflict", accept_language="de").text
+    )
 
 
 def test_503_says_when_to_come_back(browser: Browser) -> None:

@@ -91,7 +91,7 @@ def test_who_asks_and_what_for_is_told_once(scene: Scene) -> None:
     text = " ".join(scene.browser.page.html.main.get_text().split())
     for told in (
         "Invoices & more asks for access to your account.",
-        f"It belongs to {scene.owner.name}, {scene.owner.primary_domain}.",
+        f"Invoices & more belongs to {scene.owner.name}, {scene.owner.primary_domain}.",
         f"Invoices & more receives your email address, your organization, your roles in {scene.project.name}.",
         "Invoices & more stays connected until you disconnect it on your account page.",
     ):

@@ -130,6 +130,17 @@ def test_nobody_is_told_how_many_rows_there_would_be(scene: Scene) -> None:
         assert first.get("total") is None
 
 
+@pytest.mark.parametrize("reason", ["At most 100% of it.", "Not {this} one, %s.", "<b>Closed</b> on Sundays."])
+def test_the_reason_is_told_as_the_plugin_wrote_it(scene: Scene, reason: str) -> None:
+    scene.world.identity.process.deny = lambda principal, permission, resource, lookup: reason
+    path = f"/organizations/{scene.estate.organization.id}"
+    page = scene.browser.open(f"/console{path}")
+    assert page.status_int == 403
+    assert reason in page.html.find("dl").text
+    answer = scene.api.ask("GET", path)
+    assert (answer.status_int, answer.json["message"]) == (403, reason)
+
+
 def test_events_of_an_organization_are_left_out_of_those_of_all(scene: Scene) -> None:
     hidden = scene.hidden[Level.ORGANIZATION][0]
     assert hidden in {one["organization_id"] for one in scene.api.list("/audit-events")}

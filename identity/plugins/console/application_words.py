@@ -58,7 +58,7 @@ AUTHENTICATION_METHODS: Mapping[str, str] = {
 
 
 CONSENT: Mapping[ConsentRule, str] = {
-    ConsentRule.WHEN_FOREIGN: say("People of other organizations, unless the project is granted to theirs"),
+    ConsentRule.WHEN_FOREIGN: say("People of other organizations"),
     ConsentRule.ALWAYS: say("Everybody"),
     ConsentRule.NEVER: say("Nobody"),
 }

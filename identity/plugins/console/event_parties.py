@@ -47,19 +47,21 @@ class Parties:
         self._users: dict[str, Subject] = dict(storage.users.find_many(users))
         # A client is an application or a service user.
         clients = things.get("application", set()) | (acting - self._users.keys())
-        granted = {
-            key: one.project_id
-            for key, one in storage.project_grants.find_many(things.get("project_grant", ())).items()
-        }
-        projects = storage.projects.find_many(things.get("project", set()).union(granted.values()))
-        self._named = {
-            **{("application", key): one.name for key, one in storage.applications.find_many(clients).items()},
-            **{("project", key): one.name for key, one in projects.items()},
-            **{("project_grant", key): projects[project_id].name for key, project_id in granted.items()},
+        applications = storage.applications.find_many(clients)
+        grants = storage.project_grants.find_many(things.get("project_grant", ()))
+        of_projects = {one.project_id for one in (*applications.values(), *grants.values())}
+        projects = storage.projects.find_many(things.get("project", set()) | of_projects)
+        organizations = storage.organizations.find_many(things.get("organization", set()))
+        # With the organizations in which each can be looked at.
+        homes = {key: one.organization_id for key, one in projects.items()}
+        self._named: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
+            **{("application", key): (one.name, (homes[one.project_id],)) for key, one in applications.items()},
+            **{("project", key): (one.name, (homes[key],)) for key, one in projects.items()},
             **{
-                ("organization", key): one.name
-                for key, one in storage.organizations.find_many(things.get("organization", set())).items()
+                ("project_grant", key): (projects[one.project_id].name, (homes[one.project_id], one.organization_id))
+                for key, one in grants.items()
             },
+            **{("organization", key): (one.name, (key,)) for key, one in organizations.items()},
         }
         self._owners = {key: self._users[owner] for key, owner in owners.items() if owner in self._users}
         self._called = {(one.object_kind, one.object_id): called for one in events if (called := _called(one))}
@@ -77,7 +79,8 @@ class Parties:
         if subject is not None:
             seen = self._page.services.access.sees(self._page.principal, subject.organization.id)
             return Named(subject.user.display_name, readable_href(self._page, subject) if seen else "")
-        return Named(self._named.get(("application", identifier), identifier), "")
+        name, _ = self._named.get(("application", identifier), (identifier, ()))
+        return Named(name, "")
 
     def thing(self, kind: str, identifier: str | None) -> Named:
         """What an event is about, by its name or by that of the user whose it is."""
@@ -89,7 +92,9 @@ class Parties:
             shown = shown_user(self._page, owner)
             return Named(shown.name, shown.href)
         if key in self._named:
-            return Named(self._named[key], f"{CONSOLE}/{kind.replace('_', '-')}s/{identifier}")
+            name, homes = self._named[key]
+            seen = any(self._page.services.access.sees(self._page.principal, one) for one in homes)
+            return Named(name, f"{CONSOLE}/{kind.replace('_', '-')}s/{identifier}" if seen else "")
         return Named(self._called.get(key, identifier), "")
 
     def kind(self, kind: str) -> str:

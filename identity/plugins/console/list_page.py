@@ -72,7 +72,8 @@ class ListPage(ConsolePage):
             "lead": self.words.t(self.lead) if self.lead else "",
             "columns": columns,
             "sorts": [(value, label) for column in columns for value, label in column.sorts],
-            "sort": self.request.GET.get(SORT, ""),
+            # Sent along with a search even by whoever does not see the choice: the usual order is one, too.
+            "sort": self.request.GET.get(SORT, "") or next((by for by, _ in self.orders), ""),
             "actions": self.actions,
             "rows": self.rows(found.items),
             "total": total_of(self.request, found),

@@ -7,6 +7,7 @@ from pyramid.response import Response
 from identity.domain.authentication import BY_PASSWORD
 from identity.domain.errors import Denied
 from identity.domain.organizations import Organization
+from identity.domain.words import say
 from identity.hashing import Busy
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
@@ -29,7 +30,7 @@ class Register(SignInPage):
         """Where the account will be. Raises Denied if registration is closed there."""
         found = open_organization(self.sign_in)
         if found is None:
-            raise Denied("This organization does not let people create accounts.")
+            raise Denied(say("This organization does not let people create accounts."))
         return found
 
     def show(self) -> Mapping[str, object]:
