@@ -1,5 +1,6 @@
 """Decisions, consent: people agree before an application of others gets anything of them, once, and take it back."""
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from identity.domain.users import HumanUser
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import ChangeApplication
 from identity.services.commands.projects import ChangeProject
+from identity.services.commands.users import ChangeProfile
+from identity.testing.assertions import decoded
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import Asked, RelyingParty, Tokens
@@ -151,6 +154,53 @@ def test_more_scopes_ask_again_and_fewer_do_not(scene: Scene) -> None:
     other = RelyingParty.of(scene.world, project_id=scene.project.id, consent=ConsentRule.WHEN_FOREIGN)
     scene.party = other
     scene.agreed("openid")
+
+
+#: Scope → what the application may know the person by then, beside the number of the account.
+KNOWN_BY: dict[str, set[str]] = {
+    "openid": set(),
+    "openid offline_access": set(),
+    "openid phone address": set(),
+    "openid email": {"email"},
+    "openid profile": {"user name", "login name", "name"},
+    "openid urn:service:iam:user:resourceowner": {"organization", "domain"},
+    "openid email profile urn:service:iam:user:resourceowner": {
+        "email", "user name", "login name", "name", "organization", "domain",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["opaque", "jwt"])
+@pytest.mark.parametrize("scope", KNOWN_BY)
+def test_no_more_is_told_than_was_agreed_to(world: World, scope: str, format: str) -> None:  # noqa: A002
+    """By whatever answer or token: "receives only the number of your account" is meant."""
+    scene = Scene(world, access_token_type=format, id_token_userinfo_assertion=True)
+    with world.transaction() as services:
+        services.users.change_profile(scene.person.id, ChangeProfile(email="countess@ada.example"))
+    asked = scene.ask(scope)
+    only_a_number = "receives only the number of your account" in scene.browser.page.text
+    assert only_a_number == (scope in ("openid", "openid offline_access"))
+    scene.decide()
+    tokens = scene.party.tokens(scene.browser.page, asked)
+    api = world.an_application(scene.project.id)
+    told = [
+        json.dumps(tokens.claims),
+        json.dumps(world.client.userinfo(tokens.access_token).json),
+        *(json.dumps(world.client.introspect(tokens.access_token, one).json) for one in (scene.party.credentials, api)),
+        json.dumps(decoded(tokens.access_token)[1]) if format == "jwt" else "",
+    ]
+    person, home = scene.person, scene.home
+    names = {
+        "email": "countess@ada.example",
+        "user name": person.user_name,
+        "login name": f"{person.user_name}@{home.primary_domain}",
+        "name": "Lovelace",
+        "organization": home.id,
+        "domain": home.primary_domain,
+    }
+    found = {name for name, value in names.items() if value in "".join(told).replace(scene.person.id, "")}
+    by_login_name = {"domain"} if "login name" in found else set()
+    assert found - by_login_name == KNOWN_BY[scope] - by_login_name
 
 
 def test_words_that_are_dropped_ask_nothing(scene: Scene) -> None:

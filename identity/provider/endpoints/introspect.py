@@ -4,6 +4,7 @@ from typing import Any
 
 from identity.domain.expirations import NEVER
 from identity.domain.tokens import IssuedToken
+from identity.domain.users import ServiceUser, Subject
 from identity.provider.answers import json_answer
 from identity.provider.claims import claims_about
 from identity.provider.client_authentication import proven_application
@@ -44,11 +45,18 @@ def members_of(issued: IssuedToken, context: Context) -> dict[str, Any]:
     if token.expires_at != NEVER:
         members["exp"] = int(token.expires_at.timestamp())
     if issued.subject is not None:
-        members["username"] = issued.subject.login_name
+        if _is_told_by_name(issued.subject, token.scope, context):
+            members["username"] = issued.subject.login_name
         if OPENID in token.scope:
             members |= claims_about(issued.subject.user, token.scope, context)
         members |= told_roles(issued.subject, issued.client, granted_by(token), context)
     return members
+
+
+def _is_told_by_name(subject: Subject, words: tuple[str, ...], context: Context) -> bool:
+    """True for programs, and for people as far as they agreed to be known by a name."""
+    by_scope = OPENID in words and context.protocol.scopes.opening("preferred_username", words) is not None
+    return by_scope or isinstance(subject.user, ServiceUser)
 
 
 ENDPOINT = Endpoint(
