@@ -142,6 +142,16 @@ class Passwords(UseCases):
         if again is not None and again != password:
             raise Invalid({f"{field}_again": say("Type the same password twice.")})
 
+    def refuse_present(self, user_id: str, password: str, *, field: str = "new_password") -> None:
+        """Raise Invalid, for ``field``, if it is the password that the user has, where somebody else knows that one.
+
+        Raises Busy.
+        """
+        with self._look() as storage:
+            stored = storage.passwords.find(user_id)
+        if stored is not None and self._hasher.verify(stored.hash, password).matches:
+            raise Invalid({field: say("Choose another password than the one that you were given.")})
+
     def hash(self, password: str) -> str:
         """What is stored instead of it; takes a while. Raises Busy."""
         return self._hasher.hash(password)

@@ -523,15 +523,20 @@ def _organization_of(world: World, party: RelyingParty) -> str:
 
 
 def test_a_one_time_password_is_changed_first(world: World, browser: Browser, party: RelyingParty) -> None:
-    ada = Person(world, password="one time only", must_change=True)
+    given = "good for one time only"
+    ada = Person(world, password=given, must_change=True)
     asked = opened(browser, party)
-    browser.sign_in(ada.login_name, "one time only")
+    browser.sign_in(ada.login_name, given)
     assert below(browser) == "/password/change"
     check_page(browser.page, 200, "Choose a new password")
     assert "Your password was set by somebody else or only for one use." in browser.page.text
     assert not browser.session_cookies
     answer = browser.submit({"new_password": "short", "new_password_again": "short"}, form="page-form")
     check_page(answer, 422, "Choose a new password")
+    # Whoever set it knows it still.
+    answer = browser.submit({"new_password": given, "new_password_again": given}, form="page-form")
+    page = check_page(answer, 422, "Choose a new password")
+    assert "Choose another password than the one that you were given." in "".join(page.itertext())
     answer = browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD}, form="page-form")
     party.tokens(answer, asked)
 

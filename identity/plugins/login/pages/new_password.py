@@ -36,6 +36,7 @@ class NewPassword(SignInPage):
         names = (proved.user.user_name, proved.login_name, email)
         services.passwords.check(form.one("new_password"), form.again("new_password"), names=names)
         try:
+            services.passwords.refuse_present(proved.user.id, form.one("new_password"))
             hashed = services.passwords.hash(form.one("new_password"))
         except Busy as problem:
             raise held_back(problem) from None
