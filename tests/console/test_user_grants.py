@@ -382,3 +382,29 @@ def test_strangers_see_nothing(
     paths = (_of_project(project), _of_project(project, "/new"), _of_user(person), _of_user(person, "/new"))
     for path in (*paths, _page(held, "/edit"), _page(held, "/delete")):
         assert holding.open(path).status_int == 404
+
+
+def test_lists_of_grants_have_a_field_to_search_in(
+    world: World,
+    owner: Browser,
+    holding: Browser,
+    project: Project,
+    holder: Organization,
+    grant: ProjectGrant,
+    held: UserGrant,
+    person: HumanUser,
+) -> None:
+    """Each by what stands at its other end."""
+    lists = (
+        (owner, _of_project(project), person.user_name),
+        (owner, _of_user(person), project.name),
+        (owner, f"/console/projects/{project.id}/grants", holder.name),
+        (holding, f"/console/organizations/{holder.id}/granted-projects", project.name),
+    )
+    for browser, path, name in lists:
+        for query, rows in ((name, 1), ("nothing like it", 0)):
+            browser.open(path)
+            form = browser.page.html.find("form", role="search")
+            assert form.find("input", attrs={"name": "q"}) is not None, path
+            found = browser.open(f"{path}?{urlencode({'q': query})}")
+            assert len(found.html.select("tbody tr")) == rows, (path, query)
