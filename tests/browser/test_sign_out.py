@@ -2,6 +2,8 @@
 
 from urllib.parse import urlencode
 
+import pytest
+
 from tests.browser.acme import Acme, Person
 from tests.browser.chromium import Profile, Tab
 
@@ -54,6 +56,20 @@ def test_the_person_signs_out_by_the_menu(site: Acme, profile: Profile, tab: Tab
     assert not is_signed_in(site, profile)
     tab.follow("Sign in again")
     assert tab.heading == "Sign in"
+
+
+@pytest.mark.parametrize("path", ["/console", "/nothing"], ids=["forbidden", "not found"])
+def test_nobody_is_stuck_with_one_account(site: Acme, profile: Profile, tab: Tab, path: str) -> None:
+    signed_in(site, tab)
+    tab.open(site.url + path)
+    assert tab.status in (403, 404)
+    tab.follow("Go to the start page")
+    assert tab.url.startswith(f"{site.url}/account")
+    tab.open(site.url + path)
+    tab.follow("Sign out", inside="main")
+    tab.press("Sign out")
+    assert tab.heading == "You are signed out"
+    assert not is_signed_in(site, profile)
 
 
 def test_back_after_signing_out_shows_nothing_of_the_account(site: Acme, tab: Tab) -> None:
