@@ -54,7 +54,7 @@ class Managers(UseCases):
         user = self._storage.users.find(command.user_id)
         if user is None or not self._access.sees(by, user.organization_id):
             raise Invalid({"user_id": say("There is no such user.")})
-        self._check(resource, command.roles, by)
+        self.check(resource, command.roles, by)
         return self._add(command.user_id, resource, command.roles)
 
     def add_creator(self, user_id: str, resource: Resource) -> Manager | None:
@@ -68,7 +68,7 @@ class Managers(UseCases):
         before = self.get(manager_id)
         resource = self._access.resource(before.resource)
         self._access.require_not_above(by, before.user_id)
-        self._check(resource, command.roles, by)
+        self.check(resource, command.roles, by)
         if OWNER in before.roles and OWNER not in command.roles:
             refuse_last_owner(self._storage, lambda owner: owner.id == manager_id)
         after: Manager = self._next(before, "manager", expected_version, roles=command.roles)
@@ -101,7 +101,8 @@ class Managers(UseCases):
         self._record_created("manager.added", "manager", manager, resource.organization_id)
         return manager
 
-    def _check(self, resource: Resource, names: frozenset[str], by: Principal) -> None:
+    def check(self, resource: Resource, names: frozenset[str], by: Principal) -> None:
+        """Raise Invalid unless these are roles of the resource's level, and Denied for one beyond the caller's own."""
         for name in sorted(names):
             role = self._roles.get(name)
             if role is None or role.level is not resource.key.level:

@@ -299,12 +299,16 @@ class TestProblems:
                     "user_grants": [
                         {"user": "bob", "roles": ["boss"]},
                         {"user": "robot", "roles": ["reader"]},
-                        {"user": "eve", "roles": ["reader"]},
+                        {"user": "eve", "roles": ["king"]},
                     ],
                     "managers": [{"user": "ada", "roles": ["ORG_OWNER"]}],
                 },
             ],
-            managers=[{"user": "a b", "roles": ["ORG_OWNER"]}, {"user": "ada", "roles": ["ORG_BOSS"]}],
+            managers=[
+                {"user": "a b", "roles": ["ORG_OWNER"]},
+                {"user": "ada", "roles": ["ORG_BOSS"]},
+                {"user": "eve", "roles": ["ORG_KING"]},
+            ],
         )
         state["instance"] = {"managers": [{"user": "ada@acme.example", "roles": ["IAM_BOSS"]}]}
         state["organizations"].insert(0, {"name": "First", "primary_domain": "no domain"})
@@ -330,8 +334,11 @@ class TestProblems:
                 f"{project}grants[0].organization",
                 f"{project}user_grants[0].roles",
                 f"{project}user_grants[2].user",
+                f"{project}user_grants[2].roles",
                 f"{project}managers[0].roles",
                 f"{here}managers[1].roles",
+                f"{here}managers[2].user",
+                f"{here}managers[2].roles",
                 "instance.managers[0].roles",
             }, told
             for place, choices in {
@@ -340,6 +347,7 @@ class TestProblems:
                 f"{project}applications[1].grant_types": "Choose from authorization_code, ",
                 f"{project}applications[2].response_types": "Choose from code, ",
                 f"{project}user_grants[0].roles": "Choose from reader, writer.",
+                f"{project}user_grants[2].roles": "Choose from reader, writer.",
                 f"{project}managers[0].roles": "Choose from PROJECT_OWNER, ",
                 f"{here}managers[1].roles": "Choose from ORG_",
                 "instance.managers[0].roles": "Choose from IAM_",

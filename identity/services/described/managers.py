@@ -44,6 +44,8 @@ def _ensure_manager(
     managers = build.services.managers
     subject = build.user(path, described.user, users_of)
     if subject is None:
+        with build.refusals_at(path):
+            managers.check(resource, described.roles, build.by)
         return
     name, roles = f"{subject.login_name} of {where}", ", ".join(sorted(described.roles))
     with build.refusals_at(path):

@@ -9,6 +9,7 @@ from identity.services.commands.descriptions import DescribedUserGrant
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.described.build import Build, Kind
 from identity.services.described.projects import Place
+from identity.services.project_grants import refuse_unknown_roles
 from identity.storage.paging import every_row
 
 
@@ -49,6 +50,8 @@ def _ensure_user_grant(
 ) -> None:
     subject = build.user(path, described.user, place.users_of)
     if subject is None:
+        with build.refusals_at(path):
+            refuse_unknown_roles(described.roles, _roles(build, place))
         return
     if subject.organization.id != place.users_of.id:
         sentence = say(
@@ -65,6 +68,10 @@ def _ensure_user_grant(
         find=partial(present.get, subject.user.id),
         make=partial(build.services.user_grants.add, command, by=build.by),
     )
+
+
+def _roles(build: Build, place: Place) -> Iterable[str]:
+    return place.grant.roles if place.grant else (one.key for one in build.services.projects.roles(place.project.id))
 
 
 def _grants(build: Build, place: Place) -> Iterable[UserGrant]:
