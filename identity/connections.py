@@ -4,6 +4,7 @@ import errno
 import io
 import logging
 import socket
+import threading
 import time
 from collections import Counter
 from collections.abc import Collection
@@ -178,6 +179,9 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
         self.limits = limits
         self.connections: Counter[str | None] = Counter()
         self._looked_at = 0.0
+        # A signal may come while it is held.
+        self._waking = threading.RLock()
+        self._asleep_for_good = False
         super().__init__(*arguments, **named)
 
     def origin_of(self, address: Any) -> str | None:
@@ -195,6 +199,18 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
                 break
         # The socket alone: the trigger still wakes the loop when an answer is ready.
         wasyncore.dispatcher.close(self)
+
+    def pull_trigger(self) -> None:
+        """Wake the loop, if it goes on: what was a file of ours may be somebody else's by now."""
+        with self._waking:
+            if not self._asleep_for_good:
+                super().pull_trigger()
+
+    def close(self) -> None:
+        """Let go of everything, the way to wake the loop included."""
+        with self._waking:
+            self._asleep_for_good = True
+            super().close()
 
     def readable(self) -> bool:
         """True if another connection can be taken."""

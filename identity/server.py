@@ -106,6 +106,8 @@ class Server:
             self._drain()
         finally:
             self._dispatcher.shutdown(timeout=max(_LAST_LOOKS, self._give_up_at - time.monotonic()))
+            for one in self.listeners:
+                one.close()
             wasyncore.close_all(self._sockets, ignore_all=True)
 
     def stop(self, grace: float = GRACE) -> None:

@@ -1,5 +1,6 @@
 """The server's threads: whoever waits for a hash steps aside, so that one thread is enough for all others."""
 
+import os
 import threading
 import urllib.error
 import urllib.request
@@ -66,6 +67,22 @@ def test_afterwards_there_is_one_thread_again(served: tuple[Application, str]) -
         assert _status(f"{address}/slow") == 200
     for _ in range(3):
         assert _status(f"{address}/quick") == 200
+
+
+def test_once_it_has_ended_nobody_writes_to_what_woke_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file may be somebody else's by then."""
+    server = Server({"listen": "127.0.0.1:0", "threads": "1"})
+    thread = threading.Thread(target=server.serve, args=[Application()])
+    thread.start()
+    server.stop(grace=0)
+    thread.join(WAIT)
+    assert not thread.is_alive()
+    written: list[int] = []
+    monkeypatch.setattr(os, "write", lambda file, _: written.append(file))
+    server.stop()
+    for one in server.listeners:
+        one.pull_trigger()
+    assert written == []
 
 
 def _status(address: str) -> int:

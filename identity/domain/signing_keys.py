@@ -77,6 +77,13 @@ class KeySchedule:
             return KeyState.RETIRED if now < retires_at + self.published_age else KeyState.REMOVED
         return KeyState.WAITING
 
+    def signers(self, now: datetime) -> tuple[SigningKey, ...]:
+        """The keys that JWKS shows, in the order in which they may sign: where the active one cannot be opened, the one
+        before it, which everybody knows, and at last those that wait."""
+        shown = self.published(now)
+        due = [key for key in shown if key.active_at <= now]
+        return (*due, *(key for key in reversed(shown) if key not in due))
+
     def published(self, now: datetime) -> tuple[SigningKey, ...]:
         """The keys that JWKS shows: waiting, active and retired ones, newest first."""
         return tuple(key for key in reversed(self.keys) if self.state(key, now) is not KeyState.REMOVED)

@@ -9,6 +9,8 @@ from pyramid.httpexceptions import HTTPException, HTTPForbidden, HTTPNotFound
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.crypto.keys import UnreadableKey
+from identity.crypto.sealing import Unsealable
 from identity.domain.errors import Conflict, Denied, DomainError, Invalid, NotFound
 from identity.hashing import Busy
 from identity.http.csrf import CrossSite, StaleForm
@@ -18,7 +20,7 @@ from identity.provider.answers import refusal
 from identity.provider.bearer import from_header
 from identity.provider.errors import OAuthError, ServerError, TemporarilyUnavailable
 from identity.provider.return_address import ReturnAddress
-from identity.storage.errors import StorageError, Unavailable
+from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
     from identity.app import Identity
@@ -97,9 +99,14 @@ def malformed(error: Malformed, request: Request) -> Response:
     return api_error(request, error.status, error.error, str(error))
 
 
-def unavailable(error: StorageError, request: Request) -> Response:
-    """503 while the storage is away; nothing of the cause is told."""
-    log.warning("request %s: storage unavailable: %s", request.request_id, error)
+#: What raises them is stored and damaged.
+DAMAGED = (Unsealable, UnreadableKey)
+
+
+def unavailable(error: Exception, request: Request) -> Response:
+    """503 while the storage is away, or what it holds is damaged; nothing of the cause is told."""
+    level = logging.ERROR if isinstance(error, DAMAGED) else logging.WARNING
+    log.log(level, "request %s: storage unavailable: %s", request.request_id, error)
     if _is_protocol(request):
         problem = TemporarilyUnavailable("try again in a few seconds")
         address = return_address(error)
@@ -224,7 +231,7 @@ def includeme(config: Configurator) -> None:
         OAuthError: oauth_error,
         DomainError: domain_error,
         Malformed: malformed,
-        Unavailable: unavailable,
+        **dict.fromkeys((Unavailable, *DAMAGED), unavailable),
         HTTPException: http_exception,
         CrossSite: cross_site,
         StaleForm: stale_form,

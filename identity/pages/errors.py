@@ -243,8 +243,8 @@ def stale_form(error: StaleForm, request: Request) -> Response:
     return error_page(request, 422, say("This page had been open for too long"), [STALE], action=_START)
 
 
-def unavailable(error: Unavailable, request: Request) -> Response:
-    """503 while the storage is away; an application that waits for its answer gets that instead."""
+def unavailable(error: Exception, request: Request) -> Response:
+    """503 while the storage is away or damaged; an application that waits for its answer gets that instead."""
     answer: Response = for_programs.unavailable(error, request)
     if for_programs.return_address(error) is not None:
         return answer
@@ -307,7 +307,7 @@ def includeme(config: Configurator) -> None:
     pairs: dict[type[Exception], tuple[View, View]] = {
         OAuthError: (oauth_error, for_programs.oauth_error),
         DomainError: (domain_error, for_programs.domain_error),
-        Unavailable: (unavailable, for_programs.unavailable),
+        **dict.fromkeys((Unavailable, *for_programs.DAMAGED), (unavailable, for_programs.unavailable)),
         HTTPException: (http_exception, for_programs.http_exception),
         CrossSite: (cross_site, for_programs.cross_site),
         StaleForm: (stale_form, for_programs.stale_form),

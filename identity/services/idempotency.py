@@ -1,5 +1,6 @@
 """Idempotency: a request that is sent twice is answered twice and done once."""
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,6 +11,8 @@ from identity.domain.idempotency import IdempotencyRecord
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases
 from identity.storage.backend import Storage
+
+log = logging.getLogger(__name__)
 
 _KEPT_FOR = timedelta(hours=24)
 
@@ -53,7 +56,9 @@ class Idempotency(UseCases):
             raise Conflict("This idempotency key came with another request. Choose a new key for each request.")
         try:
             return Kept(stored.status, self._sealer.open(stored.sealed, associated=_place(name)))
-        except Unsealable:
+        except Unsealable as damage:
+            if stored.sealed:
+                log.error("a kept answer cannot be opened: %s", damage)
             raise Conflict("The answer to this request was not kept. Look whether it was done.") from None
 
     def keep(self, status: int, body: bytes) -> None:

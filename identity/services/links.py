@@ -1,6 +1,7 @@
 """Links that work once: for a new password, a new address, a new account."""
 
 import json
+import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
@@ -13,6 +14,8 @@ from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.storage.backend import Storage
 from identity.storage.errors import AlreadyUsed, Missing
+
+log = logging.getLogger(__name__)
 
 #: Where each kind of link leads on the login host.
 _PATHS: Mapping[CodeKind, str] = {
@@ -104,7 +107,8 @@ class Links(UseCases):
     def _content(self, code: OneTimeCode) -> dict[str, str]:
         try:
             content: dict[str, str] = json.loads(self._sealer.open(code.sealed, associated=_place(code.digest)))
-        except (Unsealable, ValueError):
+        except (Unsealable, ValueError) as damage:
+            log.error("a one-time code cannot be opened: %s", type(damage).__name__)
             raise LinkUsed from None
         if code.user_id is not None:
             user = self._storage.users.find(code.user_id)

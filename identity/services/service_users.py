@@ -314,16 +314,18 @@ class ServiceUsers(UseCases):
         return self._note("service_user_key", keys) + self._note("personal_access_token", tokens)
 
     def _note(self, kind: str, expiring: Iterable[ServiceUserKey | PersonalAccessToken]) -> int:
-        written = 0
+        written, expiring = 0, tuple(expiring)
+        # All at once, and without those that cannot be read: no row keeps the others from being told of.
+        owners = self._storage.users.find_many({one.user_id for one in expiring})
         for one in expiring:
             days = min(step for step in EXPIRY_STEPS if one.expires_at - self._now <= timedelta(days=step))
-            user = self._storage.users.find(one.user_id)
+            owner = owners.get(one.user_id)
             written += self._audit.record_once(
                 f"{kind}.expiring|{one.id}|{days}",
                 f"{kind}.expiring",
                 kind=kind,
                 id=one.id,
-                organization_id=None if user is None else user.organization_id,
+                organization_id=None if owner is None else owner.organization.id,
                 detail={"user_id": one.user_id, "expires_at": one.expires_at.isoformat(), "days_left": days},
             )
         return written

@@ -1,20 +1,23 @@
 """The service's signing keys: current, published, rotated, sealed anew."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from identity.crypto.keys import PrivateKey, PublicKey, generate_private_key
-from identity.crypto.sealing import Sealer
+from identity.crypto.keys import PrivateKey, PublicKey, UnreadableKey, generate_private_key
+from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import new_id
 from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
+from identity.log_format import OnceAMinute
 from identity.services.audit import Recorder
 from identity.services.changes import Look
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Unavailable
 
 log = logging.getLogger(__name__)
+log.addFilter(OnceAMinute())
 
 ALGORITHM = "RS256"
 
@@ -93,12 +96,33 @@ class KeyRing:
             self._private[key.id] = parsed
         return parsed
 
-    def public(self, key: SigningKey) -> PublicKey:
-        """The key's public half, parsed once per process."""
+    def public(self, key: SigningKey) -> PublicKey | None:
+        """The key's public half, parsed once per process; None if it is damaged, which is logged."""
         parsed = self._public.get(key.id)
         if parsed is None:
-            parsed = self._public[key.id] = PublicKey.from_der(key.public_key)
+            try:
+                parsed = self._public[key.id] = PublicKey.from_der(key.public_key)
+            except UnreadableKey as problem:
+                log.error("the signing key %s is not published: %s", key.id, problem)
         return parsed
+
+    def signer(self, keys: Iterable[SigningKey]) -> tuple[str, PrivateKey]:
+        """The first key that can be opened, and its private half; damaged ones are logged. Raises NoSigningKey."""
+        problem: Exception | None = None
+        for key in keys:
+            try:
+                return key.id, self.private(key)
+            except (Unsealable, UnreadableKey) as damage:
+                log.error("the signing key %s cannot sign: %s", key.id, damage)
+                problem = problem or damage
+        raise NoSigningKey(str(problem or "There is no signing key. Run `identity bootstrap`."))
+
+    def opens(self, key: SigningKey | None) -> bool:
+        """True if there is a key and its private half can be opened."""
+        try:
+            return key is not None and self.private(key) is not None
+        except (Unsealable, UnreadableKey):
+            return False
 
 
 class SigningKeys:
@@ -130,18 +154,17 @@ class SigningKeys:
         return self._ring.schedule(self._look, self._now)
 
     def current(self) -> tuple[str, PrivateKey]:
-        """The key id and private key to sign with now. Raises NoSigningKey, Unavailable."""
-        key = self.schedule().active(self._now)
-        if key is None:
-            raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
-        return key.id, self._ring.private(key)
+        """The key id and private key to sign with now: of the active key, or if that is damaged of another one that is
+        published. Raises NoSigningKey, Unavailable."""
+        return self._ring.signer(self.schedule().signers(self._now))
 
     def published(self) -> tuple[tuple[SigningKey, PublicKey], ...]:
         """The keys that JWKS shows, newest first. Raises NoSigningKey rather than show none; Unavailable."""
-        keys = self.schedule().published(self._now)
+        halves = ((key, self._ring.public(key)) for key in self.schedule().published(self._now))
+        keys = tuple((key, public) for key, public in halves if public is not None)
         if not keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
-        return tuple((key, self._ring.public(key)) for key in keys)
+        return keys
 
     def states(self, now: datetime | None = None) -> tuple[SigningKeyState, ...]:
         """Every stored key and where it stands, newest first; read anew, not from a copy."""
@@ -166,18 +189,20 @@ class SigningKeys:
         if not schedule.keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
         waiting = schedule.waiting(self._now)
+        if not self._ring.opens(waiting):
+            waiting = None
         delay = EMERGENCY_DELAY if emergency else self._announcement_age
         if waiting is not None and (not emergency or waiting.active_at <= self._now + EMERGENCY_DELAY):
             return waiting
         return self._add(schedule.keys[-1].generation + 1, self._now + delay)
 
     def rotation_due(self) -> bool:
-        """True if the active key's age leaves just time for the announcement of the next one."""
+        """True if the active key's age leaves just time for the announcement of the next one, or if it is damaged."""
         schedule = self.schedule()
         active = schedule.active(self._now)
-        if active is None or schedule.waiting(self._now) is not None:
+        if active is None or self._ring.opens(schedule.waiting(self._now)):
             return False
-        return self._now >= active.active_at + self._active_age - self._announcement_age
+        return not self._ring.opens(active) or self._now >= active.active_at + self._active_age - self._announcement_age
 
     def remove_unpublished(self) -> int:
         """Delete the keys whose tokens are all gone; returns how many went."""
@@ -220,9 +245,11 @@ class SigningKeys:
         try:
             storage.signing_keys.add(key)
         except Duplicate:
-            # Another node was faster; its key serves as well, and is missing from the copy.
+            # Another node was faster; its key serves as well, and is missing from the copy. Or it is one of those that
+            # cannot be read.
             self._ring.forget()
-            return next(one for one in storage.signing_keys.all() if one.generation == generation)
+            made = next((one for one in storage.signing_keys.all() if one.generation == generation), None)
+            return self._add(generation + 1, active_at) if made is None else made
         self._record("signing_key.added", key)
         self._ring.forget()
         return key

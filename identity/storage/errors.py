@@ -31,5 +31,17 @@ class Unavailable(StorageError):
     """The backend cannot answer now: down, full, overloaded, or its schema does not fit."""
 
 
+class Unreadable(Unavailable):
+    """A stored row cannot be understood: damaged, or written by something else.
+
+    ``table`` and ``id`` tell operators which; nothing that stands in it is told.
+    """
+
+    def __init__(self, table: str, id: str) -> None:  # noqa: A002
+        super().__init__(f"the row {id} of {table} cannot be read")
+        self.table = table
+        self.id = id
+
+
 class Stale(StorageError):
     """The row changed since the caller read it (its version differs)."""

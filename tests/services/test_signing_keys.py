@@ -1,5 +1,6 @@
 """Announced before use, retired ones published until their tokens are gone, safe with several nodes."""
 
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 
@@ -11,6 +12,7 @@ from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.signing_keys import KeyState
 from identity.services.signing_keys import CACHE_AGE, EMERGENCY_DELAY, LAST_KNOWN_AGE, KeyRing, NoSigningKey
 from identity.storage.errors import Unavailable
+from identity.storage.memory.signing_keys import MemorySigningKeyStore
 from identity.testing.clock import MovableClock
 
 
@@ -206,3 +208,79 @@ def test_the_list_tells_what_comes_of_each_key(identity: Identity, clock: Movabl
     assert older.published_until is not None
     assert older.published_until > older.retires_at
     assert later.state is KeyState.ACTIVE
+
+
+# --- damaged rows (security 9.8) --------------------------------------------------------------------------------------
+
+
+def damage(identity: Identity, key_id: str, **members: object) -> None:
+    """Something else is stored of the key; every node begins anew."""
+    with identity.transaction() as services:
+        [key] = [one for one in services.storage.signing_keys.all() if one.id == key_id]
+        services.storage.signing_keys.remove(key_id)
+        services.storage.signing_keys.add(replace(key, **members))  # type: ignore[arg-type]
+    identity.process.ring.__init__(  # type: ignore[misc]
+        identity.process.ring.sealer, published_age=identity.process.ring.published_age
+    )
+
+
+def two_keys(identity: Identity, clock: MovableClock) -> tuple[str, str]:
+    """Two, of which the second has taken over."""
+    first, second = add_first(identity), rotate(identity)
+    clock.advance(int(identity.settings.announcement_age.total_seconds()))
+    assert current(identity) == second
+    return first, second
+
+
+def test_if_the_active_key_cannot_be_opened_the_one_before_signs_and_a_new_one_is_announced(
+    identity: Identity, clock: MovableClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = two_keys(identity, clock)
+    damage(identity, second, sealed_private_key=b"\x00" * 64)
+    assert current(identity) == first
+    assert published(identity) == [second, first], "what it signed can be verified still"
+    assert f"the signing key {second} cannot sign" in caplog.text
+    identity.rotate_if_due()
+    third = published(identity)[0]
+    assert third not in (first, second)
+    assert current(identity) == first
+    clock.advance(int(identity.settings.announcement_age.total_seconds()))
+    assert current(identity) == third
+
+
+def test_a_new_key_that_cannot_be_opened_is_not_waited_for(identity: Identity, clock: MovableClock) -> None:
+    first, second = add_first(identity), rotate(identity)
+    damage(identity, second, sealed_private_key=b"\x00" * 64)
+    third = rotate(identity)
+    assert third not in (first, second)
+    clock.advance(int(identity.settings.announcement_age.total_seconds()))
+    assert current(identity) == third
+
+
+def test_a_public_half_that_is_none_is_not_published(identity: Identity, clock: MovableClock) -> None:
+    first, second = two_keys(identity, clock)
+    damage(identity, first, public_key=b"no key")
+    assert published(identity) == [second]
+    assert current(identity) == second
+
+
+def test_if_none_can_be_opened_the_service_is_unavailable(identity: Identity, clock: MovableClock) -> None:
+    for key_id in two_keys(identity, clock):
+        damage(identity, key_id, sealed_private_key=b"\x00" * 64)
+    with pytest.raises(NoSigningKey):
+        current(identity)
+
+
+def test_a_generation_whose_row_cannot_be_read_is_passed_over(
+    identity: Identity, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = two_keys(identity, clock)
+    read = MemorySigningKeyStore.all
+    monkeypatch.setattr(
+        MemorySigningKeyStore, "all", lambda store: tuple(one for one in read(store) if one.id != second)
+    )
+    identity.process.ring.forget()
+    assert current(identity) == first
+    third = rotate(identity)
+    with identity.reading() as services:
+        assert [one.generation for one in services.storage.signing_keys.all() if one.id == third] == [3]

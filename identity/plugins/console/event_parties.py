@@ -55,11 +55,16 @@ class Parties:
         # With the organizations in which each can be looked at.
         homes = {key: one.organization_id for key, one in projects.items()}
         self._named: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
-            **{("application", key): (one.name, (homes[one.project_id],)) for key, one in applications.items()},
+            **{
+                ("application", key): (one.name, (homes[one.project_id],))
+                for key, one in applications.items()
+                if one.project_id in homes
+            },
             **{("project", key): (one.name, (homes[key],)) for key, one in projects.items()},
             **{
                 ("project_grant", key): (projects[one.project_id].name, (homes[one.project_id], one.organization_id))
                 for key, one in grants.items()
+                if one.project_id in homes
             },
             **{("organization", key): (one.name, (key,)) for key, one in organizations.items()},
         }

@@ -112,8 +112,9 @@ def resource_names(page: ConsolePage, keys: Collection[ResourceKey]) -> Mapping[
     for key in keys:
         if key.level is Level.PROJECT and key.id in projects:
             found[key] = Named(projects[key.id].name, f"{CONSOLE}/projects/{key.id}")
-        elif key.level is Level.PROJECT_GRANT and key.id in grants and grants[key.id].project_id in projects:
+        elif key.level is Level.PROJECT_GRANT and key.id in grants:
             grant = grants[key.id]
-            name = grant_name(projects[grant.project_id], holders[grant.organization_id])
-            found[key] = Named(page.words.plain(name), grant_href(grant))
+            if grant.project_id in projects and grant.organization_id in holders:
+                name = grant_name(projects[grant.project_id], holders[grant.organization_id])
+                found[key] = Named(page.words.plain(name), grant_href(grant))
     return found

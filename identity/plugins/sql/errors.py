@@ -1,5 +1,6 @@
 """What the database says, in the port's words: nothing of SQLAlchemy leaves this package."""
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 
@@ -11,6 +12,8 @@ from transaction.interfaces import TransientError
 from identity.plugins.sql import tables
 from identity.plugins.sql.migrations import MIGRATE
 from identity.storage.errors import Duplicate, Missing, StorageError, Unavailable
+
+log = logging.getLogger(__name__)
 
 _READING = "This storage is for reading alone, or the database is read-only."
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.+)\Z")
@@ -45,6 +48,10 @@ class Unstorable(Missing):
     """A text that the database cannot hold (NUL, a lone surrogate), so no row can have it."""
 
 
+class Undecodable(Unavailable):
+    """A stored text of SQLite is no text."""
+
+
 def translated(error: BaseException) -> StorageError:
     """The storage error that tells what happened, without host, user or SQL."""
     if isinstance(error, PoolTimeout):
@@ -75,6 +82,9 @@ def _from_sqlite(message: str) -> StorageError:
         return Duplicate(_FIELDS.get(unique[1], "id"))
     if message.startswith("FOREIGN KEY"):
         return Missing()
+    if message.startswith("Could not decode to UTF-8"):
+        log.error("a row cannot be read: there is a text in it that is none")
+        return Undecodable("The database holds a text that is none.")
     sentence = next((sentence for part, sentence in _SQLITE if part in message), "The database does not answer.")
     return Unavailable(sentence)
 

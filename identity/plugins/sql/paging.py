@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Select, Table, and_, literal, or_, select, tuple_, union
 
 from identity.domain.search import id_start, login_name_parts, search_words
-from identity.plugins.sql.rows import SqlStore
+from identity.plugins.sql.rows import SqlStore, readable
 from identity.plugins.sql.tables import organizations
-from identity.storage.paging import MOST_COUNTED, Cursor, Page, PageRequest, Sort, Total, page_of
+from identity.storage.paging import MOST_COUNTED, Cursor, Page, PageRequest, Sort, Total
 
 Value = TypeVar("Value")
 Columns = Mapping[str, ColumnElement[Any]]
@@ -50,8 +50,13 @@ class PagedStore(SqlStore):
             statement = statement.where(tuple_(*order) < here if sort.descending else tuple_(*order) > here)
         directed = [column.desc() if sort.descending else column for column in order]
         rows = self._all(statement.add_columns(*order).order_by(*directed).limit(request.limit + 1))
-        page = page_of(list(rows), request.limit, lambda row: Cursor(str(row[-2]), row[-1]), total)
-        return Page(tuple(of_row(*row[:-2]) for row in page.items), page.next, page.total)
+        shown = rows[: request.limit]
+        # A row whose place cannot be read is no place to go on from; the one before it is.
+        places = ((row[-2], row[-1]) for row in reversed(shown) if type(row[-1]) is str)
+        kind = order[0].type.python_type
+        last = next((Cursor(str(value), id_) for value, id_ in places if type(value) is kind), None)
+        items = tuple(readable(of_row, (row[:-2] for row in shown)))
+        return Page(items, last if len(rows) > request.limit else None, total)
 
     def _page_newest_first(
         self,

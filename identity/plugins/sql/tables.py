@@ -15,6 +15,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Dialect,
     ForeignKey,
     Identity,
     Index,
@@ -40,6 +41,24 @@ metadata = MetaData(
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     }
 )
+
+
+class Flag(Boolean):
+    """A boolean of which SQLite gives back what is neither 0 nor 1 as it is, so that it is seen to be none."""
+
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """None where the driver has booleans itself."""
+        return None if dialect.supports_native_boolean else _flag_of
+
+
+_FLAGS = {0: False, 1: True}
+
+
+def _flag_of(stored: Any) -> Any:
+    return _FLAGS.get(stored, stored)
+
 
 String = Text().with_variant(Text(collation="C"), "postgresql")
 Moment = BigInteger
@@ -67,7 +86,7 @@ def _moment(name: str, *, nullable: bool = False) -> Column[int]:
 
 
 def _flag(name: str) -> Column[bool]:
-    return Column(name, Boolean, nullable=False)
+    return Column(name, Flag, nullable=False)
 
 
 def _number(name: str) -> Column[int]:
@@ -96,7 +115,7 @@ organizations = Table(
     _moment("created_at"),
     _moment("changed_at"),
     # Filled in by the database for versions that do not know it.
-    Column("registration", Boolean, nullable=False, server_default=true()),
+    Column("registration", Flag, nullable=False, server_default=true()),
     _flag("active"),
     _number("version"),
     UniqueConstraint("primary_domain", info={"field": "primary_domain"}),
@@ -193,7 +212,7 @@ users = Table(
     _moment("created_at"),
     _moment("changed_at"),
     _moment("last_sign_in_at", nullable=True),
-    Column("registered", Boolean, nullable=False, server_default=false()),
+    Column("registered", Flag, nullable=False, server_default=false()),
     _moment("named_at", nullable=True),
     _flag("active"),
     _number("version"),
@@ -334,7 +353,7 @@ applications = Table(
     _flag("assert_roles_in_id_token"),
     # Filled in by the database for versions that do not know them.
     Column("consent", String, nullable=False, server_default="when_foreign"),
-    Column("may_manage", Boolean, nullable=False, server_default=false()),
+    Column("may_manage", Flag, nullable=False, server_default=false()),
     _flag("development"),
     _flag("active"),
     _number("version"),

@@ -66,7 +66,7 @@ class GrantedProjectList(ListPage):
                 state=state_badge(one.active, self.words),
             )
             for one in found
-            if one.project_id in projects
+            if one.project_id in projects and projects[one.project_id].organization_id in owners
         ]
 
 

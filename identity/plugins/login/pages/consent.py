@@ -81,6 +81,8 @@ class ConsentPage(SignInPage):
     def _projects(self, client: Client, granted: GrantedScopes) -> list[Markup]:
         """The names of the projects besides the application's that it asks to be known in."""
         with self.request.services.look() as storage:
-            found = storage.projects.find_many(frozenset(granted.audience) - {client.project.id})
+            # Each by itself: one that cannot be read is not left out of what is agreed to.
+            found = [storage.projects.find(one) for one in sorted({*granted.audience} - {client.project.id})]
         is_own = self.request.services.projects.is_own
-        return [Markup("<strong>{}</strong>").format(one.name) for one in found.values() if not is_own(one.id)]
+        named = [one for one in found if one is not None and not is_own(one.id)]
+        return [Markup("<strong>{}</strong>").format(one.name) for one in named]

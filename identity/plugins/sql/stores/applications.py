@@ -20,6 +20,8 @@ from identity.plugins.sql.rows import (
     moment,
     moment_or_none,
     move_forward,
+    readable,
+    row_of,
     seconds,
     seconds_or_none,
     set_of,
@@ -205,6 +207,7 @@ def client_of(row: Sequence[Any], secrets: tuple[ClientSecret, ...]) -> Client:
     )
 
 
+@row_of(*COLUMNS)
 def application_of(
     id_: str,
     project_id: str,
@@ -257,12 +260,14 @@ def application_of(
 
 
 def _secrets_of(rows: Sequence[Record]) -> tuple[ClientSecret, ...]:
-    """The secrets in the last columns of the rows."""
-    return tuple(
-        ClientSecret(id=id_, digest=digest, created_at=moment(created_at), last_used_at=moment_or_none(last_used_at))
-        for *_, id_, digest, created_at, last_used_at in rows
-        if id_ is not None
-    )
+    """The readable secrets in the last columns of the rows: one that is damaged opens nothing."""
+    secrets = (row[-len(_SECRET_COLUMNS) :] for row in rows)
+    return tuple(readable(_secret_of, (secret for secret in secrets if secret[0] is not None)))
+
+
+@row_of(*_SECRET_COLUMNS)
+def _secret_of(id_: str, digest: bytes, created_at: int, last_used_at: int | None) -> ClientSecret:
+    return ClientSecret(id=id_, digest=digest, created_at=moment(created_at), last_used_at=moment_or_none(last_used_at))
 
 
 def _values(application: Application) -> Values:

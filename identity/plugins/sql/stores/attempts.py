@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, case, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS, NEVER, Attempt, delay_after
-from identity.plugins.sql.rows import Prepared, Record, SqlStore, moment, seconds
+from identity.plugins.sql.rows import Prepared, Record, SqlStore, moment, row_of, seconds
 from identity.plugins.sql.tables import attempts as table
 from identity.storage.errors import Missing
 from identity.storage.stores.attempts import AttemptStore
@@ -93,8 +93,8 @@ class SqlAttemptStore(SqlStore, AttemptStore):
         }
         with self._guarded():
             row = self._one(_RESERVE, values)
-        number, next_at = row or self._standing(key)
-        return Attempt(row is not None, number, moment(next_at))
+        number, next_at = _standing_of(*(row or self._standing(key)))
+        return Attempt(row is not None, number, next_at)
 
     def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
         """Take back an attempt that was allowed and came to nothing."""
@@ -103,7 +103,7 @@ class SqlAttemptStore(SqlStore, AttemptStore):
     def failures(self, key: str) -> int:
         """How many failures of this key stand."""
         row = self._one(_FIND, {"name": key})
-        return 0 if row is None else int(row[0])
+        return 0 if row is None else _standing_of(*row)[0]
 
     def clear_of_user(self, user_id: str) -> None:
         """Forget all failures of all keys of the user."""
@@ -115,8 +115,7 @@ class SqlAttemptStore(SqlStore, AttemptStore):
         values = {"key": key, "number": 1, "next_at": seconds(at + span), "counted_at": now, "user_id": None}
         if self._one(_COUNT, {**values, "at": now, "most": most}) is not None:
             return None
-        _, over_at = self._standing(key)
-        return moment(over_at)
+        return _standing_of(*self._standing(key))[1]
 
     def uncount(self, key: str, *, at: datetime, span: timedelta) -> None:
         """Take back one use that was counted at this moment."""
@@ -131,3 +130,8 @@ class SqlAttemptStore(SqlStore, AttemptStore):
         if row is None:
             raise Missing
         return row
+
+
+@row_of(*_STANDING)
+def _standing_of(number: int, next_at: int) -> tuple[int, datetime]:
+    return number, moment(next_at)

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, s
 
 from identity.domain.audit import EVERYTHING, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.plugins.sql.paging import PagedStore, first_of
-from identity.plugins.sql.rows import add_unless_there, moment, seconds
+from identity.plugins.sql.rows import add_unless_there, moment, object_of, readable, row_of, seconds
 from identity.plugins.sql.tables import audit_events as table
 from identity.storage.paging import FIRST_PAGE, MOST_COUNTED, Cursor, Page, PageRequest, Total, page_of
 from identity.storage.stores.audit import AuditStore
@@ -84,13 +84,13 @@ class SqlAuditStore(PagedStore, AuditStore):
         before = () if request.cursor is None else (table.c.sequence < int(request.cursor.value),)
         rows = self._all(first_of(_arms(filter, *before), _ORDER, request.limit + 1, descending=True))
         total = self._total(filter) if request.counted else None
-        page = page_of(list(rows), request.limit, lambda row: Cursor(str(row[0]), row[1]), total)
-        return Page(tuple(_event_of(*row) for row in page.items), page.next, page.total)
+        page = page_of(list(rows), request.limit, lambda row: Cursor(str(row[0]), str(row[1])), total)
+        return Page(tuple(readable(_event_of, page.items)), page.next, page.total)
 
     def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
         """Events with a greater sequence number that the filter lets through, oldest first."""
         later = table.c.sequence.between(sequence + 1, self._decided())
-        return tuple(_event_of(*row) for row in self._all(first_of(_arms(filter, later), _ORDER, limit)))
+        return tuple(readable(_event_of, self._all(first_of(_arms(filter, later), _ORDER, limit))))
 
     def last_sequence(self) -> int:
         """The sequence number of the newest event."""
@@ -142,6 +142,7 @@ def _arms(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[
     return [statement.where(table.c.event == event) for event in filter.events] or [statement]
 
 
+@row_of(*_COLUMNS)
 def _event_of(
     sequence: int,
     id_: str,
@@ -178,7 +179,7 @@ def _event_of(
         organization_id=organization_id,
         result=Result(result),
         reason=reason,
-        detail=json.loads(detail),
+        detail=object_of(detail),
         once=once,
         sequence=sequence,
     )

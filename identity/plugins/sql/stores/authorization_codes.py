@@ -10,6 +10,7 @@ from identity.plugins.sql.rows import (
     SqlStore,
     moment,
     moment_or_none,
+    row_of,
     seconds,
     seconds_or_none,
     words,
@@ -130,6 +131,7 @@ class SqlAuthorizationCodeStore(SqlStore, AuthorizationCodeStore):
         return gone
 
 
+@row_of(*_COLUMNS)
 def _code_of(
     digest: bytes,
     family_id: str,

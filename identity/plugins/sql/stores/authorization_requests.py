@@ -15,6 +15,8 @@ from identity.plugins.sql.rows import (
     listed,
     moment,
     moment_or_none,
+    object_of,
+    row_of,
     seconds,
     seconds_or_none,
     set_of,
@@ -113,6 +115,7 @@ class SqlAuthorizationRequestStore(SqlStore, AuthorizationRequestStore):
         return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
 
+@row_of(*_COLUMNS)
 def _pending_of(
     id_: str,
     digest: bytes,
@@ -135,7 +138,7 @@ def _pending_of(
         digest=digest,
         created_at=moment(created_at),
         expires_at=moment(expires_at),
-        parameters=json.loads(parameters),
+        parameters=_parameters_of(parameters),
         target=target,
         login_name=login_name,
         ui_locales=ui_locales,
@@ -147,6 +150,13 @@ def _pending_of(
         finished_at=moment_or_none(finished_at),
         version=version,
     )
+
+
+def _parameters_of(stored: str) -> dict[str, str]:
+    parameters = object_of(stored)
+    if any(type(one) is not str for one in parameters.values()):
+        raise ValueError("not texts")
+    return parameters
 
 
 def _values(pending: PendingAuthorization) -> Values:

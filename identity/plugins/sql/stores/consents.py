@@ -3,7 +3,7 @@
 from sqlalchemy import bindparam, delete, select
 
 from identity.domain.consents import Consent
-from identity.plugins.sql.rows import SqlStore, moment, seconds, upsert, words, words_of
+from identity.plugins.sql.rows import SqlStore, moment, readable, row_of, seconds, upsert, words, words_of
 from identity.plugins.sql.tables import consents as table
 from identity.storage.stores.consents import ConsentStore
 
@@ -40,12 +40,13 @@ class SqlConsentStore(SqlStore, ConsentStore):
 
     def of_user(self, user_id: str) -> tuple[Consent, ...]:
         """All consents of the user, last given first."""
-        return tuple(_consent_of(*row) for row in self._all(_OF_USER, {"user": user_id}))
+        return tuple(readable(_consent_of, self._all(_OF_USER, {"user": user_id})))
 
     def remove(self, user_id: str, application_id: str) -> None:
         """Forget the consent."""
         self._touch_one(_REMOVE, {"user": user_id, "application": application_id})
 
 
+@row_of(*_COLUMNS)
 def _consent_of(user_id: str, application_id: str, scope: str, given_at: int) -> Consent:
     return Consent(user_id=user_id, application_id=application_id, scope=words_of(scope), given_at=moment(given_at))

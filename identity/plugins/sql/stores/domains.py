@@ -3,7 +3,16 @@
 from sqlalchemy import bindparam, delete, insert, not_, select, update
 
 from identity.domain.domains import OrganizationDomain, Proof
-from identity.plugins.sql.rows import SqlStore, Values, moment, moment_or_none, seconds, seconds_or_none
+from identity.plugins.sql.rows import (
+    SqlStore,
+    Values,
+    moment,
+    moment_or_none,
+    readable,
+    row_of,
+    seconds,
+    seconds_or_none,
+)
 from identity.plugins.sql.tables import domains as table
 from identity.plugins.sql.tables import organizations
 from identity.storage.errors import Missing
@@ -76,7 +85,7 @@ class SqlDomainStore(SqlStore, DomainStore):
     def unproven(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
         """Those that count without a proof."""
         parameters = {"name_space": f".{name_space}", "limit": limit}
-        return tuple(_domain_of(*row) for row in self._all(_UNPROVEN, parameters))
+        return tuple(readable(_domain_of, self._all(_UNPROVEN, parameters)))
 
     def prove(self, domain: OrganizationDomain) -> None:
         """Keep the proof, if the challenge is still the one that was answered."""
@@ -101,6 +110,7 @@ def _proof_values(domain: OrganizationDomain) -> Values:
     }
 
 
+@row_of(*_COLUMNS)
 def _domain_of(
     organization_id: str, name: str, challenge: str, created_at: int, proof: str | None, verified_at: int | None
 ) -> OrganizationDomain:

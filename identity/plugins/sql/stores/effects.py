@@ -1,13 +1,13 @@
 """What falls with a thing, counted in SQL: each foreign key is followed as a removal would follow it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Select, Table, bindparam, func, select, union
 
 from identity.domain.effects import Effects
-from identity.plugins.sql.rows import SqlStore, Values, seconds, set_of
+from identity.plugins.sql.rows import SqlStore, Values, readable, row_of, seconds, set_of
 from identity.plugins.sql.tables import (
     access_tokens,
     applications,
@@ -212,4 +212,6 @@ class SqlEffectStore(SqlStore, EffectStore):
         return Effects() if row is None else Effects(**dict(zip(statement.selected_columns.keys(), row, strict=True)))
 
     def _count_holding(self, by_roles: Select[Any], project_id: str, key: str) -> int:
-        return sum(count for roles, count in self._all(by_roles, {"key": project_id}) if key in set_of(roles))
+        held = row_of(*by_roles.selected_columns)(lambda roles, count: (set_of(roles), count))
+        found: Iterator[tuple[frozenset[str], int]] = readable(held, self._all(by_roles, {"key": project_id}))
+        return sum(count for roles, count in found if key in roles)

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, select, update
 
 from identity.domain.idempotency import IdempotencyRecord
-from identity.plugins.sql.rows import SqlStore, moment, seconds, upsert
+from identity.plugins.sql.rows import SqlStore, moment, row_of, seconds, upsert
 from identity.plugins.sql.tables import idempotency_records as table
 from identity.storage.errors import Missing
 from identity.storage.stores.idempotency import IdempotencyStore
@@ -68,6 +68,7 @@ class SqlIdempotencyStore(SqlStore, IdempotencyStore):
         return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
 
+@row_of(*_COLUMNS)
 def _record_of(
     key: bytes, request: bytes, created_at: int, expires_at: int, status: int, sealed: bytes
 ) -> IdempotencyRecord:

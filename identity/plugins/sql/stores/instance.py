@@ -3,11 +3,12 @@
 from sqlalchemy import insert, select
 
 from identity.domain.instance import Instance
-from identity.plugins.sql.rows import SqlStore, moment, seconds
+from identity.plugins.sql.rows import SqlStore, moment, row_of, seconds
 from identity.plugins.sql.tables import instance as table
 from identity.storage.stores.instance import InstanceStore
 
-_FIND = select(table.c.organization_id, table.c.project_id, table.c.created_at)
+_COLUMNS = (table.c.organization_id, table.c.project_id, table.c.created_at)
+_FIND = select(*_COLUMNS)
 _ADD = insert(table)
 
 
@@ -17,10 +18,7 @@ class SqlInstanceStore(SqlStore, InstanceStore):
     def find(self) -> Instance | None:
         """The instance, or None before bootstrap."""
         row = self._one(_FIND, {})
-        if row is None:
-            return None
-        organization_id, project_id, created_at = row
-        return Instance(organization_id=organization_id, project_id=project_id, created_at=moment(created_at))
+        return None if row is None else _instance_of(*row)
 
     def add(self, instance: Instance) -> None:
         """Store it."""
@@ -31,3 +29,8 @@ class SqlInstanceStore(SqlStore, InstanceStore):
             "created_at": seconds(instance.created_at),
         }
         self._try(_ADD, values)
+
+
+@row_of(*_COLUMNS)
+def _instance_of(organization_id: str, project_id: str, created_at: int) -> Instance:
+    return Instance(organization_id=organization_id, project_id=project_id, created_at=moment(created_at))

@@ -5,7 +5,7 @@ from sqlalchemy import bindparam, delete, insert, select
 from identity.domain.managers import Manager
 from identity.domain.permissions import Level, ResourceKey
 from identity.plugins.sql.paging import PagedStore
-from identity.plugins.sql.rows import Values, find_by_id, moment, seconds, set_of, sorted_list, versioned
+from identity.plugins.sql.rows import Values, find_by_id, moment, row_of, seconds, set_of, sorted_list, versioned
 from identity.plugins.sql.tables import managers as table
 from identity.plugins.sql.tables import organizations, project_grants, projects, users
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -111,6 +111,7 @@ def _at(resource: ResourceKey) -> Values:
     return {"at_level": resource.level.value, "at_id": resource.id}
 
 
+@row_of(*COLUMNS)
 def _manager_of(
     id_: str,
     user_id: str,

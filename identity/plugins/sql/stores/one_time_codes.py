@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
-from identity.plugins.sql.rows import Prepared, SqlStore, moment, moment_or_none, seconds, seconds_or_none
+from identity.plugins.sql.rows import Prepared, SqlStore, moment, moment_or_none, row_of, seconds, seconds_or_none
 from identity.plugins.sql.tables import one_time_codes as table
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.stores.one_time_codes import OneTimeCodeStore
@@ -84,6 +84,7 @@ class SqlOneTimeCodeStore(SqlStore, OneTimeCodeStore):
         return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
 
+@row_of(*_COLUMNS)
 def _code_of(
     digest: bytes,
     kind: str,

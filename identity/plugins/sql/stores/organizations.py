@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, delete, insert, select
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.plugins.sql.paging import PagedStore
-from identity.plugins.sql.rows import Values, find_by_id, find_many_by_id, moment, seconds, versioned
+from identity.plugins.sql.rows import Values, find_by_id, find_many_by_id, moment, row_of, seconds, versioned
 from identity.plugins.sql.stores.domains import REMOVE_WAITING
 from identity.plugins.sql.tables import organizations as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -73,6 +73,7 @@ class SqlOrganizationStore(PagedStore, OrganizationStore):
         return self._page(_PAGE, table, request, organization_of, _ORDERS)
 
 
+@row_of(*COLUMNS)
 def organization_of(
     id_: str,
     name: str,

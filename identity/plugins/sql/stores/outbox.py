@@ -5,23 +5,24 @@ from datetime import datetime
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
 from identity.domain.outbox import Backlog, OutgoingMessage
-from identity.plugins.sql.rows import SqlStore, moment, moment_or_none, seconds
+from identity.plugins.sql.rows import SqlStore, moment, readable, row_of, seconds
 from identity.plugins.sql.tables import outgoing_messages as table
 from identity.storage.stores.outbox import OutboxStore
 
 _ADD = insert(table)
 _OF_KIND = table.c.kind == bindparam("kind")
 _WAITING = and_(_OF_KIND, table.c.expires_at > bindparam("at"))
+_COLUMNS = (
+    table.c.id,
+    table.c.kind,
+    table.c.sealed,
+    table.c.created_at,
+    table.c.next_at,
+    table.c.expires_at,
+    table.c.attempts,
+)
 _DUE = (
-    select(
-        table.c.id,
-        table.c.kind,
-        table.c.sealed,
-        table.c.created_at,
-        table.c.next_at,
-        table.c.expires_at,
-        table.c.attempts,
-    )
+    select(*_COLUMNS)
     .where(_WAITING, table.c.next_at <= bindparam("at"))
     .order_by(table.c.next_at, table.c.id)
     .limit(bindparam("limit"))
@@ -61,30 +62,18 @@ class SqlOutboxStore(SqlStore, OutboxStore):
 
     def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
         """Messages of this kind whose ``next_at`` has come, oldest ``next_at`` first."""
-        return tuple(
-            OutgoingMessage(
-                id=id_,
-                kind=kind,
-                sealed=sealed,
-                created_at=moment(created_at),
-                next_at=moment(next_at),
-                expires_at=moment(expires_at),
-                attempts=attempts,
-            )
-            for id_, _, sealed, created_at, next_at, expires_at, attempts in self._all(
-                _DUE, {"kind": kind, "at": seconds(at), "limit": limit}
-            )
-        )
+        parameters = {"kind": kind, "at": seconds(at), "limit": limit}
+        return tuple(readable(_message_of, self._all(_DUE, parameters)))
 
     def next_at(self, kind: str, at: datetime) -> datetime | None:
         """When the next message of this kind is due; None if none waits."""
         row = self._one(_NEXT_AT, {"kind": kind, "at": seconds(at)})
-        return None if row is None else moment_or_none(row[0])
+        return None if row is None else _least_of(row[0])
 
     def backlog(self, kind: str, at: datetime) -> Backlog:
         """What of this kind could not be sent."""
         ((failing, given_up, since),) = self._all(_BACKLOG, {"kind": kind, "at": seconds(at)})
-        return Backlog(failing=failing, given_up=given_up, since=moment_or_none(since))
+        return Backlog(failing=failing, given_up=given_up, since=_least_of(since))
 
     def postpone(self, message_id: str, next_at: datetime) -> None:
         """Try it again then; one more attempt is counted."""
@@ -97,3 +86,26 @@ class SqlOutboxStore(SqlStore, OutboxStore):
     def purge(self, before: datetime, limit: int) -> int:
         """Delete messages that expired before."""
         return self._change(_PURGE, {"before": seconds(before), "limit": limit})
+
+
+@row_of(*_COLUMNS)
+def _message_of(
+    id_: str, kind: str, sealed: bytes, created_at: int, next_at: int, expires_at: int, attempts: int
+) -> OutgoingMessage:
+    return OutgoingMessage(
+        id=id_,
+        kind=kind,
+        sealed=sealed,
+        created_at=moment(created_at),
+        next_at=moment(next_at),
+        expires_at=moment(expires_at),
+        attempts=attempts,
+    )
+
+
+def _least_of(stored: int | None) -> datetime | None:
+    """The least of several moments, if there is any; what is none comes after all others."""
+    return None if stored is None else next(readable(_moment_of, [(stored,)]), None)
+
+
+_moment_of = row_of(table.c.next_at)(moment)

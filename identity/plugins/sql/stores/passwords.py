@@ -5,19 +5,18 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import bindparam, select, update
 
 from identity.domain.users import PasswordHash
-from identity.plugins.sql.rows import SqlStore, moment, seconds, upsert
+from identity.plugins.sql.rows import SqlStore, moment, row_of, seconds, upsert
 from identity.plugins.sql.tables import passwords as table
 from identity.storage.stores.passwords import PasswordStore
 
-_FIND = select(table.c.user_id, table.c.hash, table.c.changed_at, table.c.must_change).where(
-    table.c.user_id == bindparam("user")
-)
+_COLUMNS = (table.c.user_id, table.c.hash, table.c.changed_at, table.c.must_change)
+_FIND = select(*_COLUMNS).where(table.c.user_id == bindparam("user"))
 _IS_STILL = (
     update(table)
     .where(table.c.user_id == bindparam("user"), table.c.hash == bindparam("known"))
     .values(hash=table.c.hash)
 )
-_MUST_CHANGE = select(table.c.user_id, table.c.must_change).where(table.c.user_id.in_(bindparam("ids", expanding=True)))
+_MUST_CHANGE = select(*_COLUMNS).where(table.c.user_id.in_(bindparam("ids", expanding=True)))
 _SET = upsert(table, by=table.c.user_id, replacing=(table.c.hash, table.c.changed_at, table.c.must_change))
 
 
@@ -27,10 +26,7 @@ class SqlPasswordStore(SqlStore, PasswordStore):
     def find(self, user_id: str) -> PasswordHash | None:
         """The user's password hash."""
         row = self._one(_FIND, {"user": user_id})
-        if row is None:
-            return None
-        owner, hash_, changed_at, must_change = row
-        return PasswordHash(user_id=owner, hash=hash_, changed_at=moment(changed_at), must_change=must_change)
+        return None if row is None else _password_of(*row)
 
     def set(self, password: PasswordHash) -> None:
         """Store or replace the user's password hash."""
@@ -48,4 +44,9 @@ class SqlPasswordStore(SqlStore, PasswordStore):
 
     def must_change(self, user_ids: Collection[str]) -> Mapping[str, bool]:
         """Which of these users must change their password."""
-        return dict(self._many(_MUST_CHANGE, user_ids, lambda user_id, must_change: (user_id, must_change)))
+        return {one.user_id: one.must_change for one in self._many(_MUST_CHANGE, user_ids, _password_of)}
+
+
+@row_of(*_COLUMNS)
+def _password_of(user_id: str, hash_: str, changed_at: int, must_change: bool) -> PasswordHash:
+    return PasswordHash(user_id=user_id, hash=hash_, changed_at=moment(changed_at), must_change=must_change)

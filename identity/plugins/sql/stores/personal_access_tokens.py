@@ -11,6 +11,8 @@ from identity.plugins.sql.rows import (
     moment,
     moment_or_none,
     move_forward,
+    readable,
+    row_of,
     seconds,
     seconds_or_none,
     words,
@@ -77,9 +79,10 @@ class SqlPersonalAccessTokenStore(PagedStore, PersonalAccessTokenStore):
     ) -> tuple[PersonalAccessToken, ...]:
         """Tokens with ``after < expires_at <= until``, soonest first."""
         statement = users.expiring(table, _COLUMNS, after, until, limit, organization_id)
-        return tuple(_token_of(*row) for row in self._all(statement))
+        return tuple(readable(_token_of, self._all(statement)))
 
 
+@row_of(*_COLUMNS)
 def _token_of(
     id_: str, user_id: str, name: str, scope: str, created_at: int, expires_at: int, last_used_at: int | None
 ) -> PersonalAccessToken:

@@ -11,6 +11,7 @@ from identity.plugins.sql.rows import (
     find_by_id,
     find_many_by_id,
     moment,
+    row_of,
     seconds,
     set_of,
     sorted_list,
@@ -83,6 +84,7 @@ class SqlProjectGrantStore(PagedStore, ProjectGrantStore):
         return self._page_newest_first(statement, table, request, _grant_of, by=table.c.project_id)
 
 
+@row_of(*COLUMNS)
 def _grant_of(
     id_: str,
     project_id: str,

@@ -14,6 +14,8 @@ from identity.plugins.sql.rows import (
     find_by_id,
     find_many_by_id,
     moment,
+    readable,
+    row_of,
     seconds,
     set_of,
     sorted_list,
@@ -147,22 +149,20 @@ class SqlProjectStore(PagedStore, ProjectStore):
 
     def roles(self, project_id: str) -> tuple[ProjectRole, ...]:
         """The project's roles by key."""
-        rows = self._all(_ROLES, {"project": project_id})
-        return tuple(
-            ProjectRole(project_id=project, key=key, display_name=display_name, group=group, version=version)
-            for project, key, display_name, group, version in rows
-        )
+        return tuple(readable(_role_of, self._all(_ROLES, {"project": project_id})))
 
     def _withdraw(self, grants: Table, project_id: str, key: str) -> None:
         """Take the role out of grants; their version moves, so that nobody who read them before puts it back."""
         locked = select(grants.c.id, grants.c.roles).where(grants.c.project_id == bindparam("project"))
         narrow = update(grants).where(grants.c.id == bindparam("grant")).values(version=grants.c.version + 1)
-        for grant_id, stored in self._all(locked.order_by(grants.c.id).with_for_update(), {"project": project_id}):
-            roles = set_of(stored)
+        held = row_of(grants.c.id, grants.c.roles)(lambda id_, roles: (id_, set_of(roles)))
+        for row in self._all(locked.order_by(grants.c.id).with_for_update(), {"project": project_id}):
+            grant_id, roles = held(*row)
             if key in roles:
                 self._change(narrow, {"grant": grant_id, "roles": sorted_list(roles - {key})})
 
 
+@row_of(*COLUMNS)
 def project_of(
     id_: str,
     organization_id: str,
@@ -186,6 +186,11 @@ def project_of(
         active=active,
         version=version,
     )
+
+
+@row_of(*_ROLE_COLUMNS)
+def _role_of(project_id: str, key: str, display_name: str, group: str, version: int) -> ProjectRole:
+    return ProjectRole(project_id=project_id, key=key, display_name=display_name, group=group, version=version)
 
 
 def _values(project: Project) -> Values:

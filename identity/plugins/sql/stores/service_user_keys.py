@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, case, delete, func, insert, select, update
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.users import Subject
 from identity.plugins.sql.paging import PagedStore
-from identity.plugins.sql.rows import Prepared, moment, moment_or_none, seconds, seconds_or_none
+from identity.plugins.sql.rows import Prepared, moment, moment_or_none, readable, row_of, seconds, seconds_or_none
 from identity.plugins.sql.stores import organizations, users
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import service_user_keys as table
@@ -106,14 +106,16 @@ class SqlServiceUserKeyStore(PagedStore, ServiceUserKeyStore):
     ) -> tuple[ServiceUserKey, ...]:
         """Keys with ``after < expires_at <= until``, soonest first."""
         statement = users.expiring(table, COLUMNS, after, until, limit, organization_id)
-        return tuple(_key_of(*row) for row in self._all(statement))
+        return tuple(readable(_key_of, self._all(statement)))
 
 
+@row_of(*_SUMMARIES.selected_columns)
 def _summary_of(user_id: str, live: int, next_expiry: int, last_used_at: int | None) -> tuple[str, KeySummary]:
     summary = KeySummary(live=live, next_expiry=moment(next_expiry), last_used_at=moment_or_none(last_used_at))
     return user_id, summary
 
 
+@row_of(*COLUMNS)
 def _key_of(
     id_: str, user_id: str, public_key: bytes, created_at: int, expires_at: int, last_used_at: int | None
 ) -> ServiceUserKey:

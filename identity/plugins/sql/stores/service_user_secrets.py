@@ -13,6 +13,8 @@ from identity.plugins.sql.rows import (
     moment,
     moment_or_none,
     move_forward,
+    readable,
+    row_of,
     seconds,
     seconds_or_none,
 )
@@ -63,11 +65,11 @@ class SqlServiceUserSecretStore(SqlStore, ServiceUserSecretStore):
         rows = self._all(_FIND_HOLDER, {"user": user_id})
         if not rows:
             return None
-        return users.subject_of(rows[0][_END:]), tuple(_secret_of(*row[:_END]) for row in rows)
+        return users.subject_of(rows[0][_END:]), tuple(readable(_secret_of, (row[:_END] for row in rows)))
 
     def of_user(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
         """The user's secrets, oldest first."""
-        return tuple(_secret_of(*row) for row in self._all(_OF_USER, {"user": user_id}))
+        return tuple(readable(_secret_of, self._all(_OF_USER, {"user": user_id})))
 
     def lock_of_user(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
         """The same, locked by their user's row."""
@@ -83,6 +85,7 @@ class SqlServiceUserSecretStore(SqlStore, ServiceUserSecretStore):
         self._move_forward(_TOUCH, uses)
 
 
+@row_of(*COLUMNS)
 def _secret_of(id_: str, user_id: str, digest: bytes, created_at: int, last_used_at: int | None) -> ServiceUserSecret:
     return ServiceUserSecret(
         id=id_,

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
@@ -13,6 +14,8 @@ from identity.plugins.sql.rows import (
     listed,
     moment,
     moment_or_none,
+    readable,
+    row_of,
     seconds,
     seconds_or_none,
     tuple_of,
@@ -116,11 +119,12 @@ class SqlSessionStore(SqlStore, SessionStore):
             rows = self._all(_OF_FEW, dict(zip(_FEW, filled, strict=True)))
         else:
             rows = self._all(_OF_MANY, {"digests": shown})
-        return tuple(SignedIn(_session_of(*row[:_END]), users.subject_of(row[_END:])) for row in rows)
+        # Whose session or account cannot be read is not signed in; the others at this browser are.
+        return tuple(readable(_signed_in_of, rows))
 
     def of_user(self, user_id: str, at: datetime) -> tuple[Session, ...]:
         """The user's sessions that are not over, last seen first."""
-        return tuple(_session_of(*row) for row in self._all(_LIST, {"user": user_id, "at": seconds(at)}))
+        return tuple(readable(_session_of, self._all(_LIST, {"user": user_id, "at": seconds(at)})))
 
     def reauthenticate(
         self, session_id: str, *, digest: bytes, methods: tuple[str, ...], at: datetime, ends_at: datetime
@@ -163,6 +167,11 @@ class SqlSessionStore(SqlStore, SessionStore):
         return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
 
+def _signed_in_of(*row: Any) -> SignedIn:
+    return SignedIn(_session_of(*row[:_END]), users.subject_of(row[_END:]))
+
+
+@row_of(*_COLUMNS)
 def _session_of(
     id_: str,
     digest: bytes,

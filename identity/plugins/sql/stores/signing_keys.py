@@ -3,12 +3,12 @@
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from identity.domain.signing_keys import SigningKey
-from identity.plugins.sql.rows import SqlStore, moment, seconds
+from identity.plugins.sql.rows import SqlStore, moment, readable, row_of, seconds
 from identity.plugins.sql.tables import signing_keys as table
 from identity.storage.stores.signing_keys import SigningKeyStore
 
 _ADD = insert(table)
-_ALL = select(
+_COLUMNS = (
     table.c.id,
     table.c.generation,
     table.c.algorithm,
@@ -16,7 +16,8 @@ _ALL = select(
     table.c.sealed_private_key,
     table.c.created_at,
     table.c.active_at,
-).order_by(table.c.generation)
+)
+_ALL = select(*_COLUMNS).order_by(table.c.generation)
 _RESEAL = update(table).where(table.c.id == bindparam("key"))
 _REMOVE = delete(table).where(table.c.id == bindparam("key"))
 
@@ -39,18 +40,7 @@ class SqlSigningKeyStore(SqlStore, SigningKeyStore):
 
     def all(self) -> tuple[SigningKey, ...]:
         """Every stored key, oldest generation first."""
-        return tuple(
-            SigningKey(
-                id=id_,
-                generation=generation,
-                algorithm=algorithm,
-                public_key=public_key,
-                sealed_private_key=sealed_private_key,
-                created_at=moment(created_at),
-                active_at=moment(active_at),
-            )
-            for id_, generation, algorithm, public_key, sealed_private_key, created_at, active_at in self._all(_ALL)
-        )
+        return tuple(readable(_key_of, self._all(_ALL)))
 
     def reseal(self, key_id: str, sealed_private_key: bytes) -> None:
         """Replace the sealed private key."""
@@ -59,3 +49,24 @@ class SqlSigningKeyStore(SqlStore, SigningKeyStore):
     def remove(self, key_id: str) -> None:
         """Delete a key."""
         self._touch_one(_REMOVE, {"key": key_id})
+
+
+@row_of(*_COLUMNS)
+def _key_of(
+    id_: str,
+    generation: int,
+    algorithm: str,
+    public_key: bytes,
+    sealed_private_key: bytes,
+    created_at: int,
+    active_at: int,
+) -> SigningKey:
+    return SigningKey(
+        id=id_,
+        generation=generation,
+        algorithm=algorithm,
+        public_key=public_key,
+        sealed_private_key=sealed_private_key,
+        created_at=moment(created_at),
+        active_at=moment(active_at),
+    )

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
+from identity.domain.applications import Client
 from identity.domain.tokens import (
     AccessToken,
     Connection,
@@ -23,6 +25,8 @@ from identity.plugins.sql.rows import (
     find_by_id,
     moment,
     moment_or_none,
+    readable,
+    row_of,
     seconds,
     seconds_or_none,
     words,
@@ -306,7 +310,7 @@ class SqlTokenStore(SqlStore, TokenStore):
             None if client[0] is None else applications.client_of(client, ()),
             family_revoked=family_revoked_at is not None,
             session_ended=session_ended_at is not None,
-            claims=words_of(claims) if claims else (),
+            claims=() if claims is None else _claims_of(claims),
         )
 
     def revoke_access(self, digest: bytes, at: datetime) -> None:
@@ -367,11 +371,7 @@ class SqlTokenStore(SqlStore, TokenStore):
 
     def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
         """What applications hold of the user, last used first, in one query."""
-        end = len(FAMILY)
-        rows = self._all(_CONNECTIONS, {"user": user_id, "at": seconds(at)})
-        return connections(
-            (family_of(*row[:end]), applications.client_of(row[end + 1 :], ()), moment(row[end])) for row in rows
-        )
+        return connections(readable(_connected_of, self._all(_CONNECTIONS, {"user": user_id, "at": seconds(at)})))
 
     def revoke_of_client(self, user_id: str, client_id: str, at: datetime) -> int:
         """Revoke all families that the client has of the user."""
@@ -386,6 +386,7 @@ class SqlTokenStore(SqlStore, TokenStore):
         return self._change(_PURGE_FAMILIES, {"before": seconds(before), "limit": limit})
 
 
+@row_of(*FAMILY)
 def family_of(
     id_: str,
     user_id: str,
@@ -417,6 +418,16 @@ def family_of(
     )
 
 
+_claims_of = row_of(families.c.userinfo_claims)(words_of)
+_last_use_of = row_of(refresh.c.issued_at)(moment)
+
+
+def _connected_of(*row: Any) -> tuple[TokenFamily, Client, datetime]:
+    end = len(FAMILY)
+    return family_of(*row[:end]), applications.client_of(row[end + 1 :], ()), _last_use_of(row[end])
+
+
+@row_of(*_ACCESS)
 def _access_of(
     id_: str,
     digest: bytes,
@@ -457,6 +468,7 @@ def _access_of(
     )
 
 
+@row_of(*_REFRESH)
 def _refresh_of(
     id_: str,
     digest: bytes,

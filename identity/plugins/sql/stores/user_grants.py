@@ -7,7 +7,7 @@ from sqlalchemy import Select, bindparam, delete, insert, or_, select
 
 from identity.domain.projects import UserGrant
 from identity.plugins.sql.paging import PagedStore
-from identity.plugins.sql.rows import Values, find_by_id, moment, seconds, set_of, sorted_list, versioned
+from identity.plugins.sql.rows import Values, find_by_id, moment, row_of, seconds, set_of, sorted_list, versioned
 from identity.plugins.sql.tables import project_grants
 from identity.plugins.sql.tables import user_grants as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -100,9 +100,13 @@ class SqlUserGrantStore(PagedStore, UserGrantStore):
 
 
 def _allowed(grant: UserGrant, allowed: str | None) -> UserGrant:
-    return grant if allowed is None else replace(grant, roles=grant.roles & set_of(allowed))
+    return grant if allowed is None else replace(grant, roles=grant.roles & _granted_of(allowed))
 
 
+_granted_of = row_of(project_grants.c.roles)(set_of)
+
+
+@row_of(*COLUMNS)
 def _grant_of(
     id_: str,
     user_id: str,

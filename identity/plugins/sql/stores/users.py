@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, delete, insert, not_, select
@@ -19,6 +20,8 @@ from identity.plugins.sql.rows import (
     moment,
     moment_or_none,
     move_forward,
+    object_of,
+    row_of,
     seconds,
     seconds_or_none,
     versioned,
@@ -175,6 +178,7 @@ def subject_of(row: Record) -> Subject:
     return Subject(user_of(*row[:_END]), organizations.organization_of(*row[_END:]))
 
 
+@row_of(*COLUMNS)
 def user_of(
     id_: str,
     organization_id: str,
@@ -220,12 +224,17 @@ def user_of(
     )
 
 
+@lru_cache(1024)
 def _profile_of(stored: str) -> Profile:
-    """The profile in its text."""
-    members = json.loads(stored)
-    if "address" in members:
-        members["address"] = Address(**members["address"])
-    return Profile(**members)
+    """The profile in its text. Raises ValueError or TypeError."""
+    members = object_of(stored)
+    address = Address(**members.pop("address", {}))
+    profile = Profile(**members, address=address)
+    for value in (profile, address):
+        for member in fields(value):
+            if type(getattr(value, member.name)) is not member.type:
+                raise ValueError("not a profile")
+    return profile
 
 
 def _profile_text(profile: Profile) -> str:

@@ -1,0 +1,162 @@
+"""Security 9.8: a damaged row fails the requests about that object with 4xx or 503, and no others."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any
+
+import pytest
+from sqlalchemy import Boolean, Column, Integer, LargeBinary
+
+from identity.domain.permissions import INSTANCE
+from identity.plugins.sql.tables import metadata
+from identity.services.mails import Mail, Reason
+from identity.testing.browser import Browser, give_password
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import RelyingParty, bearer
+from identity.testing.world import World
+from tests.plugins.management.estate import an_estate
+
+pytestmark = pytest.mark.storages("sqlite")
+
+#: Where there is one row, which everything depends on.
+OF_ALL = {"instance"}
+#: What the worker reads.
+OF_JOBS = {
+    "leases", "outgoing_messages", "signing_keys", "service_user_keys", "personal_access_tokens", "users"
+}  # fmt: skip
+
+
+@contextmanager
+def database_of(world: World) -> Iterator[sqlite3.Connection]:
+    url = next(value for value in world.settings.values() if value.startswith("sqlite:///"))
+    path = url.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as database:
+        yield database
+
+
+def take_everything(world: World) -> None:
+    """Past all rules of what may stand there, as a disk that fails does it."""
+    with database_of(world) as database:
+        for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {trigger}")
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'")
+        database.execute("PRAGMA writable_schema = RESET")
+
+
+def damage_of(column: Column[Any]) -> tuple[object, ...]:
+    if isinstance(column.type, Boolean):
+        return (2,)
+    if isinstance(column.type, Integer):
+        return ("soon",)
+    if isinstance(column.type, LargeBinary):
+        return (b"\x00" * 40,)
+    return (b"\xff",)
+
+
+class Scene:
+    """One of everything; requests that read it; and somebody who has nothing to do with it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.bystander = world.a_robot()
+        self.bystander.access_token()
+        estate = an_estate(world)
+        owner = world.a_person(estate.organization)
+        world.make_manager(owner, "IAM_OWNER", resource=INSTANCE)
+        self.browser = Browser(world)
+        self.browser.start_session(owner)
+        self.api = bearer(world.a_manager("IAM_OWNER", resource=INSTANCE).managing_token())
+        self.party = RelyingParty.of(world, project_id=estate.project.id)
+        answer = self.browser.open((asked := self.party.ask(scope="openid profile email offline_access")).url)
+        self.tokens = self.party.tokens(answer, asked)
+        self.login_name = give_password(world, owner)
+        with world.transaction() as services:
+            self.reset = services.passwords.issue_link(estate.places["user"]).partition("example.com")[2]
+            services.attempts.reserve(self.login_name, services.storage.users.find_subject(owner.id), None)
+            services.mails.queue(Mail(to="ada@acme.example", subject="Hello", text="Hello"), Reason.NOTICE)
+            services.signing_keys.rotate()
+            services.storage.leases.acquire("purge", at=services.now, until=services.now)
+        places = [
+            f"/console/{'organizations/' + estate.organization.id}{below}" for below in ("", "/users", "/projects")
+        ]
+        self.pages = [
+            *places,
+            f"/console/users/{estate.places['user']}",
+            f"/console/projects/{estate.project.id}",
+            f"/console/applications/{estate.places['application']}",
+            f"/console/service-users/{estate.places['service_user']}",
+            "/console/instance",
+            "/console/instance/signing-keys",
+            "/console/audit-events",
+            "/account",
+            "/account/sessions",
+            "/account/applications",
+            self.reset,
+        ]
+        self.lists = [
+            "/organizations",
+            f"/organizations/{estate.organization.id}/users",
+            f"/projects/{estate.project.id}/roles",
+            f"/projects/{estate.project.id}/grants",
+            f"/users/{estate.places['user']}/grants",
+            f"/service-users/{estate.places['service_user']}/keys",
+        ]
+
+    def statuses(self) -> Iterator[tuple[str, int]]:
+        client, world = self.world.client, self.world
+        world.identity.process.ring.forget()
+        for path in self.pages:
+            yield path, self.browser.open(path).status_int
+        for path in self.lists:
+            yield path, client.request("GET", client.management_url + path, headers=self.api).status_int
+        asked = self.party.ask(scope="openid")
+        yield "authorize", self.browser.open(asked.url).status_int
+        yield "userinfo", client.userinfo(self.tokens.access_token).status_int
+        yield "introspection", client.introspect(self.tokens.access_token, world.introspector).status_int
+        yield "keys", client.keys().status_int
+        stranger = Browser(world)
+        yield "login", stranger.open("/login").status_int
+        if "login_name" in getattr(stranger.form("page-form"), "fields", {}):
+            yield "login name", stranger.submit({"login_name": self.login_name}, form="page-form").status_int
+
+    def jobs(self) -> None:
+        """What the worker does; nothing of it stops for one row."""
+        identity = self.world.identity
+        identity.purge()
+        identity.rotate_if_due()
+        identity.note_expiring_keys()
+        for sender in identity.senders.values():
+            sender.check()
+
+
+def test_no_table_brings_down_more_than_its_row(make_world: MakeWorld) -> None:
+    world = make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"})
+    scene = Scene(world)
+    take_everything(world)
+    assert {where: status for where, status in scene.statuses() if status >= 400} == {}
+    with database_of(world) as database:
+        for table in metadata.tables.values():
+            rows = database.execute(f'SELECT max(rowid) FROM "{table.name}"').fetchone()  # noqa: S608
+            # One of each kind: all of them are in tests/storage/sql/test_damaged_rows.py.
+            for column in {type(one.type): one for one in table.columns if not one.foreign_keys}.values():
+                this = f'"{table.name}" SET "{column.name}"'
+                (before,) = database.execute(
+                    f'SELECT "{column.name}" FROM "{table.name}" WHERE rowid = ?',  # noqa: S608
+                    rows,
+                ).fetchone() or (None,)
+                for damage in damage_of(column):
+                    where = f"{table.name}.{column.name} = {damage!r}"
+                    with suppress(sqlite3.IntegrityError):
+                        database.execute(f"UPDATE {this} = ? WHERE rowid = ?", (damage, *rows))
+                    found = {name: status for name, status in scene.statuses() if status >= 500 and status != 503}
+                    assert not found, where
+                    if table.name not in OF_ALL:
+                        if table.name in OF_JOBS:
+                            scene.jobs()
+                        token = scene.bystander.token()
+                        assert token.status_int == 200, where
+                        assert world.client.userinfo(token.json["access_token"]).status_int == 200, where
+                    # A job may have made the row anew meanwhile.
+                    database.execute(f"UPDATE OR REPLACE {this} = ? WHERE rowid = ?", (before, *rows))

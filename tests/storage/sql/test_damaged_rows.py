@@ -1,0 +1,325 @@
+"""Security 9.8: whatever stands in a row, reading it says so or leaves it out, and nothing else happens."""
+
+import logging
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import pytest
+from sqlalchemy import Boolean, Column, Integer, LargeBinary, Table
+
+from identity.domain.domains import Proof
+from identity.plugins.sql import SqlBackend
+from identity.plugins.sql.rows import _alert
+from identity.plugins.sql.tables import metadata
+from identity.storage.backend import Storage
+from identity.storage.contract.base import add
+from identity.storage.contract.factories import (
+    NOW,
+    a_client_secret,
+    a_consent,
+    a_domain,
+    a_human_user,
+    a_password,
+    a_project_role,
+    a_signing_key,
+    an_instance,
+)
+from identity.storage.contract.transactions import Transactions, aborting, committing
+from identity.storage.errors import AlreadyUsed, Missing, Stale, Unavailable, Unreadable
+from identity.storage.paging import PageRequest
+from identity.storage.stores.users import UserKind
+from tests.storage.sql import test_queries as queries
+from tests.storage.sql.conftest import open_backend
+
+DOMAIN = a_domain(queries.ORGANIZATION, proof=Proof.ASSERTED, verified_at=NOW)
+ROLE = a_project_role(queries.PROJECT)
+INSTANCE = an_instance(queries.PROJECT)
+#: Nobody damages hers.
+GRACE = a_human_user(queries.ORGANIZATION, user_name="grace")
+
+READS: dict[str, Callable[[Storage], object]] = {
+    **queries.READS,
+    **{name: read for name, read in queries.INDEXED.items() if "by query" in name or "counted" in name},
+    "instance": lambda storage: storage.instance.find(),
+    "domain": lambda storage: storage.domains.find(DOMAIN.organization_id, DOMAIN.name),
+    "domain holder": lambda storage: storage.domains.find_holder(DOMAIN.name),
+    "domains": lambda storage: storage.domains.of_organization(DOMAIN.organization_id),
+    "domains unproven": lambda storage: storage.domains.unproven("example.com", 10),
+    "roles": lambda storage: storage.projects.roles(queries.PROJECT.id),
+    "role held": lambda storage: storage.effects.of_role(queries.PROJECT.id, ROLE.key),
+    "password": lambda storage: storage.passwords.find(queries.PERSON.id),
+    "must change": lambda storage: storage.passwords.must_change([queries.PERSON.id]),
+    "consent": lambda storage: storage.consents.find(queries.PERSON.id, queries.APPLICATION.id),
+    "consents": lambda storage: storage.consents.of_user(queries.PERSON.id),
+    "client secrets": lambda storage: storage.applications.secrets(queries.APPLICATION.id),
+    "failures": lambda storage: storage.attempts.failures("ada"),
+    "signing keys": lambda storage: storage.signing_keys.all(),
+    "audit": lambda storage: storage.audit.page(),
+    "audit after": lambda storage: storage.audit.after(0, 10),
+    "family": lambda storage: storage.tokens.find_family(queries.FAMILY.id),
+    "user grant": lambda storage: storage.user_grants.find(queries.GRANT.id),
+    "project grant": lambda storage: storage.project_grants.find(queries.LENT.id),
+    "project grants": lambda storage: storage.project_grants.page(queries.PROJECT.id),
+    "user grants": lambda storage: storage.user_grants.page_of_user(queries.PERSON.id),
+    "projects": lambda storage: storage.projects.page(queries.ORGANIZATION.id),
+    "organizations one by one": lambda storage: _walk(storage.organizations.page),
+    "applications one by one": lambda storage: _walk(
+        lambda request: storage.applications.page(queries.APPLICATION.project_id, request)
+    ),
+}
+#: What is done in the same breath as reading.
+USES: dict[str, Callable[[Storage], object]] = {
+    "redeem": lambda storage: storage.authorization_codes.redeem(
+        queries.CODE.digest, client_id=queries.CODE.client_id, at=NOW
+    ),
+    "rotate": queries.INDEXED["rotate"],
+    "finish": lambda storage: storage.authorization_requests.finish(queries.PENDING.id, NOW, version=1),
+    "consume": lambda storage: storage.one_time_codes.consume(
+        queries.ONE_TIME_CODE.digest, queries.ONE_TIME_CODE.kind, NOW
+    ),
+    "claim": queries.INDEXED["refused claim"],
+    "reserve": lambda storage: storage.attempts.reserve("ada", at=NOW),
+    "count": lambda storage: storage.attempts.count("ada", at=NOW, span=timedelta(days=1), most=1),
+    "acquire": lambda storage: storage.leases.acquire("purge", at=NOW, until=queries.LATER),
+    "remove role": lambda storage: storage.projects.remove_role(queries.PROJECT.id, ROLE.key),
+}
+
+
+def _walk(fetch: Callable[[PageRequest], Any]) -> None:
+    """From page to page; it comes to an end."""
+    request = PageRequest(limit=1)
+    for _ in range(10):
+        page = fetch(request)
+        if page.next is None:
+            return
+        request = replace(request, cursor=page.next)
+    raise AssertionError("the pages go in a circle")
+
+
+@pytest.fixture(scope="module")
+def reads_of(populated: Path) -> dict[str, list[str]]:
+    """Which reads look at a table."""
+    backend = open_backend(f"sqlite:///{populated}")
+    found: dict[str, list[str]] = {name: [] for name in metadata.tables}
+    for name, read in READS.items():
+        sent: list[str] = []
+        with backend.reading() as storage:
+            driver: Any = storage._connection.connection.dbapi_connection  # type: ignore[attr-defined]
+            driver.set_trace_callback(sent.append)
+            read(storage)
+            driver.set_trace_callback(None)
+        assert sent, name
+        for table in set(re.findall(r"\w+", " ".join(sent))) & found.keys():
+            found[table].append(name)
+    backend.close()
+    return found
+
+
+def damages(column: Column[Any]) -> Iterator[object]:
+    """What SQLite takes for the column and is no value of it."""
+    yield None
+    if isinstance(column.type, Boolean):
+        yield from (2, -1, "yes", b"\x00", 0.5)
+    elif isinstance(column.type, Integer):
+        yield from ("soon", b"\xff", 10**18, -(10**18), 1.5)
+    elif isinstance(column.type, LargeBinary):
+        yield from ("text", 7, b"")
+    else:
+        yield from (b"\xff\xfe", "{", "[1]", '{"a": 1}', '"x"', "null", "[" * 100_000)
+
+
+@pytest.fixture(scope="module")
+def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with something in each table, which takes everything."""
+    path = tmp_path_factory.mktemp("damaged") / "identity.db"
+    copyfile(sqlite_template, path)
+    backend = open_backend(f"sqlite:///{path}")
+    with committing(backend, Transactions()) as storage:
+        for value in (*queries.VALUES, GRACE, DOMAIN, ROLE, INSTANCE, a_signing_key(1), a_signing_key(2)):
+            add(storage, value)
+        storage.passwords.set(a_password(queries.PERSON))
+        storage.consents.set(a_consent(queries.PERSON, queries.APPLICATION))
+        storage.applications.add_secret(queries.APPLICATION.id, a_client_secret())
+        storage.attempts.reserve("ada", at=NOW, user_id=queries.PERSON.id)
+        storage.leases.acquire("purge", at=NOW, until=NOW)
+        storage.assertions.use(queries.ROBOT.id, "jti", NOW)
+        storage.audit.append(queries.EVENT)
+    backend.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {trigger}")
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'")
+        database.execute("PRAGMA writable_schema = RESET")
+        counts = {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in metadata.tables}  # noqa: S608
+    assert {name for name, count in counts.items() if not count} <= {"application_origins"}
+    return path
+
+
+@pytest.fixture
+def damaged(populated: Path, tmp_path: Path) -> Iterator[tuple[SqlBackend, sqlite3.Connection]]:
+    path = tmp_path / "identity.db"
+    copyfile(populated, path)
+    backend = open_backend(f"sqlite:///{path}")
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as database:
+        yield backend, database
+    backend.close()
+
+
+def _first(table: Table) -> str:
+    """Which row is damaged: the one that the reads name."""
+    by_id = {"users": queries.PERSON.id, "organizations": queries.ORGANIZATION.id}
+    if table.name in by_id:
+        return f"\"id\" = '{by_id[table.name]}'"
+    return f'rowid = (SELECT min(rowid) FROM "{table.name}")'  # noqa: S608
+
+
+@pytest.mark.parametrize("name", metadata.tables)
+def test_no_damage_of_a_row_is_more_than_that_row(
+    damaged: tuple[SqlBackend, sqlite3.Connection],
+    reads_of: dict[str, list[str]],
+    name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    backend, database = damaged
+    table = metadata.tables[name]
+    for column in table.columns:
+        this = f'FROM "{name}" WHERE {_first(table)}'
+        (rowid, before) = database.execute(f'SELECT rowid, "{column.name}" {this}').fetchone() or (None, None)
+        for damage in damages(column):
+            try:
+                database.execute(f'UPDATE "{name}" SET "{column.name}" = ? WHERE rowid = ?', (damage, rowid))  # noqa: S608
+            except sqlite3.IntegrityError:
+                continue
+            _check_reads(backend, reads_of[name], f"{name}.{column.name} = {damage!r:.20}")
+            _check_uses(backend, f"{name}.{column.name} = {damage!r:.20}")
+            database.execute(f'UPDATE "{name}" SET "{column.name}" = ? WHERE rowid = ?', (before, rowid))  # noqa: S608
+    for record in caplog.records:
+        assert all(secret not in record.getMessage() for secret in ("soon", "[1]", "\\xff\\xfe"))
+
+
+def _check_reads(backend: SqlBackend, reads: list[str], where: str) -> None:
+    for name in reads:
+        with backend.reading() as storage:
+            try:
+                READS[name](storage)
+            except Unavailable:
+                pass
+            except Exception as problem:
+                raise AssertionError(f"{where}: {name} raises {problem!r}") from problem
+    with backend.reading() as storage:
+        assert storage.users.find(GRACE.id) == GRACE, where
+
+
+def _check_uses(backend: SqlBackend, where: str) -> None:
+    for name, use in USES.items():
+        try:
+            with aborting(backend, Transactions()) as storage:
+                use(storage)
+        except (Unavailable, Missing, AlreadyUsed, Stale):
+            pass
+        except Exception as problem:
+            raise AssertionError(f"{where}: {name} raises {problem!r}") from problem
+
+
+def _damage(database: sqlite3.Connection, table: str, column: str, value: object, id_: str) -> None:
+    database.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE id = ?', (value, id_))  # noqa: S608
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("profile", "{"),
+        ("profile", '{"email_verified": "no"}'),
+        ("active", "yes"),
+        ("version", None),
+        ("named_at", "x"),
+    ],
+)
+def test_its_own_reading_is_refused_and_lists_leave_it_out(
+    damaged: tuple[SqlBackend, sqlite3.Connection], caplog: pytest.LogCaptureFixture, column: str, value: object
+) -> None:
+    backend, database = damaged
+    _alert.cache_clear()
+    _damage(database, "users", column, value, queries.PERSON.id)
+    with backend.reading() as storage:
+        for _ in range(2):
+            with pytest.raises(Unreadable, match=f"the row {queries.PERSON.id} of users"):
+                storage.users.find_subject(queries.PERSON.id)
+        page = storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN, PageRequest(counted=True))
+        assert [one.id for one in page] == [GRACE.id]
+        assert page.total is not None
+        assert page.total.count == 2, "it is there"
+        assert storage.users.find_many([queries.PERSON.id, GRACE.id]).keys() == {GRACE.id}
+    alerts = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert [one.getMessage() for one in alerts] == [
+        f"a row cannot be read and is left out or refused: table users, id {queries.PERSON.id}"
+    ]
+
+
+def test_what_decides_is_refused_and_not_left_out(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
+    """Which roles somebody holds, what they hold in projects, which domains count, who are the owners."""
+    backend, database = damaged
+    _damage(database, "managers", "roles", "{}", queries.MANAGER.id)
+    _damage(database, "user_grants", "roles", "reader", queries.GRANT.id)
+    database.execute("UPDATE domains SET created_at = 'soon'")
+    deciding: list[Callable[[Storage], object]] = [
+        lambda storage: storage.managers.of_user(queries.PERSON.id),
+        lambda storage: storage.managers.of_users_of(queries.ORGANIZATION.id),
+        lambda storage: storage.managers.lock_holders(queries.MANAGER.resource, "IAM_OWNER"),
+        lambda storage: storage.user_grants.effective(queries.PERSON.id, frozenset({queries.PROJECT.id})),
+        lambda storage: storage.domains.of_organization(queries.ORGANIZATION.id),
+        lambda storage: storage.domains.find_holder(DOMAIN.name),
+    ]
+    with backend.reading() as storage:
+        for read in deciding:
+            with pytest.raises(Unreadable):
+                read(storage)
+
+
+@pytest.mark.parametrize("damage", [b"\xff", "soon", None])
+def test_pages_go_on_past_it_in_every_order(damaged: tuple[SqlBackend, sqlite3.Connection], damage: object) -> None:
+    backend, database = damaged
+    others = [a_human_user(queries.ORGANIZATION, user_name=f"u{number}") for number in range(6)]
+    with committing(backend, Transactions()) as storage:
+        for other in others:
+            add(storage, other)
+    _damage(database, "users", "created_at", damage, others[3].id)
+    _damage(database, "users", "name_key", b"\xff", others[2].id)
+    for sort in queries.ORDERS:
+        seen: list[str] = []
+        request = PageRequest(limit=2, sort=queries.Sort(sort, descending=sort == "email"))
+        with backend.reading() as storage:
+            for _ in range(8):
+                page = storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN, request)
+                seen += [one.id for one in page]
+                if page.next is None:
+                    break
+                request = replace(request, cursor=page.next)
+        expected = {GRACE.id, queries.PERSON.id, *(one.id for one in others)} - {others[3].id}
+        assert expected == set(seen) | ({others[2].id} if sort == "user_name" else set()), sort
+
+
+def test_a_lease_that_nobody_can_have_taken_is_free(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
+    backend, database = damaged
+    database.execute("UPDATE leases SET until = 'for ever'")
+    for taken in (True, False):
+        with committing(backend, Transactions()) as storage:
+            assert storage.leases.acquire("purge", at=NOW, until=queries.LATER) is taken
+
+
+def test_bytes_that_are_no_text_are_one_row_s_damage(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
+    backend, database = damaged
+    database.execute("UPDATE users SET user_name = CAST(x'ff41' AS TEXT) WHERE id = ?", (queries.PERSON.id,))
+    with backend.reading() as storage:
+        with pytest.raises(Unavailable):
+            storage.users.find(queries.PERSON.id)
+        assert [one.id for one in storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN)] == [GRACE.id]
+        assert storage.users.find(GRACE.id) == GRACE
