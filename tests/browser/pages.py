@@ -253,13 +253,13 @@ def consent_to_manage(scene: Scene) -> None:
     scene.site.ask(scene.tab, party, scope=f"openid profile {scene.site.world.audience_scope()}")
 
 
-@page("/oauth/v2/authorize/1", script=False, names=True)
+@page("/oauth/v2/authorize", script=False, names=True)
 def form_post(scene: Scene) -> None:
     scene.sign_in()
     scene.ask(response_mode="form_post")
 
 
-@page("/login/1", main=True, names=True)
+@page("/login/1/password", main=True, names=True)
 def sign_in_is_done(scene: Scene) -> None:
     scene.ask_with_name()
     begun = scene.tab.url
