@@ -242,6 +242,18 @@ class SqlStore:
         with self._guarded():
             return self._change(statement, parameters)
 
+    def _add_all(self, statement: PlainInsert, rows: Sequence[Values]) -> None:
+        """Insert rows, all or none: the transaction remains usable after a refusal."""
+        if not rows:
+            return
+        self._send("SAVEPOINT all_or_none")
+        try:
+            self._connection.execute(statement, rows)
+        except FAILURES as error:
+            self._send("ROLLBACK TO SAVEPOINT all_or_none")
+            raise translated(error) from error
+        self._send("RELEASE SAVEPOINT all_or_none")
+
     @contextmanager
     def _guarded(self) -> Iterator[None]:
         """Takes back what is refused within, so that the transaction remains usable.

@@ -64,6 +64,18 @@ class AuditContract(ContractBase):
             storage.audit.append(replace(event, object_id="forged"))
         assert [each.object_id for each in trail(PageRequest()).items] == ["first"]
 
+    def test_audit_many_are_appended_in_their_order(
+        self, in_transaction: InTransaction, trail: Fetch[AuditEvent]
+    ) -> None:
+        first, last, some = an_audit_event(), an_audit_event(), [an_audit_event() for _ in range(5)]
+        with in_transaction() as storage:
+            storage.audit.append(first)
+            storage.audit.append_many(some)
+            storage.audit.append_many([])
+            storage.audit.append(last)
+        found = [replace(one, sequence=None) for one in trail(PageRequest()).items]
+        assert found == [last, *reversed(some), first]
+
     def test_audit_sequence_rises(self, in_transaction: InTransaction, trail: Fetch[AuditEvent], now: datetime) -> None:
         events = [an_audit_event(at=now - timedelta(hours=hours)) for hours in range(4)]
         self.append(in_transaction, *events[:2])

@@ -10,6 +10,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_KEY
 from identity.domain.projects import Project
 from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
+from identity.storage.backend import Storage
 from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
 from identity.storage.contract.factories import (
     NOW,
@@ -60,6 +61,44 @@ class UserContract(ContractBase):
         return fetching(
             reading, lambda storage, request: storage.users.page(organization.id, UserKind.SERVICE, request)
         )
+
+    def test_users_many_are_added_as_one_by_one(
+        self, in_transaction: InTransaction, people: Fetch[User], service_users: Fetch[User], organization: Organization
+    ) -> None:
+        added = [a_human_user(organization, user_name=f"p{number}") for number in range(7)]
+        robot = a_service_user(organization)
+        with in_transaction() as storage:
+            storage.users.add_many([*added, robot])
+            storage.users.add_many([])
+        assert list(people(PageRequest())) == added
+        assert list(service_users(PageRequest())) == [robot]
+
+    @pytest.mark.parametrize("among", ["those that are there", "the new ones"])
+    @pytest.mark.parametrize("field", ["user_name", "id"])
+    def test_users_many_of_which_one_is_taken_are_not_added_and_the_transaction_goes_on(
+        self,
+        among: str,
+        field: str,
+        in_transaction: InTransaction,
+        reading: Reading,
+        organization: Organization,
+        human_user: HumanUser,
+    ) -> None:
+        first, last, other = (a_human_user(organization) for _ in range(3))
+        twin = human_user if among == "those that are there" else first
+        value = twin.user_name.upper() if field == "user_name" else twin.id
+        with in_transaction() as storage:
+            with pytest.raises(Duplicate) as refusal:
+                storage.users.add_many([first, a_human_user(organization, **{field: value}), last])
+            assert refusal.value.field == field
+            storage.users.add(other)
+        with reading() as storage:
+            found = storage.users.find_many([human_user.id, first.id, last.id, other.id])
+        assert found.keys() == {human_user.id, other.id}
+
+    def test_users_many_of_an_unknown_organization_are_refused(self, storage: Storage) -> None:
+        with pytest.raises(Missing):
+            storage.users.add_many([a_human_user()])
 
     def test_users_find_returns_the_person_that_was_added(
         self, save: Save, reading: Reading, organization: Organization

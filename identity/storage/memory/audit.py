@@ -1,5 +1,6 @@
 """The audit trail, in memory."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
@@ -24,6 +25,10 @@ class MemoryAuditStore(AuditStore):
         stored = replace(event, detail=deepcopy(dict(event.detail)), sequence=len(events.rows) + 1)
         events.insert(event.id, stored)
         return True
+
+    def append_many(self, events: Sequence[AuditEvent]) -> None:
+        for event in events:
+            self.append(event)
 
     def find(self, event_id: str) -> AuditEvent | None:
         return self._tables.audit_events.find(event_id)

@@ -1,6 +1,6 @@
 """Users, in memory."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -23,6 +23,19 @@ class MemoryUserStore(UserStore):
         self._tables.organizations.get(user.organization_id)
         self._require_free_name(user)
         self._tables.users.insert(user.id, user)
+
+    def add_many(self, users: Sequence[User]) -> None:
+        taken = {(user.organization_id, name_key(user.user_name)) for user in self._tables.users}
+        ids = set()
+        for user in users:
+            self._tables.organizations.get(user.organization_id)
+            name = user.organization_id, name_key(user.user_name)
+            require_free({name} & taken, "user_name")
+            require_free({user.id} & ids or ([user.id] if user.id in self._tables.users else []), "id")
+            taken.add(name)
+            ids.add(user.id)
+        for user in users:
+            self._tables.users.insert(user.id, user)
 
     def find(self, user_id: str) -> User | None:
         return self._tables.users.find(user_id)

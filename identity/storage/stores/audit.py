@@ -1,6 +1,7 @@
 """The audit trail: it can be appended to and read."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from identity.domain.audit import EVERYTHING, AuditEvent, AuditFilter
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -13,6 +14,10 @@ class AuditStore(ABC):
     def append(self, event: AuditEvent) -> bool:
         """Write the event and give it the next sequence number; False if its ``once`` is already there (compared over
         all nodes), and then nothing is written."""
+
+    @abstractmethod
+    def append_many(self, events: Sequence[AuditEvent]) -> None:
+        """Write events that have no ``once``, in this order."""
 
     @abstractmethod
     def find(self, event_id: str) -> AuditEvent | None:

@@ -1,7 +1,7 @@
 """Users, human and service users alike."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -39,6 +39,10 @@ class UserStore(ABC):
     @abstractmethod
     def add(self, user: User) -> None:
         """Store a new user."""
+
+    @abstractmethod
+    def add_many(self, users: Sequence[User]) -> None:
+        """Store new users, all of them or, where one cannot be, none: the transaction remains usable."""
 
     @abstractmethod
     def find(self, user_id: str) -> User | None:

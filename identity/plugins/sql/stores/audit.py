@@ -2,13 +2,14 @@
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, select, text
+from sqlalchemy import ColumnElement, Select, bindparam, func, insert, literal_column, select, text
 
 from identity.domain.audit import EVERYTHING, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.plugins.sql.paging import PagedStore, first_of
-from identity.plugins.sql.rows import add_unless_there, moment, object_of, readable, row_of, seconds
+from identity.plugins.sql.rows import Values, add_unless_there, moment, object_of, readable, row_of, seconds
 from identity.plugins.sql.tables import audit_events as table
 from identity.storage.paging import FIRST_PAGE, MOST_COUNTED, Cursor, Page, PageRequest, Total, page_of
 from identity.storage.stores.audit import AuditStore
@@ -34,6 +35,7 @@ _COLUMNS = (
 )
 
 _APPEND = add_unless_there(table, table.c.once)
+_APPEND_MANY = insert(table)
 _FIND = select(*_COLUMNS).where(table.c.id == bindparam("key"))
 _PAGE = select(*_COLUMNS)
 _ORDER = (table.c.sequence,)
@@ -54,25 +56,11 @@ class SqlAuditStore(PagedStore, AuditStore):
 
     def append(self, event: AuditEvent) -> bool:
         """Write the event; False if its ``once`` is already there."""
-        values = {
-            "id": event.id,
-            "at": seconds(event.at),
-            "event": event.event,
-            "actor_kind": event.actor.kind.value,
-            "actor_id": event.actor.id,
-            "client_id": event.actor.client_id,
-            "session_id": event.actor.session_id,
-            "client_address": event.actor.client_address,
-            "request_id": event.actor.request_id,
-            "object_kind": event.object_kind,
-            "object_id": event.object_id,
-            "organization_id": event.organization_id,
-            "result": event.result.value,
-            "reason": event.reason,
-            "detail": json.dumps(dict(event.detail), ensure_ascii=False),
-            "once": event.once,
-        }
-        return self._change(_APPEND, values) == 1
+        return self._change(_APPEND, _values(event)) == 1
+
+    def append_many(self, events: Sequence[AuditEvent]) -> None:
+        """Write events that have no ``once``."""
+        self._add_all(_APPEND_MANY, [_values(event) for event in events])
 
     def find(self, event_id: str) -> AuditEvent | None:
         """The event with this id."""
@@ -183,3 +171,24 @@ def _event_of(
         once=once,
         sequence=sequence,
     )
+
+
+def _values(event: AuditEvent) -> Values:
+    return {
+        "id": event.id,
+        "at": seconds(event.at),
+        "event": event.event,
+        "actor_kind": event.actor.kind.value,
+        "actor_id": event.actor.id,
+        "client_id": event.actor.client_id,
+        "session_id": event.actor.session_id,
+        "client_address": event.actor.client_address,
+        "request_id": event.actor.request_id,
+        "object_kind": event.object_kind,
+        "object_id": event.object_id,
+        "organization_id": event.organization_id,
+        "result": event.result.value,
+        "reason": event.reason,
+        "detail": json.dumps(dict(event.detail), ensure_ascii=False),
+        "once": event.once,
+    }

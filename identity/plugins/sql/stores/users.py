@@ -1,7 +1,7 @@
 """Users in SQL: people and programs share a table, since they share a name space."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from functools import lru_cache
@@ -96,6 +96,10 @@ class SqlUserStore(PagedStore, UserStore):
         """Store a new user."""
         last_sign_in_at = user.last_sign_in_at if isinstance(user, HumanUser) else None
         self._try(_ADD, {**_values(user), "last_sign_in_at": seconds_or_none(last_sign_in_at)})
+
+    def add_many(self, users: Sequence[User]) -> None:
+        """Store new users, all or none."""
+        self._add_all(_ADD, [_values(user) for user in users])
 
     def find(self, user_id: str) -> User | None:
         """The user with this id."""
