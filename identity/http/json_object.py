@@ -6,6 +6,12 @@ from typing import Any
 from identity.domain.words import say
 from identity.http.errors import Malformed
 
+NO_UTF8 = say("This is not UTF-8.")
+NO_OBJECT = say("This must be a JSON object.")
+NESTED_TOO_DEEPLY = say("This is nested too deeply.")
+HOLDS_NUL = say("A text holds the character NUL.")
+NUMBER_TOO_LONG = say("A number is too long.")
+
 #: How much of a name is told back.
 _SHOWN = 100
 
@@ -21,30 +27,34 @@ def read_object(text: str | bytes) -> dict[str, Any]:
         value = json.loads(text, object_pairs_hook=_members, parse_constant=_no_number)
         check_texts(value)
     except UnicodeError:
-        raise Malformed(say("This is not UTF-8.")) from None
+        raise Malformed(NO_UTF8) from None
     except RecursionError:
-        raise Malformed(say("This is nested too deeply.")) from None
+        raise Malformed(NESTED_TOO_DEEPLY) from None
     except json.JSONDecodeError as problem:
-        raise Malformed(_unreadable(problem)) from None
+        raise Malformed(unreadable(problem.lineno, problem.colno)) from None
     except ValueError:
         # Python reads no number of thousands of digits.
-        raise Malformed(say("A number is too long.")) from None
+        raise Malformed(NUMBER_TOO_LONG) from None
     if not isinstance(value, dict):
-        raise Malformed(say("This must be a JSON object."))
+        raise Malformed(NO_OBJECT)
     return value
 
 
-def _unreadable(problem: json.JSONDecodeError) -> str:
-    return say(
-        "This cannot be read as JSON from line {line}, column {column} on.", line=problem.lineno, column=problem.colno
-    )
+def unreadable(line: int, column: int) -> str:
+    """Where the text stops being JSON."""
+    return say("This cannot be read as JSON from line {line}, column {column} on.", line=line, column=column)
+
+
+def given_twice(name: str) -> str:
+    """Which member it is."""
+    return say("The member “{name}” is given twice.", name=name[:_SHOWN])
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise Malformed(say("The member “{name}” is given twice.", name=name[:_SHOWN]))
+            raise Malformed(given_twice(name))
         members[name] = value
     return members
 
@@ -57,7 +67,7 @@ def check_texts(value: Any) -> None:
     if isinstance(value, str):
         value.encode("utf-8")
         if "\0" in value:
-            raise Malformed(say("A text holds the character NUL."))
+            raise Malformed(HOLDS_NUL)
     elif isinstance(value, dict):
         for part in (*value, *value.values()):
             check_texts(part)

@@ -1,6 +1,6 @@
 """The audit trail: changes are recorded with the change, refusals survive the abort."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
@@ -68,6 +68,15 @@ class Recorder:
         """Write a change's event in the change's own transaction."""
         self.write(self._event(event, kind, id, organization_id, detail or {}))
 
+    def record_many(
+        self, event: str, kind: str, organization_id: str, things: Iterable[tuple[str, Mapping[str, object]]]
+    ) -> None:
+        """Write the same event of many things, by their ids, each with its detail."""
+        events = [self._event(event, kind, id_, organization_id, detail) for id_, detail in things]
+        self._storage.audit.append_many(events)
+        for one in events:
+            self._written(one)
+
     def record_once(
         self,
         once: str,
@@ -117,12 +126,15 @@ class Recorder:
         """Write an event as it is; False if its ``once`` is there already."""
         if not self._storage.audit.append(event):
             return False
+        self._written(event)
+        return True
+
+    def _written(self, event: AuditEvent) -> None:
         if self._on_record is not None:
             self._on_record(event)
         if not self.recorded and self._on_first_record is not None:
             self._on_first_record()
         self.recorded.append(event)
-        return True
 
     def _event(
         self,

@@ -12,6 +12,7 @@ document.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -34,11 +35,12 @@ from identity.services.access import Principal, Seen
 from identity.services.audit import json_value
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
-from identity.services.commands.descriptions import OrganizationDocument
+from identity.services.commands.descriptions import DescribedServiceUser, DescribedUser, OrganizationDocument
 from identity.services.commands.documents import decode_document
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import AddProjectRole, CreateProject
 from identity.services.commands.service_users import CreateServiceUser
+from identity.services.commands.spooled import Spooled, WrongTypes
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.described.build import Build, facts_of
 from identity.services.described.organizations import ensure_organizations
@@ -72,6 +74,47 @@ _READS = (
 
 #: Whose ids are kept says under which names tokens and audit events speak of users and applications.
 KEEPS_IDS = "instance.write"
+
+
+#: Lists that can be of any length, by their places in the document.
+LONG_LISTS: Mapping[tuple[str, ...], type[Command]] = {
+    ("organization", "users"): DescribedUser,
+    ("organization", "service_users"): DescribedServiceUser,
+}
+
+
+class Incoming(AbstractContextManager["Incoming"]):
+    """A document that comes in, checked as it comes: people and service users wait in files, all else in memory.
+
+    Nothing in it needs the storage, so that nobody waits for whoever sends it.
+    """
+
+    def __init__(self, wrong_types: WrongTypes = lambda _command, _values: {}) -> None:
+        self._wrong_types = wrong_types
+        self._lists = {place: Spooled(".".join(place), kind, wrong_types) for place, kind in LONG_LISTS.items()}
+
+    @property
+    def takers(self) -> Mapping[tuple[str, ...], Callable[[int, Any], None]]:
+        """What takes the items of each long list, with their numbers."""
+        return {place: spooled.take for place, spooled in self._lists.items()}
+
+    @property
+    def people(self) -> int:
+        """How many people it brings."""
+        return self._lists["organization", "users"].count
+
+    def document(self, values: Mapping[str, Any]) -> OrganizationDocument:
+        """The document whose rest these values are, as far as it can be read: ``import_`` tells all that is wrong.
+
+        Raises Invalid with a sentence for each place that is wrong if nothing can be.
+        """
+        problems = self._wrong_types(OrganizationDocument, values)
+        lists = {".".join(place): spooled for place, spooled in self._lists.items()}
+        return decode_document(OrganizationDocument, values, problems, lists)
+
+    def __exit__(self, *_exception: object) -> None:
+        for spooled in self._lists.values():
+            spooled.close()
 
 
 class Transfer:
@@ -115,15 +158,14 @@ class Transfer:
             }
         )
 
-    @staticmethod
-    def read(values: Mapping[str, object]) -> OrganizationDocument:
-        """The document that these values are, as far as they can be read: ``import_`` tells all that is wrong.
-
-        Raises Invalid with a sentence for each place that is wrong if nothing can be.
-        """
-        return decode_document(OrganizationDocument, values)
-
-    def import_(self, document: OrganizationDocument, *, by: Principal, keep_ids: bool | None = None) -> Organization:
+    def import_(
+        self,
+        document: OrganizationDocument,
+        *,
+        by: Principal,
+        keep_ids: bool | None = None,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Organization:
         """The new organization, in which everything has new ids, or with ``keep_ids`` those of the document.
 
         Unless that is said, ids are kept if the document comes from this very instance, as after a removal by mistake;
@@ -137,7 +179,7 @@ class Transfer:
         keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
         if keeps and not self._services.access.may(by, KEEPS_IDS, INSTANCE):
             raise Denied("Only who manages the instance can keep ids. Import with new ids.", permission=KEEPS_IDS)
-        build = Build(self._services, document.reading, by=by, fresh=True, keep_ids=keeps)
+        build = Build(self._services, document.reading, by=by, fresh=True, keep_ids=keeps, progress=progress)
         made = ensure_organizations(build, [("organization", document.organization)])
         build.finish()
         organization = self._services.organizations.get(made[0].id)

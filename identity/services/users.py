@@ -1,13 +1,13 @@
 """Human users."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
 from identity.crypto.secrets import new_id
-from identity.domain.errors import Conflict, NotFound
+from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.names import name_key
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.sessions import Session
@@ -16,7 +16,7 @@ from identity.domain.users import HumanUser, Profile, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.attempts import Attempts
-from identity.services.audit import Recorder
+from identity.services.audit import Recorder, facts
 from identity.services.changes import UseCases, told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
 from identity.services.consents import Consents
@@ -44,6 +44,15 @@ class Initial:
 
     kind: Literal["link", "one_time_password"]
     secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPerson:
+    """Somebody who had an account elsewhere: all that is known, and perhaps the id that it had."""
+
+    command: ChangeHumanUser
+    active: bool
+    id: str | None
 
 
 class Users(UseCases):
@@ -101,6 +110,20 @@ class Users(UseCases):
             self._storage.users.add(user)
         self._record_created("user.created", "user", user, organization_id)
         return user
+
+    def create_many(self, organization_id: str, people: Sequence[NewPerson]) -> list[HumanUser | Invalid]:
+        """New accounts without passwords, or in place of one that cannot be, why; for imports. Raises NotFound."""
+        users = [self._new(organization_id, one) for one in people]
+        made: list[HumanUser | Invalid] = [*users]
+        try:
+            with told("organization", organization_id):
+                self._storage.users.add_many(users)
+        except Invalid:
+            made = [self._added(user) for user in users]
+        stored = [user for user in made if not isinstance(user, Invalid)]
+        self._audit.record_many("user.created", "user", organization_id, _created(stored))
+        self._audit.record_many("user.deactivated", "user", organization_id, _deactivated(stored))
+        return made
 
     def invite(self, organization_id: str, command: InviteHumanUser, *, by: Principal) -> tuple[HumanUser, Initial]:
         """A new account, and what its person first enters it by. Raises NotFound; Invalid if the user name is taken."""
@@ -293,6 +316,26 @@ class Users(UseCases):
             raise NotFound("application", client_id)
         self.disconnect(self._subject(user_id), client_id)
 
+    def _new(self, organization_id: str, person: NewPerson) -> HumanUser:
+        return HumanUser(
+            id=person.id or new_id(),
+            organization_id=organization_id,
+            user_name=person.command.user_name or "",
+            profile=person.command.apply_to(Profile()),
+            named_at=self._now,
+            created_at=self._now,
+            changed_at=self._now,
+            active=person.active,
+        )
+
+    def _added(self, user: HumanUser) -> HumanUser | Invalid:
+        try:
+            with told("organization", user.organization_id, _TAKEN):
+                self._storage.users.add(user)
+        except Invalid as refusal:
+            return refusal
+        return user
+
     def _governed(self, user_id: str, by: Principal) -> HumanUser:
         """The user, if the caller holds all that it holds. Raises NotFound, Denied."""
         user = self.get(user_id)
@@ -334,3 +377,11 @@ def _state(user: HumanUser, must_change: bool | None) -> UserState:
     if must_change is None:
         return UserState.INVITED
     return UserState.MUST_CHANGE_PASSWORD if must_change else UserState.ACTIVE
+
+
+def _created(users: Iterable[HumanUser]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    return ((user.id, facts(user) | {"active": True}) for user in users)
+
+
+def _deactivated(users: Iterable[HumanUser]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    return ((user.id, {"active": {"before": True, "after": False}}) for user in users if not user.active)

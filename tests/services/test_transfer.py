@@ -1,5 +1,6 @@
 """An organization goes out as a document and comes in again, whole and unchanged, or not at all."""
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -16,9 +17,11 @@ from identity.crypto.secrets import new_client_id, new_id
 from identity.domain.errors import Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
+from identity.http.json_stream import read_stream
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands.service_users import CreateServiceUser
+from identity.services.transfer import Incoming
 from identity.testing.fixtures import MakeWorld
 from identity.testing.world import KeyPool, World
 
@@ -198,7 +201,9 @@ def undone(world: World) -> Iterator[Services]:
 
 def imported(services: Services, values: dict[str, Any], **options: Any) -> Organization:
     options = {"by": THE_OPERATOR, **options}
-    return services.transfer.import_(services.transfer.read(values), **options)
+    with Incoming() as incoming:
+        document = incoming.document(read_stream(io.BytesIO(json.dumps(values).encode()), incoming.takers))
+        return services.transfer.import_(document, **options)
 
 
 def exported(services: Services, organization: Organization) -> dict[str, Any]:
@@ -319,10 +324,9 @@ class TestProblems:
         }
 
     def test_of_single_values_are_told_before_anything_is_made(self) -> None:
-        from identity.services.transfer import Transfer
-
-        with pytest.raises(Invalid) as refused:
-            Transfer.read(document({"name": "", "colour": "red", "users": [{"user_name": 1}], "projects": 5}))
+        values = document({"name": "", "colour": "red", "users": [{"user_name": 1}], "projects": 5})
+        with Incoming() as incoming, pytest.raises(Invalid) as refused:
+            incoming.document(read_stream(io.BytesIO(json.dumps(values).encode()), incoming.takers))
         assert set(refused.value.fields) == {
             "organization.name",
             "organization.colour",

@@ -26,6 +26,7 @@ from identity.services.applications import Applications
 from identity.services.bundle import Services
 from identity.services.commands.applications import ChangeApplication
 from identity.services.commands.projects import ChangeProjectGrant
+from identity.services.transfer import Incoming
 from identity.testing.assertions import decoded
 from identity.testing.browser import Browser
 from identity.testing.factories import an_access_token
@@ -497,14 +498,14 @@ def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
     values["organization"]["primary_domain"] = f"copy-{tenant.organization.primary_domain}"
     with tenant.world.transaction() as services:
         by = tenant.principal(services, importer.id)
-        document = services.transfer.read(values)
+        document = Incoming().document(values)
         with pytest.raises(Denied, match="manages the instance"):
             services.transfer.import_(document, by=by, keep_ids=False)
     values["organization"]["projects"][0]["applications"][0] |= {"may_manage": False, "consent": "always"}
     values["organization"]["primary_domain"] = f"again-{tenant.organization.primary_domain}"
     with tenant.world.transaction() as services:
         by = tenant.principal(services, importer.id)
-        made = services.transfer.import_(services.transfer.read(values), by=by, keep_ids=False)
+        made = services.transfer.import_(Incoming().document(values), by=by, keep_ids=False)
         [project] = services.storage.projects.page(made.id).items
         [copy] = services.storage.applications.page(project.id).items
         assert (copy.consent, copy.may_manage) == (ConsentRule.ALWAYS, False)

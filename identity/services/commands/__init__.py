@@ -3,8 +3,8 @@
 A rule about a value stands once, here or in the domain, and comes out as the same sentence everywhere.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -78,3 +78,18 @@ def _sentence(cause: object) -> str:
         return ""
     said = cause.args[0] if cause.args else None
     return said if isinstance(said, str) else str(cause)
+
+
+def inside(value: Any) -> Iterable[tuple[Any, Any]]:
+    """What an object or a list holds, by name or number; nothing for anything else."""
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """All texts in it."""
+    if isinstance(value, str):
+        yield value
+    for _, one in inside(value):
+        yield from texts_in(one)

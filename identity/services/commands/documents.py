@@ -3,23 +3,33 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import PrivateAttr, ValidationError
 
 from identity.domain.errors import Invalid
-from identity.services.commands import Command, Place, path_of, told
+from identity.domain.words import say
+from identity.services.commands import Command, Place, inside, path_of, texts_in, told
+from identity.services.commands.spooled import MOST_PROBLEMS, Spooled
+
+#: So many problems of a document are told.
+MOST_TOLD = 100
 
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What could not be read of a document: the problem at each place, and all texts that were left out with it."""
+    """What could not be read of a document: the problem at each place, and all texts that were left out with it.
+
+    ``spooled`` are the lists that are not in the document itself, by their places.
+    """
 
     problems: Mapping[str, str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    spooled: Mapping[str, Spooled[Any]] = field(default_factory=dict)
 
     def together(self, found: Mapping[str, str]) -> dict[str, str]:
         """These problems, and those that were found with what was read, at their places in the whole document.
@@ -33,6 +43,10 @@ class Reading:
                 problems.setdefault(place, sentence)
         return problems
 
+    def first_of(self, problems: Mapping[str, str]) -> Mapping[str, str]:
+        """As many of the problems as people read, and how many more there are."""
+        return first_of(problems, self.spooled)
+
     def _whole(self, path: str) -> str:
         """Where this place of what was read is in the whole document: items that were left out count there."""
         read: Place = ()
@@ -43,6 +57,17 @@ class Reading:
             whole = (*whole, kept[step] if isinstance(step, int) and step < len(kept) else step)
             read = (*read, step)
         return path_of(whole)
+
+
+def first_of(problems: Mapping[str, str], spooled: Mapping[str, Spooled[Any]]) -> Mapping[str, str]:
+    """As many of the problems as people read, and how many more there are."""
+    more = len(problems) - MOST_TOLD + sum(one.more for one in spooled.values())
+    if more <= 0:
+        return problems
+    told_of = dict(islice(problems.items(), MOST_TOLD))
+    if len(problems) < MOST_PROBLEMS:
+        return {**told_of, "more": say("{n} more places need a change.", n=more)}
+    return {**told_of, "more": say("{n} more places need a change, or even more.", n=more)}
 
 
 class Document(Command):
@@ -60,15 +85,22 @@ Read = TypeVar("Read", bound=Document)
 
 
 def decode_document(
-    document: type[Read], values: Mapping[str, object], problems: Mapping[str, str] | None = None
+    document: type[Read],
+    values: Mapping[str, object],
+    problems: Mapping[str, str] | None = None,
+    spooled: Mapping[str, Spooled[Any]] | None = None,
 ) -> Read:
-    """The document made from plain values, as far as it can be read; ``problems`` were found in it before.
+    """The document made from plain values, as far as it can be read; ``problems`` were found in it before, and in
+    lists that were ``spooled``.
 
     Its reading holds a sentence for every place that is wrong, such as ``projects[0].roles[2].key``. Raises Invalid
     with them if nothing can be read.
     """
     rest = _Rest(values)
+    lists = spooled or {}
     found = dict(problems or {})
+    for one in lists.values():
+        found.update(one.problems)
     while True:
         try:
             read = document.model_validate(rest.values)
@@ -79,10 +111,11 @@ def decode_document(
             errors = refusal.errors(include_url=False, include_input=False)
             places = {one["loc"][:-1] if one["type"] == "missing" else one["loc"] for one in errors}
             if () in places:
-                raise Invalid(found) from None
+                raise Invalid(first_of(found, lists)) from None
             rest.leave_out(places)
         else:
-            read._reading = Reading(found, frozenset(rest.left_out), dict(rest.numbers(rest.values, ())))
+            unread = rest.left_out.union(*(one.unread for one in lists.values()))
+            read._reading = Reading(found, frozenset(unread), dict(rest.numbers(rest.values, ())), lists)
             return read
 
 
@@ -103,13 +136,13 @@ class _Rest:
                 holder = holder[step]
             if isinstance(holder, list):
                 self._numbers[id(holder)].pop(last)
-            self.left_out.update(_texts(holder.pop(last)))
+            self.left_out.update(texts_in(holder.pop(last)))
 
     def numbers(self, value: Any, place: Place) -> Iterator[tuple[str, tuple[int, ...]]]:
         """The numbers that items had at first, by the place of their list."""
         if isinstance(value, list):
             yield path_of(place), tuple(self._numbers[id(value)])
-        for step, one in _inside(value):
+        for step, one in inside(value):
             yield from self.numbers(one, (*place, step))
 
     def _copy(self, value: object) -> Any:
@@ -126,27 +159,13 @@ class _Rest:
         value: Any = self.values
         standing: Place = ()
         for step in place:
-            inside = dict(_inside(value))
-            if step not in inside:
+            parts = dict(inside(value))
+            if step not in parts:
                 break
-            value, standing = inside[step], (*standing, step)
+            value, standing = parts[step], (*standing, step)
         return standing
 
 
 def _order(place: Place) -> list[tuple[bool, int | str]]:
     """Names may be numbers, too: YAML has such."""
     return [(isinstance(step, str), step) for step in place]
-
-
-def _inside(value: Any) -> Iterable[tuple[Any, Any]]:
-    if isinstance(value, dict):
-        return value.items()
-    return enumerate(value) if isinstance(value, list) else ()
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in it."""
-    if isinstance(value, str):
-        yield value
-    for _, one in _inside(value):
-        yield from _texts(one)

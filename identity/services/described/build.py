@@ -1,7 +1,7 @@
 """Build: one walk through a document. It collects what changes, and every problem with its place in the document."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -18,6 +18,7 @@ from identity.services.access import Principal
 from identity.services.audit import json_value
 from identity.services.commands import Command
 from identity.services.commands.documents import Reading
+from identity.services.commands.spooled import MOST_PROBLEMS
 from identity.services.commands.users import ChangeAddress
 from identity.services.described.present import TWICE, named, organizations_named
 
@@ -74,6 +75,7 @@ Thing = TypeVar("Thing", bound=Stored)
 Row = TypeVar("Row")
 Made = TypeVar("Made")
 Asked = TypeVar("Asked", bound=Command)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,7 @@ class Build:
         keep_ids: bool = False,
         prune: bool = False,
         with_secrets: bool = False,
+        progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.services = services
         self._reading = reading
@@ -118,6 +121,8 @@ class Build:
         self.changes: list[Change] = []
         self.applications: list[Registered] = []
         self.key_files: list[tuple[str, KeyFile]] = []
+        #: Hears of each so many people that were made.
+        self.progress = progress
         self._keep_ids = keep_ids
         # What could not be read is not gone.
         self._prune = prune and not reading.problems
@@ -143,7 +148,12 @@ class Build:
             self._at_the_end.pop()()
         problems = self._reading.together(self.problems)
         if problems:
-            raise Invalid(problems)
+            raise Invalid(self._reading.first_of(problems))
+
+    def items(self, path: str, described: Sequence[Item]) -> Iterator[tuple[int, Item]]:
+        """The items of a list with their numbers, wherever they are kept."""
+        spooled = self._reading.spooled.get(path)
+        return iter(enumerate(described) if spooled is None else spooled)
 
     def at_the_end(self, do: Callable[[], None]) -> None:
         """Put off what takes something away, so that nothing falls that the document still speaks of."""
@@ -154,8 +164,10 @@ class Build:
         self.changes.append(Change(action, kind, name, detail))
 
     def problem(self, path: str, sentence: str) -> None:
-        """Remember what is wrong at this place; the first thing counts."""
+        """Remember what is wrong at this place; the first thing counts. Raises Invalid when it has become too much."""
         self.problems.setdefault(path, sentence)
+        if len(self.problems) >= MOST_PROBLEMS:
+            raise Invalid(self._reading.first_of(self._reading.together(self.problems)))
 
     @contextmanager
     def refusals_at(self, path: str) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """People and service users as described, with the service users' keys."""
 
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from identity.crypto.keys import read_public_key
@@ -19,10 +20,12 @@ from identity.services.commands.service_users import (
 )
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
 from identity.services.described.build import Action, Build, Kind, asked
+from identity.services.users import NewPerson
 from identity.storage.paging import every_row
 from identity.storage.stores.users import UserKind
 
 _KEY = "service user key"
+_AT_ONCE = 500
 
 Person = TypeVar("Person", HumanUser, ServiceUser)
 
@@ -42,6 +45,9 @@ def ensure_users(
         deactivate=partial(users.deactivate, by=by),
         reactivate=partial(users.reactivate, by=by),
     )
+    if build.fresh:
+        _add_people(build, path, organization, described)
+        return
     for number, one in enumerate(described):
         build.ensure(
             f"{path}.users[{number}]",
@@ -62,6 +68,21 @@ def ensure_users(
     )
 
 
+def _add_people(build: Build, path: str, organization: Organization, described: tuple[DescribedUser, ...]) -> None:
+    """All of them as new ones, many at once."""
+    people = build.items(f"{path}.users", described)
+    while part := list(islice(people, _AT_ONCE)):
+        wanted = [NewPerson(one, one.active, build.id_for(one)) for _, one in part]
+        made = build.services.users.create_many(organization.id, wanted)
+        for (number, one), user in zip(part, made, strict=True):
+            place = f"{path}.users[{number}]"
+            with build.refusals_at(place):
+                if isinstance(user, Invalid):
+                    raise user
+                build.remember(place, one, user.id)
+        build.progress(len(part))
+
+
 def ensure_service_users(
     build: Build, path: str, organization: Organization, described: tuple[DescribedServiceUser, ...] | None
 ) -> None:
@@ -77,7 +98,7 @@ def ensure_service_users(
         deactivate=partial(users.deactivate, by=by),
         reactivate=partial(users.reactivate, by=by),
     )
-    for number, one in enumerate(described):
+    for number, one in build.items(f"{path}.service_users", described):
         place, name = f"{path}.service_users[{number}]", _login_name(one.user_name, organization)
         user = build.ensure(
             place,

@@ -26,7 +26,7 @@ class MemoryUserStore(UserStore):
 
     def add_many(self, users: Sequence[User]) -> None:
         taken = {(user.organization_id, name_key(user.user_name)) for user in self._tables.users}
-        ids = set()
+        ids: set[str] = set()
         for user in users:
             self._tables.organizations.get(user.organization_id)
             name = user.organization_id, name_key(user.user_name)
