@@ -18,7 +18,7 @@ from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import RequestEntityTooLarge
 
 from identity.domain.addresses import network_of
-from identity.framing import StrictParser
+from identity.framing import ADMIT_BODY, StrictParser
 from identity.log_format import OnceAMinute
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ for _floods in (log, logging.getLogger("waitress.queue")):
 
 #: How long a request whose headers are there may take to arrive as a whole.
 _WHOLE_REQUEST = 60.0
+#: The same for one whose body the application has admitted.
+_LARGE_REQUEST = 600.0
 #: How long we listen on after our last word, so that the other side has read it before the connection is gone.
 _LINGERING = 2.0
 #: How long a connection has to be silent before it ends while the process stops.
@@ -60,15 +62,46 @@ class _Task(WSGITask):  # type: ignore[misc]
 
 
 class _TooLarge(_Task):
-    """Has the application refuse a body that was not read: by its length, and in its own words."""
+    """Has the application refuse a body that was not read: by its length, and in its own words.
+
+    Where larger ones are taken it calls ``environ[ADMIT_BODY]`` with how many bytes it takes, once it knows that
+    whoever sends them may. Its answer is then dropped, the body read, and the application asked once more.
+    """
 
     def get_environment(self) -> dict[str, Any]:
-        self.request.headers["CONNECTION"] = "close"
-        # Of chunks nobody knows how long they would have become.
-        self.request.headers.setdefault("CONTENT_LENGTH", str(self.request.body_bytes_received))
+        request = self.request
+        self._connection = request.headers.get("CONNECTION")
+        request.headers["CONNECTION"] = "close"
+        if request.chunked:
+            # Nobody knows how long they would have become.
+            request.headers["CONTENT_LENGTH"] = str(request.body_bytes_received)
         environ: dict[str, Any] = super().get_environment()
         environ["wsgi.input"] = io.BytesIO()
+        if not request.admitted:
+            environ[ADMIT_BODY] = self._admit
         return environ
+
+    def execute(self) -> None:
+        super().execute()
+        if self.request.error is None:
+            # Nothing is read before this request is off the list of those that are answered.
+            self.channel.request = self.request
+            self.close_on_finish = False
+
+    def write(self, data: bytes) -> None:
+        if self.request.error is not None:
+            super().write(data)
+
+    def finish(self) -> None:
+        if self.request.error is not None:
+            super().finish()
+
+    def _admit(self, most: int) -> None:
+        headers = self.request.headers
+        del headers["CONNECTION"]
+        if self._connection is not None:
+            headers["CONNECTION"] = self._connection
+        self.request.admit(most)
 
 
 def _refusal(channel: "Channel", request: StrictParser) -> ErrorTask | _TooLarge:
@@ -89,6 +122,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self._lingers_until: float | None = None
         self._timed: StrictParser | None = None
         self._began_at = 0.0
+        self.request: StrictParser | None
         super().__init__(server, sock, addr, adj, map=map)
 
     @property
@@ -108,10 +142,15 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if self.requests and not self.total_outbufs_len:
             return False
         if self.request is not None and not self.total_outbufs_len:
-            allowed = _WHOLE_REQUEST if self.request.headers_finished else self.server.limits.header_timeout
+            allowed = self._allowed(self.request)
             if now - self._began_at > allowed:
                 return True
         return bool(now - self.last_activity > self.adj.channel_timeout)
+
+    def _allowed(self, request: StrictParser) -> float:
+        if request.admitted:
+            return _LARGE_REQUEST
+        return _WHOLE_REQUEST if request.headers_finished else float(self.server.limits.header_timeout)
 
     def end_if_quiet(self, now: float) -> None:
         """End it if nothing is under way, and nothing was for a moment: whoever is about to ask is answered."""
@@ -145,6 +184,18 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if self.connected and not self.will_close and not self.total_outbufs_len:
             self.end()
 
+    def service(self) -> None:
+        """Answer the request whose turn it is."""
+        asked: StrictParser = self.requests[0]
+        super().service()
+        with self.requests_lock:
+            # What had arrived before the body was admitted may have been all of it.
+            if self.request is asked and asked.completed:
+                self.request = None
+                self.requests.append(asked)
+                if len(self.requests) == 1:
+                    self.server.add_task(self)
+
     def received(self, data: bytes) -> bool:
         """Read on in the request that comes in; False if nothing is read any more."""
         if self._lingers_until is not None:
@@ -153,6 +204,12 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if self.request is not self._timed:
             self._timed, self._began_at = self.request, time.time()
         return heard
+
+    def handle_close(self) -> None:
+        """Close it; a request that has not come whole is gone."""
+        super().handle_close()
+        if self.request is not None:
+            self.request.abandon()
 
     def add_channel(self, map: Any = None) -> None:  # noqa: A002
         """Count it."""

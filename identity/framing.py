@@ -5,15 +5,19 @@ whatever could be read in two ways is answered once, with 400, and the connectio
 """
 
 import re
+from copy import copy
 from typing import Any
 
 from waitress.buffers import OverflowableBuffer
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.receiver import ChunkedReceiver
-from waitress.utilities import BadRequest
+from waitress.utilities import BadRequest, RequestEntityTooLarge
 
 _LENGTH, _ENCODING, _HOST = b"\r\ncontent-length:", b"\r\ntransfer-encoding:", b"\r\nhost:"
 _LONGEST_LENGTH = 15
+
+#: Where a WSGI environment has the function that admits a body which the server has not read.
+ADMIT_BODY = "identity.admit_body"
 
 #: A chunk's size with its extensions, or one line of the trailer.
 _LONGEST_LINE = 256
@@ -23,7 +27,38 @@ _TRAILER = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*
 
 
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
-    """One request as it arrives; nothing that follows a refused one is ever read."""
+    """One request as it arrives; nothing that follows a refused one is ever read.
+
+    One that is refused for its length can be ``admitted``: it is then read on from where it was left.
+    """
+
+    admitted = False
+
+    def __init__(self, adj: Any) -> None:
+        super().__init__(adj)
+        self.adj: Any
+        self._left = b""
+        self._expects = False
+
+    def admit(self, most: int) -> None:
+        """Take a body of so many bytes after all."""
+        self.adj = copy(self.adj)
+        self.adj.max_request_body_size = most + 1
+        self.error, self.completed, self.admitted = None, False, True
+        self.expect_continue = self._expects
+        left, self._left = self._left, b""
+        if self.received(left) < len(left):
+            # Whoever sends more before there is an answer says it again.
+            self.headers["CONNECTION"] = "close"
+
+    def close(self) -> None:
+        """Let go of the body, unless it is still to be read."""
+        if self.error is not None or self.completed:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the body, whatever has come of it."""
+        super().close()
 
     def received(self, data: bytes) -> int:
         """How many bytes belong to this request."""
@@ -34,6 +69,10 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
             self._refuse("No request")
         elif not self.headers_finished and _has_bare(self.header_plus.rstrip(b"\r")):
             self._refuse("Bare CR or LF")
+        if isinstance(self.error, RequestEntityTooLarge):
+            self._left += data[consumed:]
+            # The other side is not told to go on before it is clear that it may.
+            self._expects, self.expect_continue = self._expects or self.expect_continue, False
         return len(data) if self.error else consumed
 
     def parse_header(self, header_plus: bytes) -> None:

@@ -339,6 +339,9 @@ class Settings:
         "What an exception in a contribution hook does: refuse (the request fails) or ignore (logged).",
         default="refuse",
     )
+    import_limit: int = setting(
+        "How many MiB a document may have that is imported over HTTP. 100,000 people are about 60.", default=256
+    )
     pages_templates: tuple[Path, ...] = setting(
         "Folders searched for templates before our own, to replace single ones.", default=()
     )
@@ -362,6 +365,8 @@ class Settings:
         self._check_passwords()
         if self.signing_key_bits not in (2048, 3072, 4096):
             raise BadSetting("signing_key_bits", "must be 2048, 3072 or 4096")
+        if self.import_limit < 1:
+            raise BadSetting("import_limit", "must be 1 or more")
         if self.hook_failure not in ("refuse", "ignore"):
             raise BadSetting("hook_failure", "must be refuse or ignore")
         self._check_addresses()

@@ -88,8 +88,7 @@ def checked_form(view: View, info: Any) -> View:
         route = getattr(request, "matched_route", None)
         if request.method not in _SAFE_METHODS and route is not None and on_login_host(route):
             refuse_other_sites(request)
-            sent = what_was_sent(request)
-            if not checks_token and not is_fresh(request, sent.form().get(FIELD, "")):
+            if not checks_token and not is_fresh(request, what_was_sent(request).form().get(FIELD, "")):
                 raise StaleForm
         return view(context, request)
 

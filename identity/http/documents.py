@@ -1,18 +1,22 @@
 """Documents that are too large to be made, sent or read in one piece."""
 
+import tempfile
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.audit import Actor
+from identity.framing import ADMIT_BODY
+from identity.http.errors import TooLarge
 from identity.services.access import Principal
 
 if TYPE_CHECKING:
     from identity.app import Identity
 
+_MIB = 2**20
 #: About as much is sent at once.
 _PIECE = 64 * 1024
 
@@ -32,6 +36,34 @@ def exported(request: Request, organization_id: str, *, by: Principal) -> Respon
     answer.content_disposition = f'attachment; filename="{organization.primary_domain}.json"'
     answer.cache_control = "no-store"
     return answer
+
+
+def sent_document(request: Request) -> IO[bytes] | None:
+    """The body as a file, from its start; None if the server has yet to read it, and then any answer will do: the
+    request comes a second time.
+
+    For views alone, which are asked when it is clear that whoever sends it may. Raises TooLarge.
+    """
+    identity: Identity = request.registry.identity
+    most = identity.settings.import_limit * _MIB
+    length = request.content_length or 0
+    if length > most:
+        raise TooLarge(f"The body is larger than {most} bytes.")
+    admit = request.environ.get(ADMIT_BODY)
+    if admit is not None:
+        admit(most)
+        return None
+    stream: IO[bytes] = request.environ["wsgi.input"]
+    if getattr(stream, "seekable", bool)():
+        stream.seek(0)
+        return stream
+    copy: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the request
+    request.add_finished_callback(lambda _: copy.close())
+    while length and (piece := stream.read(min(length, _PIECE))):
+        copy.write(piece)
+        length -= len(piece)
+    copy.seek(0)
+    return copy
 
 
 class _Sent:

@@ -13,7 +13,7 @@ browsers do (RFC 6265, and SameSite): not even in a test can a service be signed
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from http.cookiejar import CookieJar as _ForeignJar
@@ -23,7 +23,7 @@ from secrets import randbits
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from webtest import TestApp
+from webtest import TestApp, Upload
 
 from identity.crypto.passwords import hash_password
 from identity.domain.authentication import BY_PASSWORD
@@ -224,6 +224,7 @@ class Request:
     source: str | None = None
     referrer: str = ""
     origin: str | None = None
+    content_type: str = FORM
 
 
 class Browser:
@@ -309,7 +310,7 @@ class Browser:
 
     def submit(
         self,
-        fields: Mapping[str, str | bool] | None = None,
+        fields: Mapping[str, str | bool | Upload] | None = None,
         *,
         press: tuple[str, str] | None = None,
         form: str | None = None,
@@ -327,6 +328,11 @@ class Browser:
             pairs.append(press)
         if filled.method.upper() == "GET":
             return self._go(self._from_page("GET", f"{target.partition('?')[0]}?{urlencode(pairs)}"))
+        if filled.enctype == "multipart/form-data":
+            files = [(name, one.filename, one.content) for name, one in pairs if isinstance(one, Upload)]
+            texts = [(name, one) for name, one in pairs if not isinstance(one, Upload)]
+            kind, body = self._app.encode_multipart(texts, files)
+            return self._go(replace(self._from_page("POST", target, body), content_type=kind))
         return self._go(self._from_page("POST", target, urlencode(pairs).encode()))
 
     def sign_in(self, login_name: str, password: str = PASSWORD) -> Any:
@@ -409,7 +415,7 @@ class Browser:
         }
         if request.method == "POST":
             made.body = request.body
-            headers["Content-Type"] = FORM
+            headers["Content-Type"] = request.content_type
         for name, value in headers.items():
             if value:
                 made.headers[name] = value

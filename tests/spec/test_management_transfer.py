@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from identity.domain.permissions import INSTANCE
+from identity.testing.fixtures import MakeWorld
 from identity.testing.responses import check_api_error
 from identity.testing.world import World
 from tests.plugins.management.estate import Api, Estate, an_estate
@@ -141,10 +142,33 @@ def test_only_what_is_offered_can_be_asked_for(api: Api, query: str) -> None:
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
 
 
-def test_a_document_that_is_too_large_is_refused(api: Api) -> None:
+def test_a_document_has_a_limit_of_its_own(make_world: MakeWorld) -> None:
+    world = make_world(**{"identity.import_limit": "1"})
+    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
     users = [{"user_name": f"u{number}", "given_name": "A" * 50, "family_name": "B"} for number in range(1000)]
-    answer = check_api_error(api.ask("POST", IMPORT, a_document(users=users)), 413, "too_large")
-    assert "65536 bytes" in answer["message"]
+    made = api.post(IMPORT, a_document(users=users, primary_domain="large.localhost"))
+    assert len(exported(api, made["id"])["organization"]["users"]) == 1000
+    answer = check_api_error(api.ask("POST", IMPORT, a_document(users=users * 10)), 413, "too_large")
+    assert "1048576 bytes" in answer["message"]
+
+
+def test_of_very_many_problems_some_are_told_and_the_others_counted(api: Api) -> None:
+    users = [{"user_name": f"u{number}", "given_name": "A"} for number in range(1500)]
+    fields = check_api_error(api.ask("POST", IMPORT, a_document(users=users)), 422, "invalid")["fields"]
+    assert len(fields) == 101
+    assert fields["organization.users[99].family_name"] == "This is required."
+    assert fields["more"] == "1400 more places need a change, or even more."
+    twice = [{"user_name": f"u{number % 20}", "given_name": "A", "family_name": "B"} for number in range(150)]
+    fields = check_api_error(api.ask("POST", IMPORT, a_document(users=twice)), 422, "invalid")["fields"]
+    assert fields.pop("more") == "30 more places need a change."
+    assert set(fields) == {f"organization.users[{number}].user_name" for number in range(20, 120)}
+
+
+def test_what_ends_early_is_no_document(api: Api, world: World) -> None:
+    whole = json.dumps(a_document(primary_domain=f"cut-{world.an_organization().primary_domain}", users=[]))
+    for part in (whole[:-1], whole[: len(whole) // 2], whole + "x"):
+        answer = api.ask("POST", IMPORT, body=part.encode())
+        assert "cannot be read as JSON" in check_api_error(answer, 400, "invalid")["message"]
 
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "ORG_OWNER_VIEWER"])

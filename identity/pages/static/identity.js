@@ -54,6 +54,18 @@
     for (const menu of menus) if (menu.open && !menu.contains(event.target)) menu.open = false;
   });
 
+  // What takes long says so while it is sent, and is sent once.
+  for (const form of all('form[data-busy]')) {
+    const status = make('p', { className: 'muted', role: 'status' });
+    form.append(status);
+    form.addEventListener('submit', (event) => {
+      if (status.textContent) event.preventDefault();
+      else status.textContent = form.dataset.busy;
+    });
+    // The way back shows the page as it was left.
+    window.addEventListener('pageshow', () => { status.textContent = ''; });
+  }
+
   // Times in the viewer's zone; the title stays UTC.
   const two = (number) => String(number).padStart(2, '0');
   for (const time of all('time[data-local]')) {

@@ -1,5 +1,6 @@
 """The engine: makes routes and views of operations. What every request to the API has in common stands here, once."""
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -15,18 +16,21 @@ from pyramid.response import Response
 from identity.domain.errors import Denied, Invalid
 from identity.domain.names import is_printable
 from identity.domain.words import say
+from identity.http.documents import sent_document
 from identity.http.endpoints import context_of, protocol_request
 from identity.http.errors import Malformed, PreconditionFailed, TooLarge, Unsupported, api_error
 from identity.http.json_object import read_object
+from identity.http.json_stream import read_stream
 from identity.http.lists import asked_page, next_cursor, total_of
 from identity.http.targets import Target
 from identity.plugins.management import conditions
-from identity.plugins.management.json_body import Nothing, decoded
+from identity.plugins.management.json_body import Nothing, decoded, wrong_types
 from identity.plugins.management.operation import Call, Operation, readable, shown_once
 from identity.plugins.management.representation import Representation
 from identity.provider.errors import RequestTooLarge
 from identity.provider.request import ProtocolRequest
 from identity.services.commands import decode
+from identity.services.transfer import Incoming
 from identity.storage.paging import FIRST_PAGE, Page
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 ROUTE = "management."
 JSON = "application/json"
 
+_SEND_JSON = f"Send the body as {JSON}."
 _KEY = re.compile(r"[\x21-\x7e]{1,255}\Z")
 _MEMBER = re.compile(r"\{(\w+)\}")
 _READ = ("GET", "HEAD")
@@ -92,15 +97,16 @@ class View:
     def __call__(self, context: Target, request: Request) -> Response:
         """The answer. Raises DomainError and Malformed, which the rim answers."""
         self._check_query(request)
+        if self._operation.large:
+            return self._large(context, request)
         sent = _read(request)
         call = self._call(context, request)
         if self._operation.method == "GET":
             return self._shown(call, request)
         key = _idempotency_key(request) if self._operation.method == "POST" else None
-        if key is not None:
-            kept = call.services.idempotency.begin(call.by.id or "", key, _fingerprint(request, sent))
-            if kept is not None:
-                return self._again(Answer.of_kept(kept.status, kept.body), request)
+        kept = self._kept(call, request, key, sent.body)
+        if kept is not None:
+            return kept
         members = read_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
         call = replace(self._expecting(call, request), command=decoded(self._operation.command or Nothing, members))
         if self._operation.streams:
@@ -109,12 +115,39 @@ class View:
                 call.services.idempotency.keep(self._operation.status, Answer(self._operation.status).kept())
             streamed: Response = self._operation.handle(call)
             return streamed
+        return self._made(call, request, key)
+
+    def _large(self, context: Target, request: Request) -> Response:
+        """The same for a document that comes as a stream: it is read and checked before anybody has to wait for it."""
+        key = _idempotency_key(request)
+        body = sent_document(request)
+        if body is None:
+            return Response(status=100)
+        if request.content_length and request.content_type.lower() != JSON:
+            raise Unsupported(_SEND_JSON)
+        call = self._call(context, request)
+        with Incoming(wrong_types) as incoming:
+            document = incoming.document(read_stream(body, incoming.takers) if request.content_length else {})
+            # Whoever has sent it before is told by its digest: all of it would be too much to compare.
+            body.seek(0)
+            kept = self._kept(call, request, key, hashlib.file_digest(body, "sha256").digest())  # type: ignore[arg-type]
+            return kept or self._made(replace(call, command=document), request, key)
+
+    def _made(self, call: Call, request: Request, key: str | None) -> Response:
         answer = self._answer(call, request)
         if key is not None:
             again = replace(answer, body="") if self._shows_once(answer) else answer
             # Of other services than before, if the operation has committed in between.
             request.services.idempotency.keep(answer.status, again.kept())
         return answer.response()
+
+    def _kept(self, call: Call, request: Request, key: str | None, body: bytes) -> Response | None:
+        """The answer that was given under this key."""
+        if key is None:
+            return None
+        fingerprint = b"\n".join((request.method.encode(), request.path_qs.encode(), body))
+        kept = call.services.idempotency.begin(call.by.id or "", key, fingerprint)
+        return None if kept is None else self._again(Answer.of_kept(kept.status, kept.body), request)
 
     def _again(self, answer: Answer, request: Request) -> Response:
         """The answer to a request that was answered before."""
@@ -258,12 +291,8 @@ def _read(request: Request) -> ProtocolRequest:
     except RequestTooLarge as refused:
         raise TooLarge(f"{str(refused.description).capitalize()}.") from None
     if sent.body and request.method in ("POST", "PATCH") and sent.content_type != JSON:
-        raise Unsupported(f"Send the body as {JSON}.")
+        raise Unsupported(_SEND_JSON)
     return sent
-
-
-def _fingerprint(request: Request, sent: ProtocolRequest) -> bytes:
-    return b"\n".join((request.method.encode(), request.path_qs.encode(), sent.body))
 
 
 def _idempotency_key(request: Request) -> str | None:

@@ -41,8 +41,13 @@ def decode_members(command: type[Decoded], members: Mapping[str, Any]) -> Decode
 def decoded(command: type[Command], members: Mapping[str, Any]) -> Command:
     """The command, or a document as far as it can be read: whoever walks that tells what is wrong."""
     if issubclass(command, Document):
-        return decode_document(command, members, _wrong_types(command, members, path_of))
+        return decode_document(command, members, wrong_types(command, members))
     return decode_members(command, members)
+
+
+def wrong_types(command: type[Command], members: Mapping[str, Any]) -> Mapping[str, str]:
+    """What is wrong with the types of members, by places."""
+    return _wrong_types(command, members, path_of)
 
 
 def _wrong_types(

@@ -94,7 +94,8 @@ class Operation:
     problems are told by their place in it. ``filters`` is what an operation's own query parameters are. ``handle``
     returns a representation, a page of them if ``answers`` is the kind of a list's ``many`` members, or None for an
     answer without content; where it ``streams`` the answer itself, which is made while it is sent. ``location`` is the
-    address of what was made, with the names of members in braces.
+    address of what was made, with the names of members in braces. A ``large`` body is read as it comes, into an
+    organization's document.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Operation:
     answers: type[Representation] | None = None
     many: bool = False
     streams: bool = False
+    large: bool = False
     command: type[Command] | None = None
     filters: type[Command] | None = None
     parameters: tuple[Parameter, ...] = ()

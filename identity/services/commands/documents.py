@@ -15,6 +15,8 @@ from identity.services.commands.spooled import MOST_PROBLEMS, Spooled
 
 #: So many problems of a document are told.
 MOST_TOLD = 100
+#: Where it is told how many more there are.
+MORE = "more"
 
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
@@ -66,8 +68,8 @@ def first_of(problems: Mapping[str, str], spooled: Mapping[str, Spooled[Any]]) -
         return problems
     told_of = dict(islice(problems.items(), MOST_TOLD))
     if len(problems) < MOST_PROBLEMS:
-        return {**told_of, "more": say("{n} more places need a change.", n=more)}
-    return {**told_of, "more": say("{n} more places need a change, or even more.", n=more)}
+        return {**told_of, MORE: say("{n} more places need a change.", n=more)}
+    return {**told_of, MORE: say("{n} more places need a change, or even more.", n=more)}
 
 
 class Document(Command):

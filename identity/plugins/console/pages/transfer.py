@@ -1,28 +1,28 @@
 """Moving organizations: one goes out as a document, and comes in as a new one."""
 
 from collections.abc import Mapping, Sequence
+from typing import IO, Any
 
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
 from identity.domain.words import say
 from identity.http import targets
-from identity.http.documents import exported
-from identity.http.endpoints import MAX_BODY
-from identity.http.errors import Malformed
-from identity.http.json_object import read_object
+from identity.http.documents import exported, sent_document
+from identity.http.errors import Malformed, TooLarge
+from identity.http.json_stream import read_stream
 from identity.pages.forms import Form
+from identity.pages.page import WrongContentType
+from identity.pages.uploads import TYPE, read_upload
 from identity.plugins.console.console_page import ConsoleForm
 from identity.plugins.console.of_organization import ORGANIZATIONS, OfOrganization
 from identity.plugins.console.pages.organizations import SECTION
 from identity.plugins.console.places import Place
 from identity.services.commands.descriptions import OrganizationDocument
-from identity.services.transfer import KEEPS_IDS, MAY_EXPORT
+from identity.services.commands.documents import MORE
+from identity.services.transfer import KEEPS_IDS, MAY_EXPORT, Incoming
 
 _DOCUMENT, _KEEP_IDS = "document", "keep_ids"
-
-#: About as many kilobytes of JSON fit into a form, which sends each quotation mark and brace as three characters.
-_LARGEST = MAX_BODY * 5 // 8 // 1024
 
 
 class Export(OfOrganization, ConsoleForm):
@@ -51,8 +51,11 @@ class Import(ConsoleForm):
     of_instance = True
     creates = True
     fields = (_DOCUMENT, _KEEP_IDS)
-    # The limit of whole bodies is the only one.
-    longest = MAX_BODY
+
+    def __init__(self, context: Any, request: Any) -> None:
+        super().__init__(context, request)
+        self._body: IO[bytes] | None = None
+        self._files: Mapping[str, IO[bytes]] = {}
 
     def title(self) -> str:
         """The heading."""
@@ -63,36 +66,61 @@ class Import(ConsoleForm):
         return [(say("Organizations"), ORGANIZATIONS)]
 
     def show(self) -> Mapping[str, object]:
-        """Whether ids can be kept, and how much a form takes."""
-        return {"back": ORGANIZATIONS, "may_keep_ids": self.may(KEEPS_IDS), "largest": _LARGEST}
+        """Whether ids can be kept, and how large a file is taken."""
+        return {"back": ORGANIZATIONS, "may_keep_ids": self.may(KEEPS_IDS), "largest": self._largest}
+
+    def post(self) -> Response:
+        """The answer to POST; nothing of the file is looked at before the form's token."""
+        try:
+            self._body = sent_document(self.request)
+        except TooLarge:
+            return self._again(Form({}), status=413, problems={_DOCUMENT: self._too_large})
+        return Response(status=100) if self._body is None else super().post()
 
     def submit(self, form: Form) -> Response:
         """Make it, or say what is wrong at each place of the document."""
         try:
-            document = self._document(form)
-            self.use_once(form)
-            made = self.services.transfer.import_(document, by=self.principal, keep_ids=bool(form.one(_KEEP_IDS)))
+            with Incoming() as incoming:
+                document = self._document(incoming)
+                self.use_once(form)
+                made = self.services.transfer.import_(document, by=self.principal, keep_ids=bool(form.one(_KEEP_IDS)))
         except Invalid as refused:
             raise Invalid(self._with_places(refused.fields)) from None
         return self.redirect(self.done(f"{ORGANIZATIONS}/{made.id}"))
 
-    def _document(self, form: Form) -> OrganizationDocument:
-        text = form.one(_DOCUMENT)
-        if not text:
-            raise Invalid({_DOCUMENT: say("Paste the content of the file.")})
+    @property
+    def _largest(self) -> int:
+        limit: int = self.request.registry.identity.settings.import_limit
+        return limit
+
+    @property
+    def _too_large(self) -> str:
+        return say("The file is larger than {n} MiB.", n=self._largest)
+
+    def _read(self) -> Form:
+        if self.request.content_type != TYPE or self._body is None:
+            raise WrongContentType(f"the body must be {TYPE}")
+        form, self._files = read_upload(self.request, self._body)
+        return form
+
+    def _document(self, incoming: Incoming) -> OrganizationDocument:
+        file = self._files.get(_DOCUMENT)
+        if file is None:
+            raise Invalid({_DOCUMENT: say("Choose the exported file.")})
         try:
-            members = read_object(text)
+            values = read_stream(file, incoming.takers)
         except Malformed as problem:
             raise Invalid({_DOCUMENT: problem.args[0]}) from None
-        document: OrganizationDocument = self.services.transfer.read(members)
-        return document
+        return incoming.document(values)
 
     def _with_places(self, problems: Mapping[str, str]) -> Mapping[str, str]:
         """Each sentence with its place in the document; what is wrong with the text itself has none."""
         if _DOCUMENT in problems:
             return problems
         t = self.words.t
-        said = {place: say("{place}: {problem}", place=place, problem=t(one)) for place, one in problems.items()}
+        more = {name: one for name, one in problems.items() if name == MORE}
+        places = {place: one for place, one in problems.items() if place not in more}
+        said = {place: say("{place}: {problem}", place=place, problem=t(one)) for place, one in places.items()} | more
         return {_DOCUMENT: say("Some places in the document need a change."), **said}
 
 

@@ -68,6 +68,7 @@ OPERATIONS = (
         target=targets.instance,
         handle=_import,
         command=OrganizationDocument,
+        large=True,
         filters=ImportOptions,
         answers=Organization,
         location="/organizations/{id}",

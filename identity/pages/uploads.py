@@ -1,0 +1,50 @@
+"""Forms with a file (RFC 7578)."""
+
+from typing import IO
+from urllib.parse import urlencode
+
+from multipart import MultipartError, MultipartParser, MultipartPart, parse_options_header
+from pyramid.request import Request
+
+from identity.pages.forms import Form
+from identity.provider.errors import InvalidRequest
+
+TYPE = "multipart/form-data"
+
+_MOST_PARTS = 32
+_LONGEST_TEXT = 64 * 1024
+
+
+def read_upload(request: Request, body: IO[bytes]) -> tuple[Form, dict[str, IO[bytes]]]:
+    """The fields of the form, as strictly as without files, and the files that are not empty, by field.
+
+    They are gone with the request. Raises InvalidRequest.
+    """
+    _, options = parse_options_header(request.headers.get("Content-Type", ""))
+    parser = MultipartParser(
+        body,
+        options.get("boundary", ""),
+        content_length=request.content_length or 0,
+        part_limit=_MOST_PARTS,
+        spool_limit=_LONGEST_TEXT,
+    )
+    fields: list[tuple[str, bytes]] = []
+    files: dict[str, IO[bytes]] = {}
+    try:
+        for part in parser:
+            _sort(part, fields, files)
+    except MultipartError as problem:
+        raise InvalidRequest(f"the form cannot be read: {problem}") from None
+    request.add_finished_callback(lambda _: parser.close())
+    return Form.parse(urlencode(fields).encode()), files
+
+
+def _sort(part: MultipartPart, fields: list[tuple[str, bytes]], files: dict[str, IO[bytes]]) -> None:
+    if part.filename is None:
+        if not part.is_buffered():
+            raise InvalidRequest("a field is too long")
+        fields.append((part.name, part.raw))
+    elif part.name in files:
+        raise InvalidRequest("a file is given twice")
+    elif part.size and part.file is not None:
+        files[part.name] = part.file

@@ -1,0 +1,209 @@
+"""Bodies over the server's limit: read for whoever may send them, and for nobody else; over a real connection."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from functools import partial
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.storage.paging import every_row
+from identity.storage.stores.users import UserKind
+from identity.testing.clock import RunningClock
+from identity.testing.fixtures import Databases
+from identity.testing.serving import loopback_socket, serving
+from identity.testing.world import KeyPool, World
+
+PATH = "/management/v1/organizations/import"
+#: Some 2 MB, twice what the server reads of others.
+PEOPLE = 8000
+
+
+@pytest.fixture(scope="module")
+def port(server: World, bound: socket.socket) -> Iterator[int]:
+    with serving(server.app, bound):
+        yield bound.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def bound() -> socket.socket:
+    return loopback_socket()
+
+
+@pytest.fixture(scope="module")
+def server(databases: Databases, key_pool: KeyPool, bound: socket.socket) -> Iterator[World]:
+    issuer = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    own = {"identity.issuer_url": issuer, "identity.development": "true", "identity.import_limit": "3"}
+    world = World(databases.settings("sqlite") | own, clock=RunningClock(), key_pool=key_pool)
+    world.bootstrap()
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def token(server: World) -> str:
+    return server.a_manager("IAM_OWNER", resource=INSTANCE).managing_token()
+
+
+def document(domain: str, people: int = PEOPLE) -> bytes:
+    user = {"given_name": "A" * 100, "family_name": "B" * 100}
+    users = [{"user_name": f"u{number}", **user} for number in range(people)]
+    head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
+    return json.dumps({**head, "organization": {"name": "Large", "primary_domain": domain, "users": users}}).encode()
+
+
+class Connection:
+    """One connection, spoken to by hand."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=120)
+        self._heard = self._socket.makefile("rb")
+        self._port = port
+
+    def send(self, *parts: bytes) -> None:
+        for part in parts:
+            self._socket.sendall(part)
+
+    def ask(self, *headers: str, path: str = PATH) -> None:
+        lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{self._port}", "Content-Type: application/json", *headers]
+        self.send("\r\n".join([*lines, "", ""]).encode())
+
+    def answer(self) -> tuple[int, dict[str, str], bytes]:
+        status = int(self._heard.readline().split()[1])
+        headers = {}
+        while line := self._heard.readline().strip():
+            name, _, value = line.decode().partition(": ")
+            headers[name.lower()] = value
+        return status, headers, self._heard.read(int(headers.get("content-length", 0)))
+
+    def end_sending(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._heard.close()
+        self._socket.close()
+
+    def is_over(self) -> bool:
+        return self._heard.read(1) == b""
+
+
+Connect = Callable[[], Connection]
+
+
+@pytest.fixture
+def connect(port: int) -> Iterator[Connect]:
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(closing(Connection(port)))
+
+
+def count(server: World, domain: str) -> int | None:
+    with server.reading() as services:
+        found = services.storage.organizations.find_by_domain(domain)
+        if found is None:
+            return None
+        return sum(1 for _ in every_row(partial(services.storage.users.page, found.id, UserKind.HUMAN)))
+
+
+def chunks(body: bytes) -> Iterator[bytes]:
+    for start in range(0, len(body), 50_000):
+        part = body[start : start + 50_000]
+        yield b"%x\r\n%s\r\n" % (len(part), part)
+    yield b"0\r\n\r\n"
+
+
+def test_who_may_import_sends_a_large_body_and_goes_on_with_the_connection(
+    server: World, connect: Connect, token: str
+) -> None:
+    connection = connect()
+    for domain in ("first.localhost", "second.localhost"):
+        body = document(domain)
+        connection.ask(f"Authorization: Bearer {token}", f"Content-Length: {len(body)}")
+        connection.send(body)
+        status, headers, _ = connection.answer()
+        assert (status, headers.get("connection")) == (201, None)
+        assert count(server, domain) == PEOPLE
+
+
+def test_in_chunks_too(server: World, connect: Connect, token: str) -> None:
+    connection = connect()
+    connection.ask(f"Authorization: Bearer {token}", "Transfer-Encoding: chunked")
+    connection.send(*chunks(document("chunks.localhost")))
+    assert connection.answer()[0] == 201
+    assert count(server, "chunks.localhost") == PEOPLE
+
+
+def test_who_asks_before_sending_is_told_to_go_on_when_it_is_clear_that_they_may(
+    server: World, connect: Connect, token: str
+) -> None:
+    """RFC 9110 §10.1.1, as curl does with every large body."""
+    body = document("expected.localhost")
+    connection = connect()
+    connection.ask(f"Authorization: Bearer {token}", f"Content-Length: {len(body)}", "Expect: 100-continue")
+    assert connection.answer()[0] == 100
+    connection.send(body)
+    assert connection.answer()[0] == 201
+    assert count(server, "expected.localhost") == PEOPLE
+
+
+@pytest.mark.parametrize("expects", [(), ("Expect: 100-continue",)])
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+@pytest.mark.parametrize("who", ["nobody", "a wrong token", "a manager of another kind"])
+def test_of_whoever_may_not_nothing_more_is_read(
+    server: World, connect: Connect, who: str, framing: str, expects: tuple[str, ...]
+) -> None:
+    tokens = {
+        "nobody": [],
+        "a wrong token": ["Authorization: Bearer wrong"],
+        "a manager of another kind": [f"Authorization: Bearer {server.a_manager('ORG_OWNER').managing_token()}"],
+    }
+    connection = connect()
+    length = "Content-Length: 3000000" if framing == "length" else "Transfer-Encoding: chunked"
+    connection.ask(*tokens[who], length, *expects)
+    if framing == "chunks":
+        if expects:
+            # Of chunks nobody knows in advance that they will be too many.
+            assert connection.answer()[0] == 100
+        connection.send(*(b"8000\r\n" + b"x" * 32_768 + b"\r\n" for _ in range(33)))
+    status, headers, content = connection.answer()
+    assert status == (403 if "manager" in who else 401)
+    assert headers["connection"] == "close"
+    assert "request_id" in json.loads(content)
+    assert connection.is_over()
+
+
+def test_other_addresses_take_no_more_than_before(connect: Connect, token: str) -> None:
+    for path in ("/management/v1/organizations", "/oauth/v2/token", "/management/v1/organizations/import/x"):
+        connection = connect()
+        connection.ask(f"Authorization: Bearer {token}", "Content-Length: 3000000", "Expect: 100-continue", path=path)
+        status, headers, _ = connection.answer()
+        assert status in (404, 413), path
+        assert headers["connection"] == "close"
+
+
+def test_what_is_larger_than_the_limit_is_refused_unread(connect: Connect, token: str) -> None:
+    connection = connect()
+    connection.ask(f"Authorization: Bearer {token}", "Content-Length: 3145729")
+    status, _, content = connection.answer()
+    assert (status, json.loads(content)["message"]) == (413, "The body is larger than 3145728 bytes.")
+    assert connection.is_over()
+
+
+def test_chunks_that_go_beyond_the_limit_are_refused(server: World, connect: Connect, token: str) -> None:
+    connection = connect()
+    connection.ask(f"Authorization: Bearer {token}", "Transfer-Encoding: chunked")
+    with suppress(OSError):
+        connection.send(*chunks(document("beyond.localhost", people=3 * PEOPLE)))
+    assert connection.answer()[0] == 413
+    assert count(server, "beyond.localhost") is None
+
+
+def test_a_body_that_does_not_come_whole_leaves_nothing(server: World, connect: Connect, token: str) -> None:
+    body = document("cut.localhost")
+    connection = connect()
+    connection.ask(f"Authorization: Bearer {token}", f"Content-Length: {len(body)}")
+    connection.send(body[:-1000])
+    connection.end_sending()
+    assert connection.is_over()
+    assert count(server, "cut.localhost") is None
