@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from json import JSONDecodeError
 from typing import IO, Any
@@ -77,17 +78,27 @@ def _read(
     events = ijson.sendable_list()
     reader = library.basic_parse_coro(events, use_float=True)
     since = read = 0
-    for piece in iter(partial(file.read, _PIECE), b""):
-        reader.send(piece)
-        since = 0 if events else since + len(piece)
-        if since > _LONGEST:
-            raise Malformed(say("A text or a number is too long."))
-        take(events)
-        del events[:]
-        read += len(piece)
-        told(read)
+    try:
+        for piece in iter(partial(file.read, _PIECE), b""):
+            reader.send(piece)
+            since = 0 if events else since + len(piece)
+            if since > _LONGEST:
+                raise Malformed(say("A text or a number is too long."))
+            take(events)
+            del events[:]
+            read += len(piece)
+            told(read)
+    except BaseException:
+        _end(reader)
+        raise
     reader.close()
     take(events)
+
+
+def _end(reader: Any) -> None:
+    """Let go of a reader that is not at the end; it would say so."""
+    with suppress(ijson.JSONError, ValueError):
+        reader.close()
 
 
 class _Building:
@@ -180,4 +191,5 @@ def _good(library: Any, file: IO[bytes], exact_from: int | None) -> int:
             break
         del events[:]
         good += len(piece)
+    _end(reader)
     return good

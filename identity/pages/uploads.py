@@ -32,10 +32,10 @@ def read_upload(request: Request, body: IO[bytes]) -> tuple[Form, dict[str, IO[b
     files: dict[str, IO[bytes]] = {}
     try:
         for part in parser:
+            request.add_finished_callback(lambda _, part=part: part.close())
             _sort(part, fields, files)
     except MultipartError as problem:
         raise InvalidRequest(f"the form cannot be read: {problem}") from None
-    request.add_finished_callback(lambda _: parser.close())
     return Form.parse(urlencode(fields).encode()), files
 
 

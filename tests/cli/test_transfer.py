@@ -1,4 +1,4 @@
-"""identity export: an organization as a file."""
+"""identity export and import: an organization as a file, and such a file as an organization."""
 
 import json
 import stat
@@ -56,6 +56,74 @@ class TestExport:
         monkeypatch.setattr(progress.Progress, "add", stop)
         assert on_data("export", "--organization", OWN, "--output", tmp_path / "x.json").status == 130
         assert not [one for one in tmp_path.iterdir() if one.is_file()]
+
+
+def a_document(domain: str, **members: object) -> str:
+    head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
+    return json.dumps({**head, "organization": {"name": "New", "primary_domain": domain, **members}})
+
+
+class TestImport:
+    def test_makes_the_organization_again(self, on_data: Run, tmp_path: Path) -> None:
+        document = exported(on_data)
+        organization = document["organization"]
+        assert isinstance(organization, dict)
+        file = tmp_path / "copy.json"
+        file.write_text(json.dumps({**document, "organization": {**organization, "primary_domain": "copy.localhost"}}))
+        ran = on_data("import", "--file", file, "--new-ids")
+        assert (ran.status, ran.err) == (0, "")
+        assert ran.out.startswith(f"{organization['name']} (copy.localhost) is there, with the id ")
+        again = on_data("export", "--organization", "copy.localhost")
+        assert len(json.loads(again.out)["organization"]["users"]) == len(organization["users"])
+        assert organization["id"] not in again.out
+
+    def test_keeps_ids_when_asked(self, on_data: Run, tmp_path: Path) -> None:
+        file, id_ = tmp_path / "new.json", "01980000-0000-7000-8000-000000000001"
+        file.write_text(a_document("kept.localhost", id=id_))
+        assert on_data("import", "--file", file, "--keep-ids").status == 0
+        file.write_text(a_document("again.localhost", id=id_))
+        again = on_data("import", "--file", file, "--keep-ids")
+        assert again.status == 1
+        assert "organization.id: " in again.err
+        assert json.loads(on_data("export", "--organization", id_).out)["organization"]["id"] == id_
+
+    def test_tells_all_that_is_wrong_and_changes_nothing(self, on_data: Run, tmp_path: Path) -> None:
+        file = tmp_path / "wrong.json"
+        users = [{"user_name": "a"}, {"user_name": "b", "given_name": "B", "family_name": "B"}]
+        file.write_text(a_document("wrong.localhost", users=users, projects=[{"name": ""}]))
+        ran = on_data("import", "--file", file)
+        assert (ran.status, ran.out) == (1, "")
+        assert sorted(ran.err.splitlines()[:3]) == [
+            "organization.projects[0].name: Enter a name.",
+            "organization.users[0].family_name: This is required.",
+            "organization.users[0].given_name: This is required.",
+        ]
+        assert ran.err.splitlines()[3:] == [f"identity: {file} was not imported; nothing is changed."]
+        assert on_data("export", "--organization", "wrong.localhost").status == 1
+
+    def test_says_where_a_file_stops_being_json(self, on_data: Run, tmp_path: Path) -> None:
+        file = tmp_path / "cut.json"
+        file.write_text(a_document("cut.localhost")[:-1])
+        ran = on_data("import", "--file", file)
+        assert ran.status == 1
+        assert ran.err.startswith(f"identity: {file}: This cannot be read as JSON from line 1, column ")
+        assert on_data("import", "--file", tmp_path / "none.json").err == (
+            f"identity: There is no file {tmp_path}/none.json.\n"
+        )
+
+    def test_leaves_nothing_when_it_is_stopped(
+        self, on_data: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def stop(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        file, user = tmp_path / "new.json", {"user_name": "b", "given_name": "B", "family_name": "B"}
+        file.write_text(a_document("stopped.localhost", users=[user]))
+        monkeypatch.setattr(progress.Progress, "add", stop)
+        assert on_data("import", "--file", file).status == 130
+        monkeypatch.undo()
+        assert on_data("export", "--organization", "stopped.localhost").status == 1
+        assert on_data("import", "--file", file).status == 0
 
 
 class TestProgress:

@@ -151,7 +151,7 @@ def test_a_form_sent_twice_makes_one_organization(world: World, instance_owner: 
     again = instance_owner.tab()
     again.answers = instance_owner.answers
     instance_owner.submit({"document": file(document(primary_domain=domain))}, form="page-form")
-    page = again.submit({"document": document(primary_domain=f"again-{domain}")}, form="page-form")
+    page = again.submit({"document": file(document(primary_domain=f"again-{domain}"))}, form="page-form")
     assert page.status_int == 409
     assert found(world, domain) is not None
     assert found(world, f"again-{domain}") is None

@@ -1,19 +1,23 @@
-"""An organization of more users than fit on a page goes out piece by piece: of one moment, or visibly not whole."""
+"""An organization of several pages of users goes out piece by piece, of one moment or visibly not whole, and comes
+back."""
 
 import http.client
+import io
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from identity.domain.audit import AuditFilter
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
+from identity.http.json_stream import read_stream
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.users import ChangeHumanUser
-from identity.services.transfer import Transfer
+from identity.services.transfer import Incoming, Transfer
 from identity.storage.contract.factories import a_human_user
-from identity.storage.paging import MAX_PAGE
+from identity.storage.paging import MAX_PAGE, every_row
 from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import World
 
@@ -76,6 +80,44 @@ def test_no_more_than_a_page_is_in_memory(
             sent += '"user_name"' in piece
     # Two pages of people that were full, the rest of them, and service users.
     assert asked == [0, MAX_PAGE, 2 * MAX_PAGE, PEOPLE]
+
+
+def test_it_comes_back_as_it_went(own_world: World, large: Organization) -> None:
+    """With ids and all; what came in is in the audit trail, one event for each person."""
+    with own_world.identity.snapshot() as services:
+        whole = "".join(services.transfer.document(large.id, by=THE_OPERATOR))
+    with own_world.transaction() as services:
+        services.organizations.remove(large.id, by=THE_OPERATOR)
+    progress: list[int] = []
+    with Incoming() as incoming:
+        document = incoming.document(read_stream(io.BytesIO(whole.encode()), incoming.takers))
+        assert incoming.people == PEOPLE
+        assert document.organization.users == ()
+        with own_world.transaction() as services:
+            services.transfer.import_(document, by=THE_OPERATOR, progress=progress.append)
+    with own_world.identity.snapshot() as services:
+        assert "".join(services.transfer.document(large.id, by=THE_OPERATOR)) == whole
+        created = AuditFilter(event="user.created", organization_id=large.id)
+        assert sum(1 for _ in every_row(lambda request: services.storage.audit.page(request, created))) == PEOPLE
+    assert sum(progress) == PEOPLE
+    assert len(progress) > 4
+
+
+def test_nobody_waits_while_it_is_read(own_world: World, large: Organization) -> None:
+    """What comes in is read and checked before the one transaction in which it is written."""
+    with own_world.identity.snapshot() as services:
+        text = "".join(services.transfer.document(large.id, by=THE_OPERATOR))
+    text = text.replace(large.primary_domain, "copy.localhost")
+    with Incoming() as incoming:
+        values = read_stream(io.BytesIO(text.encode()), incoming.takers, lambda _: _disturb_once(own_world, large))
+        with own_world.transaction() as services:
+            services.transfer.import_(incoming.document(values), by=THE_OPERATOR, keep_ids=False)
+    assert own_world.audit_events(event="user.changed", organization_id=large.id)
+
+
+def _disturb_once(world: World, organization: Organization) -> None:
+    if not world.audit_events(event="user.changed", organization_id=organization.id):
+        _disturb(world, organization)
 
 
 def test_over_http_it_is_the_same_document(own_world: World, large: Organization) -> None:

@@ -9,6 +9,7 @@ import inspect
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -25,6 +26,7 @@ from identity.services.access import THE_OPERATOR, Principal
 from identity.services.applications import Applications
 from identity.services.bundle import Services
 from identity.services.commands.applications import ChangeApplication
+from identity.services.commands.descriptions import OrganizationDocument
 from identity.services.commands.projects import ChangeProjectGrant
 from identity.services.transfer import Incoming
 from identity.testing.assertions import decoded
@@ -487,6 +489,11 @@ def test_nor_by_a_described_state(tenant: Tenant, beyond: str) -> None:
     assert tenant.application == before
 
 
+def _document(values: dict[str, Any]) -> OrganizationDocument:
+    with Incoming() as incoming:
+        return incoming.document(values)
+
+
 @pytest.mark.parametrize("beyond", BEYOND)
 def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
     """Who may make organizations takes over what an export says, but not that."""
@@ -498,14 +505,14 @@ def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
     values["organization"]["primary_domain"] = f"copy-{tenant.organization.primary_domain}"
     with tenant.world.transaction() as services:
         by = tenant.principal(services, importer.id)
-        document = Incoming().document(values)
+        document = _document(values)
         with pytest.raises(Denied, match="manages the instance"):
             services.transfer.import_(document, by=by, keep_ids=False)
     values["organization"]["projects"][0]["applications"][0] |= {"may_manage": False, "consent": "always"}
     values["organization"]["primary_domain"] = f"again-{tenant.organization.primary_domain}"
     with tenant.world.transaction() as services:
         by = tenant.principal(services, importer.id)
-        made = services.transfer.import_(Incoming().document(values), by=by, keep_ids=False)
+        made = services.transfer.import_(_document(values), by=by, keep_ids=False)
         [project] = services.storage.projects.page(made.id).items
         [copy] = services.storage.applications.page(project.id).items
         assert (copy.consent, copy.may_manage) == (ConsentRule.ALWAYS, False)

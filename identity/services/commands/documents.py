@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from pydantic import PrivateAttr, ValidationError
 
 from identity.domain.errors import Invalid
-from identity.domain.words import say
+from identity.domain.words import say_many
 from identity.services.commands import Command, Place, inside, path_of, texts_in, told
-from identity.services.commands.spooled import MOST_PROBLEMS, Spooled
+from identity.services.commands.spooled import Spooled
 
 #: So many problems of a document are told.
 MOST_TOLD = 100
@@ -62,14 +62,12 @@ class Reading:
 
 
 def first_of(problems: Mapping[str, str], spooled: Mapping[str, Spooled[Any]]) -> Mapping[str, str]:
-    """As many of the problems as people read, and how many more there are."""
+    """As many of the problems as people read, and how many more were found."""
     more = len(problems) - MOST_TOLD + sum(one.more for one in spooled.values())
     if more <= 0:
         return problems
-    told_of = dict(islice(problems.items(), MOST_TOLD))
-    if len(problems) < MOST_PROBLEMS:
-        return {**told_of, MORE: say("{n} more places need a change.", n=more)}
-    return {**told_of, MORE: say("{n} more places need a change, or even more.", n=more)}
+    more_words = say_many("{n} more place needs a change.", "{n} more places need a change.", more)
+    return {**dict(islice(problems.items(), MOST_TOLD)), MORE: more_words}
 
 
 class Document(Command):

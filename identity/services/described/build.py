@@ -153,7 +153,7 @@ class Build:
     def items(self, path: str, described: Sequence[Item]) -> Iterator[tuple[int, Item]]:
         """The items of a list with their numbers, wherever they are kept."""
         spooled = self._reading.spooled.get(path)
-        return iter(enumerate(described) if spooled is None else spooled)
+        return enumerate(described) if described or spooled is None else iter(spooled)
 
     def at_the_end(self, do: Callable[[], None]) -> None:
         """Put off what takes something away, so that nothing falls that the document still speaks of."""

@@ -1,0 +1,103 @@
+"""JSON that comes as a stream is read as strictly as JSON that is there as a whole."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from identity.http import json_stream
+from identity.http.errors import Malformed
+from identity.http.json_object import read_object
+from identity.http.json_stream import read_stream
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**62), 2**62) | texts,
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(texts, inside, max_size=3),
+)
+
+
+def streamed(text: str | bytes, **takers: Any) -> Any:
+    content = text.encode() if isinstance(text, str) else text
+    return read_stream(io.BytesIO(content), {tuple(name.split("_")): taker for name, taker in takers.items()})
+
+
+@given(value=st.dictionaries(texts, values, max_size=4), escaped=st.booleans())
+def test_what_is_json_is_read(value: Any, escaped: bool) -> None:
+    """Characters beyond the basic plane as well, written as two escapes by some."""
+    text = json.dumps(value, ensure_ascii=escaped)
+    assert streamed(text) == read_object(text) == value
+
+
+WRONG = (
+    "",
+    "[1]",
+    "1",
+    '{"a": 1',
+    '{"a": 1} x',
+    '{\n  "format": }',
+    '{"a": 1, "a": 2}',
+    '{"a": {"b": 1, "c": 2, "b": 3}}',
+    '{"a": "\\u0000"}',
+    '{"\\u0000": 1}',
+    '{"a": "\\ud800"}',
+    '{"a": "\\udc00\\ud800"}',
+    '{"\\ud83d": 1}',
+    '{"a": NaN}',
+    '{"a": 01}',
+    "{\"a\": 'b'}",
+    '{"a": "x\ny"}',
+    '{"ü": "ü" x}',
+    "// a\n{}",
+    "\ufeff{}",
+    b'{"a": "\xff"}',
+    b'{"a": "\xed\xa0\x80"}',
+    "[" * 5000,
+    '{"a":' * 5000,
+)
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_none_is_refused(text: str | bytes) -> None:
+    with pytest.raises(Malformed):
+        read_object(text)
+    with pytest.raises(Malformed):
+        streamed(text)
+
+
+@pytest.mark.parametrize("lines", [0, 1, 7000])
+def test_the_place_is_told(lines: int) -> None:
+    text = "{\n" + "".join(f'"{n}": ["ä", 1],\n' for n in range(lines))
+    with pytest.raises(Malformed, match=f"from line {lines + 2}, column 4 on"):
+        streamed(text + '"ä"]}')
+
+
+def test_a_list_is_taken_item_by_item_and_nowhere_else() -> None:
+    taken: list[Any] = []
+    inner = {"users": [9]}
+    text = json.dumps({"users": [1], "o": {"x": [inner], "users": [{"a": [1]}, [2], "z"], "n": 1}, "p": inner})
+    assert streamed(text, o_users=lambda *one: taken.append(one)) == {
+        "users": [1],
+        "o": {"x": [inner], "users": [], "n": 1},
+        "p": inner,
+    }
+    assert taken == [(0, {"a": [1]}), (1, [2]), (2, "z")]
+    assert streamed('{"o": {"users": 5}}', o_users=taken.append) == {"o": {"users": 5}}
+
+
+def test_what_is_kept_has_a_bound_and_what_is_taken_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "_MOST_KEPT", 50)
+    text = json.dumps({"o": {"users": [{"a": n} for n in range(100)]}})
+    assert streamed(text, o_users=lambda *_: None) == {"o": {"users": []}}
+    with pytest.raises(Malformed, match="more than can be read"):
+        streamed(text)
+
+
+@pytest.mark.parametrize("content", [b'{"a": "' + b"x" * 2**22, b'{"a": ' + b"1" * 2**22, b"{" + b" " * 2**22])
+def test_one_text_or_number_has_a_bound(content: bytes) -> None:
+    for escape in (b"", b'{"\\ud83d\\ude00": '):
+        with pytest.raises(Malformed, match="too long"):
+            streamed(escape + content)
