@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from identity.domain.permissions import INSTANCE
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
 from identity.testing.serving import loopback_socket, self_signed_certificate, serving
@@ -100,7 +101,7 @@ def _start(program: str, folder: Path, *, port: int, service: int) -> subprocess
     example, certificate = EXAMPLE.read_text(), self_signed_certificate(folder)
     for words, own in (
         ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
-        ("http://127.0.0.1:8080;", f"http://127.0.0.1:{service};"),
+        ("server 127.0.0.1:8080;", f"server 127.0.0.1:{service};"),
         ("/etc/ssl/identity.crt", str(certificate)),
         ("/etc/ssl/private/identity.key", str(certificate)),
     ):
@@ -167,6 +168,25 @@ def test_large_bodies(proxied: Proxied) -> None:
     assert within.status == 400
     over = proxied.ask("api.example.com", path, method="POST", body=b"x" * 900_000, **form)
     assert over.status == 413
+
+
+def test_a_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> None:
+    """From whoever may import; of others nothing is kept, neither here nor there."""
+    path, host = "/management/v1/organizations/import", "api.example.com"
+    user = {"given_name": "A" * 100, "family_name": "B" * 100}
+    users = [{"user_name": f"u{number}", **user} for number in range(8000)]
+    head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
+    organization = {"name": "Large", "primary_domain": "large.example.com", "users": users}
+    body = json.dumps({**head, "organization": organization}).encode()
+    token = proxied.world.a_manager("IAM_OWNER", resource=INSTANCE).managing_token()
+    own = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    answer = proxied.ask(host, path, method="POST", body=body, **own)
+    assert answer.status == 201, answer.content
+    made = json.loads(answer.content)
+    answer = proxied.ask(host, f"/management/v1/organizations/{made['id']}/export", method="POST", **own)
+    assert len(json.loads(answer.content)["organization"]["users"]) == 8000
+    refused = proxied.ask(host, path, method="POST", body=b"", **{"Content-Length": "100000000"})
+    assert refused.status == 401
 
 
 def test_the_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
