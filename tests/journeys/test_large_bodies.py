@@ -11,6 +11,7 @@ import pytest
 from identity.domain.permissions import INSTANCE
 from identity.storage.paging import every_row
 from identity.storage.stores.users import UserKind
+from identity.testing.browser import Browser
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
 from identity.testing.serving import loopback_socket, serving
@@ -67,7 +68,9 @@ class Connection:
             self._socket.sendall(part)
 
     def ask(self, *headers: str, path: str = PATH) -> None:
-        lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{self._port}", "Content-Type: application/json", *headers]
+        lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{self._port}", *headers]
+        if not any(one.startswith("Content-Type") for one in headers):
+            lines.append("Content-Type: application/json")
         self.send("\r\n".join([*lines, "", ""]).encode())
 
     def answer(self) -> tuple[int, dict[str, str], bytes]:
@@ -171,6 +174,37 @@ def test_of_whoever_may_not_nothing_more_is_read(
     assert headers["connection"] == "close"
     assert "request_id" in json.loads(content)
     assert connection.is_over()
+
+
+def test_a_file_comes_in_by_the_consoles_form(server: World, connect: Connect) -> None:
+    """Read for whoever has the session, and looked at for whoever has the form's token."""
+    person, browser = server.a_person(), Browser(server)
+    server.make_manager(person, "IAM_OWNER", resource=INSTANCE)
+    browser.start_session(person)
+    browser.open("/console/organizations/import")
+    fields = dict(browser.form("page-form").submit_fields())
+    cookie = browser.cookies.header(browser.url, server.clock(), method="POST", site="same-origin")
+    for domain, token, cookies, status in (
+        ("stranger.localhost", fields["csrf_token"], "", 303),
+        ("forged.localhost", "x" * 43, cookie, 422),
+        ("form.localhost", fields["csrf_token"], cookie, 303),
+    ):
+        sent = [("csrf_token", token), ("once", fields["once"])]
+        files = [("document", "large.json", document(domain))]
+        kind, body = server.client.app.encode_multipart(sent, files)
+        connection = connect()
+        connection.ask(
+            f"Content-Length: {len(body)}",
+            f"Content-Type: {kind}",
+            f"Cookie: {cookies}",
+            "Accept: text/html",
+            "Sec-Fetch-Site: same-origin",
+            path="/console/organizations/import",
+        )
+        with suppress(OSError):
+            connection.send(body)
+        assert connection.answer()[0] == status, domain
+        assert count(server, domain) == (PEOPLE if domain == "form.localhost" else None)
 
 
 def test_other_addresses_take_no_more_than_before(connect: Connect, token: str) -> None:

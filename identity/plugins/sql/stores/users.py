@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -50,6 +50,7 @@ COLUMNS = (
     table.c.named_at,
 )
 _END = len(COLUMNS)
+_OF_PROFILE, _OF_ADDRESS = ([one.name for one in fields(kind)] for kind in (Profile, Address))
 _ORDERS = {
     "user_name": table.c.name_key,
     "display_name": table.c.display_key,
@@ -243,10 +244,12 @@ def _profile_of(stored: str) -> Profile:
 
 def _profile_text(profile: Profile) -> str:
     """What is known of the person as JSON, without what is unknown."""
-    members = {name: value for name, value in asdict(profile).items() if value}
-    if "address" in members:
-        members["address"] = {name: value for name, value in members["address"].items() if value}
-    return json.dumps(members, ensure_ascii=False)
+    address = _known(profile.address, _OF_ADDRESS)
+    return json.dumps(_known(profile, _OF_PROFILE) | {"address": address}, ensure_ascii=False)
+
+
+def _known(thing: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(thing, name))}
 
 
 def _values(user: User) -> Values:
