@@ -48,7 +48,7 @@ def row_of(*columns: ColumnElement[Any]) -> Callable[[Callable[..., Value]], Cal
     """Decorates what makes a value of a row of these columns, the first of which is a table's own.
 
     Whatever it cannot read (another type than the column's, bad JSON, an unknown word) raises Unreadable, which is
-    logged once for each row. Types are compared for the row as a whole: a good row costs half a microsecond.
+    logged once for each row. Types are compared for the row as a whole: a good row costs a microsecond.
     """
     table: Any = getattr(columns[0], "table", None)
     keys = [(at, column) for at, column in enumerate(columns) if getattr(column, "primary_key", False)]
