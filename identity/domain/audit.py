@@ -113,7 +113,7 @@ EVENTS: frozenset[str] = frozenset(
         "domain": ("asked", "verified", "asserted", "removed"),
         "project": ("created", "changed", "deactivated", "reactivated", "removed"),
         "project_role": ("added", "changed", "removed"),
-        "project_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
+        "project_grant": ("accepted", "added", "changed", "deactivated", "reactivated", "removed"),
         "user_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
         "user": ("created", "registered", "changed", "deactivated", "reactivated", "removed", "recovered", "unlocked"),
         "password": ("set", "changed", "link_issued", "link_asked"),

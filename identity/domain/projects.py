@@ -43,7 +43,11 @@ class ProjectRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectGrant:
-    """A project granted to another organization, with the roles which that organization may give on."""
+    """A project granted to another organization, with the roles which that organization may give on.
+
+    Nobody asks that organization. It is ``accepted`` once somebody who gives roles there has made the grant, or has
+    given a role from it: until then the project's applications are strangers to its people.
+    """
 
     id: str
     project_id: str
@@ -51,6 +55,7 @@ class ProjectGrant:
     roles: frozenset[str]
     created_at: datetime
     changed_at: datetime
+    accepted: bool = False
     active: bool = True
     version: int = 1
 

@@ -66,12 +66,12 @@ def _disclosing(authorization: Authorization, granted: GrantedScopes, context: C
 
 
 def _has_to_agree(subject: Subject, client: Client, granted: GrantedScopes, context: Context) -> bool:
-    """True unless the application belongs to the person's organization or is granted to it, or its settings say
-    otherwise; managing in somebody's name needs their word in any case."""
+    """True unless the application belongs to the person's organization or that has accepted its project, or its
+    settings say otherwise; managing in somebody's name needs their word in any case."""
     projects, rule = context.services.projects, client.application.consent
     if any(projects.is_own(one) for one in granted.audience):
         return True
     if rule is ConsentRule.WHEN_FOREIGN:
         at_home = subject.organization.id == client.organization.id
-        return not at_home and not projects.audience(frozenset({client.project.id}), subject, None)
+        return not at_home and not projects.shared(client.project.id, subject.organization.id)
     return rule is ConsentRule.ALWAYS

@@ -186,12 +186,12 @@ class Services:
     @cached_property
     def project_grants(self) -> ProjectGrants:
         """Project grants."""
-        return ProjectGrants(self.storage, self.audit, self.now)
+        return ProjectGrants(self.storage, self.audit, self.now, access=self.access)
 
     @cached_property
     def user_grants(self) -> UserGrants:
         """Roles of projects, given to users."""
-        return UserGrants(self.storage, self.audit, self.now, access=self.access)
+        return UserGrants(self.storage, self.audit, self.now, access=self.access, project_grants=self.project_grants)
 
     @cached_property
     def users(self) -> Users:

@@ -1,13 +1,19 @@
 """Grant a project to another organization, and withdraw it."""
 
 from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
 
 from identity.crypto.secrets import new_id
-from identity.domain.errors import Invalid
+from identity.domain.errors import Conflict, Invalid
+from identity.domain.permissions import organization_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.words import say
+from identity.services.access import Access, Principal
+from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
+from identity.storage.backend import Storage
 
 _TAKEN = {"organization_id": say("This organization has a grant of the project already.")}
 
@@ -15,12 +21,19 @@ _TAKEN = {"organization_id": say("This organization has a grant of the project a
 class ProjectGrants(UseCases):
     """Project grants, seen from the granting project."""
 
+    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, access: Access) -> None:
+        super().__init__(storage, audit, now)
+        self._access = access
+
     def get(self, grant_id: str) -> ProjectGrant:
         """The project grant. Raises NotFound."""
         return self._found(self._storage.project_grants.find(grant_id), "project grant", grant_id)
 
-    def add(self, project_id: str, command: AddProjectGrant) -> ProjectGrant:
-        """A new grant of the project. Raises NotFound; Invalid for unknown roles or a second grant."""
+    def add(self, project_id: str, command: AddProjectGrant, *, by: Principal) -> ProjectGrant:
+        """A new grant of the project, accepted if the caller gives roles in the organization that gets it.
+
+        Raises NotFound; Invalid for unknown roles or a second grant.
+        """
         project = self._project(project_id)
         if command.organization_id == project.organization_id:
             raise Invalid({"organization_id": say("The project belongs to this organization already.")})
@@ -34,11 +47,23 @@ class ProjectGrants(UseCases):
             roles=command.roles,
             created_at=self._now,
             changed_at=self._now,
+            accepted=self._speaks_for(by, command.organization_id),
         )
         with told("project", project_id, _TAKEN):
             self._storage.project_grants.add(grant)
         self._record_created("project_grant.added", "project_grant", grant, project.organization_id)
         return grant
+
+    def accept(self, grant: ProjectGrant, *, by: Principal) -> None:
+        """Note that the organization that holds it uses it, if the caller gives roles there."""
+        if grant.accepted or not self._speaks_for(by, grant.organization_id):
+            return
+        after = self._next(grant, "project grant", None, accepted=True)
+        # Whoever changed it meanwhile may have accepted it, too; if not, it is accepted by the next role.
+        with suppress(Conflict):
+            self._replace(
+                self._storage.project_grants.update, "project_grant.accepted", grant, after, grant.organization_id
+            )
 
     def change(
         self, grant_id: str, command: ChangeProjectGrant, *, expected_version: int | None = None
@@ -70,6 +95,9 @@ class ProjectGrants(UseCases):
         update = self._storage.project_grants.update
         stored: ProjectGrant = self._replace(update, event, before, after, self._owner(before))
         return stored
+
+    def _speaks_for(self, by: Principal, organization_id: str) -> bool:
+        return self._access.may(by, "user_grant.write", organization_resource(organization_id))
 
     def _project(self, project_id: str) -> Project:
         return self._found(self._storage.projects.find(project_id), "project", project_id)

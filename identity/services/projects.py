@@ -143,6 +143,12 @@ class Projects(UseCases):
         manages = by_itself if client is None else client.application.may_manage
         return found | own if manages else found
 
+    def shared(self, project_id: str, organization_id: str) -> bool:
+        """True if the project is granted to the organization, and somebody who gives roles there has accepted it."""
+        with self._look() as storage:
+            grant = storage.project_grants.find_for(project_id, organization_id)
+        return grant is not None and grant.active and grant.accepted
+
     def is_own(self, project_id: str) -> bool:
         """True for the project that stands for the service itself."""
         instance = self._instance()

@@ -12,7 +12,7 @@ from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
-from identity.services.project_grants import refuse_unknown_roles
+from identity.services.project_grants import ProjectGrants, refuse_unknown_roles
 from identity.storage.backend import Storage
 from identity.storage.paging import Page, PageRequest
 
@@ -25,9 +25,12 @@ _TAKEN = {"user_id": say("This user has a grant of the project already. Change i
 class UserGrants(UseCases):
     """A user of the project's own organization has a direct grant, any other one that derives from a project grant."""
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, access: Access) -> None:
+    def __init__(
+        self, storage: Storage, audit: Recorder, now: datetime, *, access: Access, project_grants: ProjectGrants
+    ) -> None:
         super().__init__(storage, audit, now)
         self._access = access
+        self._project_grants = project_grants
 
     def get(self, grant_id: str) -> UserGrant:
         """The user grant. Raises NotFound."""
@@ -79,6 +82,8 @@ class UserGrants(UseCases):
         with told("user", user.id, _TAKEN):
             self._storage.user_grants.add(grant)
         self._record_created("user_grant.added", "user_grant", grant, grant.organization_id)
+        if project_grant is not None:
+            self._project_grants.accept(project_grant, by=by)
         return grant
 
     def change(

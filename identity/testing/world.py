@@ -27,7 +27,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, organization_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, ServiceUser, TokenFormat, User
-from identity.services.access import THE_OPERATOR
+from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.managers import AddManager
@@ -309,11 +309,18 @@ class World:
                 services.projects.add_role(project.id, AddProjectRole(key=key, display_name=key))
             return project
 
-    def a_grant(self, project: Project, organization: Organization, *, roles: Iterable[str] = ()) -> ProjectGrant:
+    def a_grant(
+        self,
+        project: Project,
+        organization: Organization,
+        *,
+        roles: Iterable[str] = (),
+        by: Principal = THE_OPERATOR,
+    ) -> ProjectGrant:
         """The project, with these of its roles, granted to the organization."""
         command = AddProjectGrant(organization_id=organization.id, roles=frozenset(roles))
         with self.transaction() as services:
-            return services.project_grants.add(project.id, command)
+            return services.project_grants.add(project.id, command, by=by)
 
     def a_user_grant(self, user: User, project: Project, *roles: str, grant: ProjectGrant | None = None) -> UserGrant:
         """These roles of the project given to the user, where asked by way of a project grant."""

@@ -42,7 +42,7 @@ class House:
         self.other = self.organization("Other")
         self.project: Project = services.projects.create(self.acme.id, CreateProject(name="Project"), by=THE_OPERATOR)
         self.grant: ProjectGrant = services.project_grants.add(
-            self.project.id, AddProjectGrant(organization_id=self.other.id)
+            self.project.id, AddProjectGrant(organization_id=self.other.id), by=THE_OPERATOR
         )
         self.resources: dict[Level, Resource] = {
             Level.INSTANCE: INSTANCE,

@@ -59,7 +59,7 @@ def everything(services: Services) -> set[str]:
     services.projects.add_role(project.id, AddProjectRole(key="editor", display_name="Editor"))
     services.projects.change_role(project.id, "editor", ChangeProjectRole(display_name="Writer"))
     grant = services.project_grants.add(
-        project.id, AddProjectGrant(organization_id=other.id, roles=frozenset({"editor"}))
+        project.id, AddProjectGrant(organization_id=other.id, roles=frozenset({"editor"})), by=THE_OPERATOR
     )
     services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()))
     services.project_grants.deactivate(grant.id)
@@ -164,6 +164,8 @@ def test_every_change_has_its_event(services: Services) -> None:
         "authentication.refused",
         "authorization.refused",
         "access.refused",
+        # By whom somebody else has made the grant.
+        "project_grant.accepted",
     }
     assert EVENTS - written == elsewhere
     stored = {event.id for event in services.storage.audit.page().items}

@@ -74,7 +74,9 @@ class Graph:
         self.projects = [
             services.projects.create(one.id, CreateProject(name=one.name), by=THE_OPERATOR) for one in (acme, other)
         ]
-        grant = services.project_grants.add(self.projects[0].id, AddProjectGrant(organization_id=other.id))
+        grant = services.project_grants.add(
+            self.projects[0].id, AddProjectGrant(organization_id=other.id), by=THE_OPERATOR
+        )
         self.resources: list[Resource] = [
             INSTANCE,
             *(organization_resource(one.id) for one in self.organizations),

@@ -36,7 +36,7 @@ class Shop:
         for key in ("reader", "editor"):
             services.projects.add_role(self.project.id, AddProjectRole(key=key, display_name=key))
         command = AddProjectGrant(organization_id=self.other.id, roles=frozenset({"reader"}))
-        self.grant = services.project_grants.add(self.project.id, command)
+        self.grant = services.project_grants.add(self.project.id, command, by=THE_OPERATOR)
         self.of_project = project_resource(self.project)
         self.of_grant = project_grant_resource(self.grant, self.project)
 

@@ -8,10 +8,11 @@ import pytest
 from identity.domain.applications import ConsentRule
 from identity.domain.audit import AuditEvent
 from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource
 from identity.domain.users import HumanUser
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import ChangeApplication
-from identity.services.commands.projects import ChangeProject
+from identity.services.commands.projects import AddProjectRole, ChangeProject
 from identity.services.commands.users import ChangeProfile
 from identity.testing.assertions import decoded
 from identity.testing.browser import PASSWORD, Browser, give_password
@@ -142,6 +143,61 @@ def test_nor_does_a_project_that_is_granted_to_it(scene: Scene) -> None:
     scene.agreed("openid offline_access")
     again = scene.party.refresh(tokens.refresh_token)
     assert again.status_int == 200
+
+
+#: Who grants the project to the person's organization, or gives a role from the grant: the manager roles that they hold
+#: there, beside all that one may with the project → whether that organization takes part.
+TAKING_PART: dict[tuple[str, ...], bool] = {
+    (): False,
+    ("ORG_OWNER_VIEWER",): False,
+    ("ORG_PROJECT_CREATOR",): False,
+    ("ORG_USER_MANAGER",): True,
+    ("ORG_OWNER",): True,
+}
+
+
+@pytest.mark.parametrize("roles", TAKING_PART)
+def test_a_grant_by_the_application_s_side_waives_nothing(world: World, roles: tuple[str, ...]) -> None:
+    """Nobody asks an organization before a project is granted to it, and a grant can come from anybody."""
+    scene = Scene(world)
+    api = _with_the_project(scene, roles)
+    members = {"organization_id": scene.home.id, "roles": []}
+    grant = api.ask("POST", f"/projects/{scene.project.id}/grants", members).json
+    assert grant["accepted"] == TAKING_PART[roles]
+    if grant["accepted"]:
+        scene.silently(prompt="none")
+    else:
+        asked = scene.ask(prompt="none")
+        scene.party.refused(scene.browser.page, asked, "consent_required")
+        scene.agreed()
+
+
+@pytest.mark.parametrize("roles", [roles for roles in TAKING_PART if roles not in ((), ("ORG_PROJECT_CREATOR",))])
+def test_a_grant_that_its_holder_uses_asks_nobody(world: World, roles: tuple[str, ...]) -> None:
+    scene = Scene(world)
+    with world.transaction() as services:
+        services.projects.add_role(scene.project.id, AddProjectRole(key="reader", display_name="Reader"))
+    by_owner = _with_the_project(scene, ())
+    members = {"organization_id": scene.home.id, "roles": ["reader"]}
+    grant = by_owner.ask("POST", f"/projects/{scene.project.id}/grants", members).json
+    colleague = world.a_person(scene.home)
+    given = {"user_id": colleague.id, "roles": ["reader"]}
+    api = _with_the_project(scene, roles)
+    assert api.ask("POST", f"/project-grants/{grant['id']}/user-grants", given).status_int == 201
+    assert by_owner.ask("GET", f"/project-grants/{grant['id']}").json["accepted"] == TAKING_PART[roles]
+    events = world.audit_events(event="project_grant.accepted", object_id=grant["id"])
+    assert [one.organization_id for one in events] == [scene.home.id] * TAKING_PART[roles]
+    scene.ask()
+    assert scene.asks != TAKING_PART[roles]
+
+
+def _with_the_project(scene: Scene, roles: tuple[str, ...]) -> Api:
+    """The API for an owner of the application's organization, with these roles in the person's."""
+    robot = scene.world.a_robot(scene.owner)
+    scene.world.make_manager(robot, "ORG_OWNER")
+    for role in roles:
+        scene.world.make_manager(robot, role, resource=organization_resource(scene.home.id))
+    return Api.of(robot)
 
 
 def test_more_scopes_ask_again_and_fewer_do_not(scene: Scene) -> None:

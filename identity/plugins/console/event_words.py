@@ -23,6 +23,7 @@ EVENT_WORDS = {
     "project_role.added": say("Role added to a project"),
     "project_role.changed": say("Role of a project changed"),
     "project_role.removed": say("Role removed from a project"),
+    "project_grant.accepted": say("Project grant accepted"),
     "project_grant.added": say("Project granted to an organization"),
     "project_grant.changed": say("Roles of a project grant changed"),
     "project_grant.deactivated": say("Project grant deactivated"),

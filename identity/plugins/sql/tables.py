@@ -186,6 +186,7 @@ project_grants = Table(
     _string("roles"),
     _moment("created_at"),
     _moment("changed_at"),
+    _flag("accepted"),
     _flag("active"),
     _number("version"),
     UniqueConstraint("project_id", "organization_id", info={"field": "organization_id"}),

@@ -32,7 +32,7 @@ def ensure_project_grants(build: Build, place: Place) -> list[Place]:
             continue
         name = f"{place.name} → {holder.primary_domain}"
         find = partial(build.storage.project_grants.find_for, project.id, holder.id)
-        make = partial(grants.add, project.id, AddProjectGrant(organization_id=holder.id, roles=one.roles))
+        make = partial(grants.add, project.id, AddProjectGrant(organization_id=holder.id, roles=one.roles), by=build.by)
         grant = build.ensure(path, name, one, kind, find=find, make=make)
         if grant is not None:
             places.append(Place(path, name, one, project, holder, grant))

@@ -109,6 +109,7 @@ class ProjectGrantContract(ContractBase):
         changed = replace(
             grant,
             roles=frozenset({"admin"}),
+            accepted=True,
             active=False,
             changed_at=grant.changed_at + timedelta(seconds=1),
             version=2,

@@ -45,6 +45,7 @@ PLAN = [
     "0009: Failures are forgotten alike.",
     "0010: People have a name since a moment, and some have made their account themselves.",
     "0011: Applications ask for consent, and people give it.",
+    "0012: Grants of projects are accepted by who holds them.",
 ]
 
 

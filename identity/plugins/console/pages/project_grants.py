@@ -193,7 +193,7 @@ class NewProjectGrant(OfProjectGrants, SelectFirst):
         values = {"organization_id": self.selected, "roles": self.chosen_roles(form)}
         command = self.decoded(AddProjectGrant, values)
         self.use_once(form)
-        grant = self.services.project_grants.add(self.project.id, command)
+        grant = self.services.project_grants.add(self.project.id, command, by=self.principal)
         return self.redirect(self.done(grant_href(grant)))
 
 

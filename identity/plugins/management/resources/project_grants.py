@@ -11,11 +11,16 @@ from identity.storage.paging import Page
 
 
 class ProjectGrant(Versioned):
-    """A project grant. The organization may give on the granted roles, and no others."""
+    """A project grant. The organization may give on the granted roles, and no others.
+
+    It is accepted once somebody who gives roles in that organization has made it, or has given a role from it. Until
+    then people of the organization are asked before an application of the project learns who they are.
+    """
 
     project_id: str
     organization_id: str
     roles: Words
+    accepted: bool
     state: State
 
 
@@ -34,7 +39,7 @@ def _list_held(call: Call) -> Page[ProjectGrant]:
 
 
 def _add(call: Call) -> ProjectGrant:
-    return ProjectGrant.of(call.services.project_grants.add(call.value.id, call.command))
+    return ProjectGrant.of(call.services.project_grants.add(call.value.id, call.command, by=call.by))
 
 
 def _show(call: Call) -> ProjectGrant:

@@ -28,6 +28,7 @@ COLUMNS = (
     table.c.roles,
     table.c.created_at,
     table.c.changed_at,
+    table.c.accepted,
     table.c.active,
     table.c.version,
 )
@@ -92,6 +93,7 @@ def _grant_of(
     roles: str,
     created_at: int,
     changed_at: int,
+    accepted: bool,
     active: bool,
     version: int,
 ) -> ProjectGrant:
@@ -102,6 +104,7 @@ def _grant_of(
         roles=set_of(roles),
         created_at=moment(created_at),
         changed_at=moment(changed_at),
+        accepted=accepted,
         active=active,
         version=version,
     )
@@ -115,6 +118,7 @@ def _values(grant: ProjectGrant) -> Values:
         "roles": sorted_list(grant.roles),
         "created_at": seconds(grant.created_at),
         "changed_at": seconds(grant.changed_at),
+        "accepted": grant.accepted,
         "active": grant.active,
         "version": grant.version,
     }
