@@ -21,7 +21,8 @@ BUSY_SECONDS = 5
 
 _NICENESS = 10
 
-#: Entered while a request waits for a hash. A server whose threads are few lets another one work meanwhile.
+#: Entered while a request waits for a hash, or is at a large document. A server whose threads are few lets another
+#: one work meanwhile.
 stepping_aside: Callable[[], AbstractContextManager[object]] = nullcontext
 
 

@@ -120,7 +120,7 @@ class Server:
 
     @contextmanager
     def stepping_aside(self) -> Iterator[None]:
-        """While a thread waits for a password's hash, another one answers in its place.
+        """While a thread waits for a password's hash, or is at a large document, another one answers in its place.
 
         So the ini's ``threads`` says how many requests are worked on at the same time, and a flood of sign-ins holds up
         nobody else.

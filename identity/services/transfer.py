@@ -12,11 +12,12 @@ document.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from identity import hashing
 from identity.crypto.keys import PublicKey
 from identity.domain.errors import Denied
 from identity.domain.names import name_key
@@ -86,10 +87,12 @@ LONG_LISTS: Mapping[tuple[str, ...], type[Command]] = {
 class Incoming(AbstractContextManager["Incoming"]):
     """A document that comes in, checked as it comes: people and service users wait in files, all else in memory.
 
-    Nothing in it needs the storage, so that nobody waits for whoever sends it.
+    Nothing in it needs the storage, so that nobody waits for whoever sends it. It takes a while, as writing it does:
+    another thread answers meanwhile.
     """
 
     def __init__(self, wrong_types: WrongTypes = lambda _command, _values: {}) -> None:
+        self._open = ExitStack()
         self._wrong_types = wrong_types
         self._lists = {place: Spooled(".".join(place), kind, wrong_types) for place, kind in LONG_LISTS.items()}
 
@@ -112,9 +115,14 @@ class Incoming(AbstractContextManager["Incoming"]):
         lists = {".".join(place): spooled for place, spooled in self._lists.items()}
         return decode_document(OrganizationDocument, values, problems, lists)
 
-    def __exit__(self, *_exception: object) -> None:
+    def __enter__(self) -> Self:
+        self._open.enter_context(hashing.stepping_aside())
         for spooled in self._lists.values():
-            spooled.close()
+            self._open.callback(spooled.close)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._open.close()
 
 
 class Transfer:

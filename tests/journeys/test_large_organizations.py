@@ -5,10 +5,12 @@ import http.client
 import io
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from identity import hashing
 from identity.domain.audit import AuditFilter
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
@@ -20,6 +22,7 @@ from identity.storage.contract.factories import a_human_user
 from identity.storage.paging import MAX_PAGE, every_row
 from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import World
+from tests.plugins.management.estate import Api
 
 PEOPLE = 2 * MAX_PAGE + 50
 
@@ -147,6 +150,38 @@ def test_a_failure_further_on_ends_the_answer_before_its_end(
         json.loads(cut.value.partial)
     # What was taken from was given back, and that it was taken is known.
     assert own_world.audit_events(event="organization.exported", object_id=large.id)
+
+
+def test_others_are_answered_meanwhile(own_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread is what development.ini has, and whoever reads slowly may take a minute."""
+    aside: list[str] = []
+    seen: list[int] = []
+
+    @contextmanager
+    def stepping_aside() -> Iterator[None]:
+        aside.append("a thread")
+        yield
+        aside.pop()
+
+    def watched(name: str) -> None:
+        done = getattr(Transfer, name)
+
+        def watching(*arguments: Any, **named: Any) -> Any:
+            seen.append(len(aside))
+            return done(*arguments, **named)
+
+        monkeypatch.setattr(Transfer, name, watching)
+
+    monkeypatch.setattr(hashing, "stepping_aside", stepping_aside)
+    watched("document")
+    watched("import_")
+    api = Api.of(own_world.a_manager("IAM_OWNER", resource=INSTANCE))
+    document = api.ask("POST", f"/organizations/{large.id}/export").json
+    document["organization"]["primary_domain"] = "copy.localhost"
+    answer = api.ask("POST", "/organizations/import?keep_ids=false", document)
+    assert answer.status_int == 201, answer.text
+    assert seen == [1, 1]
+    assert not aside
 
 
 def _received(world: World, organization: Organization) -> bytes:
