@@ -58,6 +58,10 @@ class OnceAMinute(logging.Filter):
         super().__init__()
         self._said: dict[str, float] = {}
 
+    def forget(self) -> None:
+        """Let every message pass again."""
+        self._said.clear()
+
     def filter(self, record: logging.LogRecord) -> bool:
         """True if the message was not said within the last minute."""
         now = time.monotonic()

@@ -1,6 +1,10 @@
 """Options of a whole run, and what it says at its end."""
 
+import logging
+
 import pytest
+
+from identity.log_format import OnceAMinute
 
 pytest_plugins = ["identity.testing.fixtures"]
 
@@ -14,6 +18,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--pictures-folder", default="var/pictures", metavar="FOLDER", help="where they are kept (default: %(default)s)"
     )
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_said() -> None:
+    """What is logged once a minute is logged anew in each test."""
+    for logger in logging.root.manager.loggerDict.values():
+        for one in getattr(logger, "filters", ()):
+            if isinstance(one, OnceAMinute):
+                one.forget()
 
 
 def pytest_configure(config: pytest.Config) -> None:

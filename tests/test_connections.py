@@ -169,9 +169,6 @@ def test_descriptors_return_to_where_they_were(serve: Serve) -> None:
 
 
 def test_the_log_says_so_once(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
-    for logger in (logging.getLogger("identity.connections"), logging.getLogger("waitress.queue")):
-        for one in logger.filters:
-            one._said.clear()  # type: ignore[union-attr]
     port = serve(connections_per_address="1")
     with caplog.at_level(logging.WARNING), ExitStack() as open_:
         for _ in range(50):
