@@ -55,8 +55,9 @@ def members_of(issued: IssuedToken, context: Context) -> dict[str, Any]:
 
 def _is_told_by_name(subject: Subject, words: tuple[str, ...], context: Context) -> bool:
     """True for programs, and for people as far as they agreed to be known by a name."""
-    by_scope = OPENID in words and context.protocol.scopes.opening("preferred_username", words) is not None
-    return by_scope or isinstance(subject.user, ServiceUser)
+    if isinstance(subject.user, ServiceUser):
+        return True
+    return OPENID in words and context.protocol.scopes.opening("preferred_username", words) is not None
 
 
 ENDPOINT = Endpoint(
