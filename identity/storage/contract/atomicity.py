@@ -14,11 +14,12 @@ from identity.domain.audit import AuditEvent
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_KEY
-from identity.domain.tokens import RefreshToken, TokenFamily
-from identity.domain.users import HumanUser, ServiceUser
-from identity.storage.backend import Backend, Storage
-from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.domain.tokens import RefreshToken
+from identity.domain.users import HumanUser
+from identity.storage.backend import Storage
+from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
+    NOW,
     a_client_secret,
     a_code,
     a_digest,
@@ -38,7 +39,6 @@ from identity.storage.contract.factories import (
     an_organization,
     an_outgoing_message,
 )
-from identity.storage.contract.racing import Race
 from identity.storage.contract.transactions import Transactions
 from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale, StorageError
 from identity.storage.paging import PageRequest
@@ -68,133 +68,118 @@ class RefusingParticipant:
 class BackendContract(ContractBase):
     """A migrated backend is at rest, answers, and can be closed and used again."""
 
-    def test_backend_a_migrated_backend_has_nothing_to_migrate(self, backend: Backend) -> None:
-        assert list(backend.migrate(dry_run=True)) == []
-        assert list(backend.migrate()) == []
+    def test_backend_a_migrated_backend_has_nothing_to_migrate(self, on: On) -> None:
+        assert list(on.backend.migrate(dry_run=True)) == []
+        assert list(on.backend.migrate()) == []
 
-    def test_backend_check_is_content(self, backend: Backend) -> None:
-        backend.check()
+    def test_backend_check_is_content(self, on: On) -> None:
+        on.backend.check()
 
-    def test_backend_a_closed_backend_can_be_used_again(
-        self, backend: Backend, save: Save, reading: Reading, organization: Organization
-    ) -> None:
-        backend.close()
-        with reading() as storage:
+    def test_backend_a_closed_backend_can_be_used_again(self, on: On) -> None:
+        organization = on.organization
+        on.backend.close()
+        with on.reading() as storage:
             assert storage.organizations.find(organization.id) == organization
-        backend.close()
-        save(a_project(organization))
+        on.backend.close()
+        on.save(a_project(organization))
 
-    def test_backend_it_has_a_name(self, backend: Backend) -> None:
-        assert backend.name.isidentifier()
+    def test_backend_it_has_a_name(self, on: On) -> None:
+        assert on.backend.name.isidentifier()
 
 
 class TransactionContract(ContractBase):
     """A transaction sees its own changes; others see all of them after the commit, and none after an abort."""
 
-    def test_transactions_own_changes_are_seen(self, storage: Storage) -> None:
+    def test_transactions_own_changes_are_seen(self, on: On) -> None:
         organization = an_organization()
-        storage.organizations.add(organization)
-        assert storage.organizations.find(organization.id) == organization
-        assert organization in storage.organizations.page().items
+        on.storage.organizations.add(organization)
+        assert on.storage.organizations.find(organization.id) == organization
+        assert organization in on.storage.organizations.page().items
         changed = replace(organization, name="Changed", version=2)
-        storage.organizations.update(changed)
-        assert storage.organizations.find(organization.id) == changed
-        storage.organizations.remove(organization.id)
-        assert storage.organizations.find(organization.id) is None
+        on.storage.organizations.update(changed)
+        assert on.storage.organizations.find(organization.id) == changed
+        on.storage.organizations.remove(organization.id)
+        assert on.storage.organizations.find(organization.id) is None
 
-    def test_transactions_changes_of_others_are_seen_after_the_commit_alone(
-        self, in_transaction: InTransaction, reading: Reading, organization: Organization
-    ) -> None:
+    def test_transactions_changes_of_others_are_seen_after_the_commit_alone(self, on: On) -> None:
+        organization = on.organization
         changed, added = replace(organization, name="Changed", version=2), an_organization()
-        with in_transaction() as storage:
+        with on.writing() as storage:
             storage.organizations.update(changed)
             storage.organizations.add(added)
-            with reading() as others:
+            with on.reading() as others:
                 assert others.organizations.find(organization.id) == organization, "not committed yet"
                 assert others.organizations.find(added.id) is None, "not committed yet"
-        with reading() as others:
+        with on.reading() as others:
             assert others.organizations.find(organization.id) == changed
             assert others.organizations.find(added.id) == added
 
-    def test_transactions_a_snapshot_stays_as_it_began_and_keeps_nobody_from_writing(
-        self, backend: Backend, save: Save, in_transaction: InTransaction, organization: Organization
-    ) -> None:
+    def test_transactions_a_snapshot_stays_as_it_began_and_keeps_nobody_from_writing(self, on: On) -> None:
+        organization = on.organization
         people = [a_human_user(organization, user_name=f"user-{number}") for number in range(6)]
-        save(*people[:5])
+        on.save(*people[:5])
         changed = replace(organization, name="Changed", version=2)
         first, rest = PageRequest(limit=2), PageRequest(limit=10)
-        with backend.snapshot() as storage:
+        with on.backend.snapshot() as storage:
             begun = storage.users.page(organization.id, UserKind.HUMAN, first)
-            with in_transaction() as others:
+            with on.writing() as others:
                 others.organizations.update(changed)
                 others.users.add(people[5])
                 others.users.remove(people[4].id)
             after = storage.users.page(organization.id, UserKind.HUMAN, replace(rest, cursor=begun.next))
             assert [*begun, *after] == people[:5]
             assert storage.organizations.find(organization.id) == organization
-        with backend.snapshot() as storage, backend.reading() as reading:
+        with on.backend.snapshot() as storage, on.backend.reading() as reading:
             assert storage.organizations.find(organization.id) == changed
             assert [*storage.users.page(organization.id, UserKind.HUMAN, rest)] == [*people[:4], people[5]]
             assert reading.organizations.find(organization.id) == changed
 
-    def test_transactions_a_snapshot_begins_when_it_is_opened(
-        self, backend: Backend, in_transaction: InTransaction, organization: Organization
-    ) -> None:
-        with backend.snapshot() as storage:
-            with in_transaction() as others:
+    def test_transactions_a_snapshot_begins_when_it_is_opened(self, on: On) -> None:
+        organization = on.organization
+        with on.backend.snapshot() as storage:
+            with on.writing() as others:
                 others.organizations.remove(organization.id)
             assert storage.organizations.find(organization.id) == organization
 
-    def test_transactions_a_reading_after_a_snapshot_sees_everything_again(
-        self, backend: Backend, in_transaction: InTransaction, organization: Organization
-    ) -> None:
-        with backend.snapshot() as storage:
+    def test_transactions_a_reading_after_a_snapshot_sees_everything_again(self, on: On) -> None:
+        organization = on.organization
+        with on.backend.snapshot() as storage:
             assert storage.organizations.find(organization.id) == organization
-        with in_transaction() as others:
+        with on.writing() as others:
             others.organizations.remove(organization.id)
-        with backend.reading() as storage:
+        with on.backend.reading() as storage:
             assert storage.organizations.find(organization.id) is None
 
-    def test_transactions_writing_through_a_snapshot_is_an_error(self, backend: Backend) -> None:
-        with backend.snapshot() as storage, pytest.raises(StorageError):
+    def test_transactions_writing_through_a_snapshot_is_an_error(self, on: On) -> None:
+        with on.backend.snapshot() as storage, pytest.raises(StorageError):
             storage.organizations.add(an_organization())
 
-    def test_transactions_an_abort_undoes_everything(
-        self,
-        save: Save,
-        in_aborted: InTransaction,
-        in_transaction: InTransaction,
-        reading: Reading,
-        organization: Organization,
-        human_user: HumanUser,
-        application: Application,
-        family: TokenFamily,
-        now: datetime,
-    ) -> None:
+    def test_transactions_an_abort_undoes_everything(self, on: On) -> None:
+        organization, human_user, application, family = on.organization, on.human_user, on.application, on.family
         code, refresh = a_code(family), a_refresh_token(family)
         access, key = an_access_token(human_user, application, family), a_signing_key(1)
         session, pending, once = a_session(human_user), a_pending(), a_one_time_code(human_user)
-        save(code, refresh, access, key, session, pending, once)
+        on.save(code, refresh, access, key, session, pending, once)
         successor, added, event = a_refresh_token(family), an_organization(), an_audit_event()
-        with in_aborted() as storage:
+        with on.aborted() as storage:
             storage.organizations.add(added)
             storage.users.update(replace(human_user, active=False, version=2))
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
-            storage.tokens.rotate(refresh.digest, successor, now)
-            storage.tokens.revoke_access(access.digest, now)
-            storage.tokens.revoke_family(family.id, now)
-            storage.assertions.use(human_user.id, "jti", now)
-            storage.leases.acquire("purge", at=now, until=now + SECOND)
+            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.rotate(refresh.digest, successor, NOW)
+            storage.tokens.revoke_access(access.digest, NOW)
+            storage.tokens.revoke_family(family.id, NOW)
+            storage.assertions.use(human_user.id, "jti", NOW)
+            storage.leases.acquire("purge", at=NOW, until=NOW + SECOND)
             storage.audit.append(event)
             storage.signing_keys.remove(key.id)
-            storage.sessions.end(session.id, now)
-            storage.authorization_requests.finish(pending.id, now, version=1)
-            storage.one_time_codes.consume(once.digest, once.kind, now)
-            storage.attempts.reserve("ada", at=now)
+            storage.sessions.end(session.id, NOW)
+            storage.authorization_requests.finish(pending.id, NOW, version=1)
+            storage.one_time_codes.consume(once.digest, once.kind, NOW)
+            storage.attempts.reserve("ada", at=NOW)
             storage.outbox.add(an_outgoing_message())
             storage.applications.remove(application.id)
             storage.organizations.remove(organization.id)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.organizations.find(added.id) is None
             assert storage.organizations.find(organization.id) == organization
             assert storage.users.find(human_user.id) == human_user
@@ -208,110 +193,95 @@ class TransactionContract(ContractBase):
             assert storage.sessions.find(session.id) == session
             assert storage.authorization_requests.find(pending.id) == pending
             assert storage.one_time_codes.find(once.digest) == once
-            assert storage.outbox.next_at("mail", now) is None
-        with in_transaction() as storage:
-            assert storage.attempts.reserve("ada", at=now).failures == 1
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
-            storage.assertions.use(human_user.id, "jti", now)
-            assert storage.leases.acquire("purge", at=now, until=now + SECOND)
+            assert storage.outbox.next_at("mail", NOW) is None
+        with on.writing() as storage:
+            assert storage.attempts.reserve("ada", at=NOW).failures == 1
+            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.assertions.use(human_user.id, "jti", NOW)
+            assert storage.leases.acquire("purge", at=NOW, until=NOW + SECOND)
 
-    def test_transactions_a_refusal_by_another_participant_undoes_everything(
-        self, backend: Backend, transactions: Transactions, reading: Reading
-    ) -> None:
+    def test_transactions_a_refusal_by_another_participant_undoes_everything(self, on: On) -> None:
         organization = an_organization()
-        transactions.begin()
-        transactions.get().join(RefusingParticipant(transactions))
-        backend.writing(transactions).organizations.add(organization)
+        on.transactions.begin()
+        on.transactions.get().join(RefusingParticipant(on.transactions))
+        on.backend.writing(on.transactions).organizations.add(organization)
         with pytest.raises(ZeroDivisionError):
-            transactions.commit()
-        transactions.abort()
-        with reading() as storage:
+            on.transactions.commit()
+        on.transactions.abort()
+        with on.reading() as storage:
             assert storage.organizations.find(organization.id) is None
 
-    def test_transactions_the_next_transaction_begins_anew(
-        self, in_transaction: InTransaction, reading: Reading, organization: Organization
-    ) -> None:
-        with pytest.raises(Missing), in_transaction() as storage:
+    def test_transactions_the_next_transaction_begins_anew(self, on: On) -> None:
+        organization = on.organization
+        with pytest.raises(Missing), on.writing() as storage:
             _remove_and_fail(storage, organization)
         added = an_organization()
-        with in_transaction() as storage:
+        with on.writing() as storage:
             assert storage.organizations.find(organization.id) == organization
             storage.organizations.add(added)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.organizations.find(organization.id) == organization
             assert storage.organizations.find(added.id) == added
 
-    def test_transactions_a_refusal_by_a_store_leaves_the_transaction_usable(
-        self,
-        in_transaction: InTransaction,
-        reading: Reading,
-        organization: Organization,
-        human_user: HumanUser,
-        application: Application,
-        now: datetime,
-    ) -> None:
-        taken = an_organization(primary_domain=organization.primary_domain)
-        family = a_family(human_user, application)
+    def test_transactions_a_refusal_by_a_store_leaves_the_transaction_usable(self, on: On) -> None:
+        taken = an_organization(primary_domain=on.organization.primary_domain)
+        family = a_family(on.human_user, on.application)
         code = a_code(family)
         later = a_signing_key(generation=8)
         other = an_organization()
-        with in_transaction() as storage:
+        with on.writing() as storage:
             storage.tokens.start_family(family)
             storage.authorization_codes.add(code)
             storage.signing_keys.add(a_signing_key(generation=7))
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
+            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
             with pytest.raises(Duplicate):
                 storage.organizations.add(taken)
             with pytest.raises(Stale):
-                storage.organizations.update(organization)
+                storage.organizations.update(on.organization)
             with pytest.raises(Missing):
                 storage.projects.add(a_project(an_organization()))
             with pytest.raises(Duplicate):
                 storage.signing_keys.add(a_signing_key(generation=7))
             with pytest.raises(AlreadyUsed):
-                storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
+                storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
             storage.signing_keys.add(later)
             storage.organizations.add(other)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.organizations.find(taken.id) is None
             assert storage.organizations.find(other.id) == other
             assert later in storage.signing_keys.all()
 
-    def test_transactions_writing_twice_in_a_transaction_is_writing_to_one_state(
-        self, backend: Backend, transactions: Transactions, reading: Reading
-    ) -> None:
+    def test_transactions_writing_twice_in_a_transaction_is_writing_to_one_state(self, on: On) -> None:
         first, second = an_organization(), an_organization()
-        transactions.begin()
-        backend.writing(transactions).organizations.add(first)
-        storage = backend.writing(transactions)
+        on.transactions.begin()
+        on.backend.writing(on.transactions).organizations.add(first)
+        storage = on.backend.writing(on.transactions)
         assert storage.organizations.find(first.id) == first
         storage.organizations.add(second)
-        transactions.commit()
-        with reading() as others:
+        on.transactions.commit()
+        with on.reading() as others:
             assert others.organizations.find(first.id) == first
             assert others.organizations.find(second.id) == second
 
-    def test_transactions_a_transaction_without_changes_leaves_all_as_it_was(
-        self, in_transaction: InTransaction, reading: Reading, organization: Organization
-    ) -> None:
-        with in_transaction() as storage:
+    def test_transactions_a_transaction_without_changes_leaves_all_as_it_was(self, on: On) -> None:
+        organization = on.organization
+        with on.writing() as storage:
             assert storage.organizations.find(organization.id) == organization
-        with in_transaction():
+        with on.writing():
             pass
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.organizations.find(organization.id) == organization
 
-    def test_transactions_writing_through_a_reading_storage_is_an_error(
-        self, reading: Reading, organization: Organization, family: TokenFamily, now: datetime
-    ) -> None:
+    def test_transactions_writing_through_a_reading_storage_is_an_error(self, on: On) -> None:
+        organization, family = on.organization, on.family
         added = an_organization()
-        with pytest.raises(Exception), reading() as storage:  # noqa: B017, PT011 - any kind will do
+        with pytest.raises(Exception), on.reading() as storage:  # noqa: B017, PT011 - any kind will do
             storage.organizations.add(added)
-        with pytest.raises(Exception), reading() as storage:  # noqa: B017, PT011
+        with pytest.raises(Exception), on.reading() as storage:  # noqa: B017, PT011
             storage.organizations.update(replace(organization, name="Changed", version=2))
-        with pytest.raises(Exception), reading() as storage:  # noqa: B017, PT011
-            storage.tokens.revoke_family(family.id, now)
-        with reading() as storage:
+        with pytest.raises(Exception), on.reading() as storage:  # noqa: B017, PT011
+            storage.tokens.revoke_family(family.id, NOW)
+        with on.reading() as storage:
             assert storage.organizations.find(added.id) is None
             assert storage.organizations.find(organization.id) == organization
             assert storage.tokens.find_family(family.id) == family
@@ -320,152 +290,133 @@ class TransactionContract(ContractBase):
 class RaceContract(ContractBase):
     """Of racing callers exactly one wins, over threads and processes, and the others are told what happened."""
 
-    def test_races_a_code_is_redeemed_once(
-        self, save: Save, in_transaction: InTransaction, race: Race, family: TokenFamily, now: datetime
-    ) -> None:
-        code = a_code(family)
-        save(code)
-        outcomes = race(partial(redeem, digest=code.digest, client_id=code.client_id, at=now), 100)
+    def test_races_a_code_is_redeemed_once(self, on: On) -> None:
+        code = a_code(on.family)
+        on.save(code)
+        outcomes = on.race(partial(redeem, digest=code.digest, client_id=code.client_id, at=NOW), 100)
         outcomes.only_winner(losers="AlreadyUsed")
-        with pytest.raises(AlreadyUsed), in_transaction() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=now)
+        with pytest.raises(AlreadyUsed), on.writing() as storage:
+            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
 
-    def test_races_a_refresh_token_is_rotated_once(
-        self, save: Save, race: Race, reading: Reading, family: TokenFamily, now: datetime
-    ) -> None:
-        token, successors = a_refresh_token(family), [a_refresh_token(family) for _ in range(100)]
-        save(token)
-        winner = race(partial(rotate, digest=token.digest, successors=successors, at=now), 100).only_winner(
+    def test_races_a_refresh_token_is_rotated_once(self, on: On) -> None:
+        token, successors = a_refresh_token(on.family), [a_refresh_token(on.family) for _ in range(100)]
+        on.save(token)
+        winner = on.race(partial(rotate, digest=token.digest, successors=successors, at=NOW), 100).only_winner(
             losers="AlreadyUsed"
         )
-        with reading() as storage:
+        with on.reading() as storage:
             stored = [each for each in successors if storage.tokens.find_refresh(each.digest) is not None]
         assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
 
-    def test_races_an_assertion_is_used_once(self, race: Race, service_user: ServiceUser, now: datetime) -> None:
-        outcomes = race(partial(use_assertion, user_id=service_user.id, until=now), 50)
+    def test_races_an_assertion_is_used_once(self, on: On) -> None:
+        outcomes = on.race(partial(use_assertion, user_id=on.service_user.id, until=NOW), 50)
         outcomes.only_winner(losers="AlreadyUsed")
 
-    def test_races_a_signing_key_generation_is_added_once(self, race: Race, reading: Reading) -> None:
-        winner = race(add_signing_key, 50).only_winner(losers="Duplicate")
-        with reading() as storage:
+    def test_races_a_signing_key_generation_is_added_once(self, on: On) -> None:
+        winner = on.race(add_signing_key, 50).only_winner(losers="Duplicate")
+        with on.reading() as storage:
             assert [key.id for key in storage.signing_keys.all()] == [winner.value]
 
-    def test_races_the_instance_is_bootstrapped_once(self, race: Race, reading: Reading) -> None:
-        winner = race(bootstrap, 50).only_winner(losers="Duplicate")
-        with reading() as storage:
+    def test_races_the_instance_is_bootstrapped_once(self, on: On) -> None:
+        winner = on.race(bootstrap, 50).only_winner(losers="Duplicate")
+        with on.reading() as storage:
             instance = storage.instance.find()
             organizations = storage.organizations.page().items
         assert instance == winner.value
         assert [each.id for each in organizations] == [winner.value.organization_id], "losers leave nothing behind"
 
-    def test_races_a_user_name_is_taken_once(self, race: Race, organization: Organization) -> None:
-        outcomes = race(partial(add_user, organization_id=organization.id), 50)
+    def test_races_a_user_name_is_taken_once(self, on: On) -> None:
+        outcomes = on.race(partial(add_user, organization_id=on.organization.id), 50)
         outcomes.only_winner(losers="Duplicate")
 
-    def test_races_a_version_is_updated_once(self, race: Race, reading: Reading, organization: Organization) -> None:
-        winner = race(partial(rename, organization=organization), 50).only_winner(losers="Stale")
-        with reading() as storage:
-            assert storage.organizations.find(organization.id) == winner.value, "no update is lost"
+    def test_races_a_version_is_updated_once(self, on: On) -> None:
+        winner = on.race(partial(rename, organization=on.organization), 50).only_winner(losers="Stale")
+        with on.reading() as storage:
+            assert storage.organizations.find(on.organization.id) == winner.value, "no update is lost"
 
-    def test_races_a_lease_is_acquired_once(self, race: Race, now: datetime) -> None:
-        outcomes = race(partial(acquire_lease, at=now, until=now + SECOND), 50)
+    def test_races_a_lease_is_acquired_once(self, on: On) -> None:
+        outcomes = on.race(partial(acquire_lease, at=NOW, until=NOW + SECOND), 50)
         assert outcomes.errors == {}
         assert outcomes.values.count(True) == 1, "exactly one holds the lease"
         assert outcomes.values.count(False) == 49
 
-    def test_races_an_event_with_once_is_written_once(self, race: Race, reading: Reading) -> None:
-        outcomes = race(append_once, 50)
+    def test_races_an_event_with_once_is_written_once(self, on: On) -> None:
+        outcomes = on.race(append_once, 50)
         assert outcomes.errors == {}
         assert outcomes.values.count(True) == 1
-        with reading() as storage:
+        with on.reading() as storage:
             assert len(storage.audit.page()) == 1
 
-    def test_races_events_get_sequence_numbers_of_their_own(self, race: Race, reading: Reading) -> None:
-        outcomes = race(append, 50)
+    def test_races_events_get_sequence_numbers_of_their_own(self, on: On) -> None:
+        outcomes = on.race(append, 50)
         assert outcomes.errors == {}
-        with reading() as storage:
+        with on.reading() as storage:
             sequences = [event.sequence for event in storage.audit.page().items]
         assert len(set(sequences)) == 50
         assert sequences == sorted(sequences, key=lambda number: number or 0, reverse=True)
 
-    def test_races_a_follower_of_the_trail_misses_no_event(self, race: Race, reading: Reading) -> None:
+    def test_races_a_follower_of_the_trail_misses_no_event(self, on: On) -> None:
         followed: list[AuditEvent] = []
         with ThreadPoolExecutor(1) as pool:
-            racing = pool.submit(race, append_twice, 120)
+            racing = pool.submit(on.race, append_twice, 120)
             while not racing.done():
-                with reading() as storage:
+                with on.reading() as storage:
                     followed += storage.audit.after(followed[-1].sequence or 0 if followed else 0, 7)
         outcomes = racing.result()
         assert outcomes.errors == {}
-        with reading() as storage:
+        with on.reading() as storage:
             followed += storage.audit.after(followed[-1].sequence or 0 if followed else 0, 1000)
             stored = storage.audit.page(PageRequest(limit=1000)).items
         assert [event.id for event in followed] == [event.id for event in reversed(stored)]
         assert len(followed) == 240
 
-    def test_races_last_uses_move_forward_alone(
-        self, save: Save, race: Race, reading: Reading, service_user: ServiceUser, now: datetime
-    ) -> None:
-        secrets = [a_service_user_secret(service_user) for _ in range(8)]
-        save(*secrets)
+    def test_races_last_uses_move_forward_alone(self, on: On) -> None:
+        secrets = [a_service_user_secret(on.service_user) for _ in range(8)]
+        on.save(*secrets)
         ids = [secret.id for secret in secrets]
-        outcomes = race(partial(touch, ids=ids, at=now), 60)
+        outcomes = on.race(partial(touch, ids=ids, at=NOW), 60)
         assert outcomes.errors == {}, "nobody waits in a circle"
-        with reading() as storage:
-            stored = storage.service_user_secrets.of_user(service_user.id)
-        assert {secret.last_used_at for secret in stored} == {now + 59 * SECOND}
+        with on.reading() as storage:
+            stored = storage.service_user_secrets.of_user(on.service_user.id)
+        assert {secret.last_used_at for secret in stored} == {NOW + 59 * SECOND}
 
-    def test_races_secrets_are_counted_by_one_at_a_time(
-        self, save: Save, race: Race, reading: Reading, service_user: ServiceUser, application: Application
-    ) -> None:
-        outcomes = race(partial(add_unless_two, user_id=service_user.id, application_id=application.id), 24)
+    def test_races_secrets_are_counted_by_one_at_a_time(self, on: On) -> None:
+        outcomes = on.race(partial(add_unless_two, user_id=on.service_user.id, application_id=on.application.id), 24)
         assert outcomes.errors == {}
         assert sorted(outcomes.values, reverse=True)[:2] == [True, True]
-        with reading() as storage:
-            assert len(storage.service_user_secrets.of_user(service_user.id)) == 2
-            assert len(storage.applications.secrets(application.id)) == 2
+        with on.reading() as storage:
+            assert len(storage.service_user_secrets.of_user(on.service_user.id)) == 2
+            assert len(storage.applications.secrets(on.application.id)) == 2
 
-    def test_races_the_last_holder_of_a_role_stays(
-        self, save: Save, race: Race, reading: Reading, organization: Organization
-    ) -> None:
-        users = [a_human_user(organization) for _ in range(12)]
+    def test_races_the_last_holder_of_a_role_stays(self, on: On) -> None:
+        users = [a_human_user(on.organization) for _ in range(12)]
         managers = [a_manager(user) for user in users]
-        save(*users, *managers)
-        outcomes = race(partial(remove_unless_last, managers=managers), len(managers))
+        on.save(*users, *managers)
+        outcomes = on.race(partial(remove_unless_last, managers=managers), len(managers))
         assert outcomes.errors == {}
-        with reading() as storage:
+        with on.reading() as storage:
             left = storage.managers.page(INSTANCE_KEY).items
         assert len(left) == 1, "two removals of the last two owners cannot both go through"
         assert outcomes.values.count(False) == 1
 
-    def test_races_a_revoked_family_leaves_no_live_token(
-        self,
-        save: Save,
-        race: Race,
-        in_transaction: InTransaction,
-        reading: Reading,
-        human_user: HumanUser,
-        application: Application,
-        now: datetime,
-    ) -> None:
+    def test_races_a_revoked_family_leaves_no_live_token(self, on: On) -> None:
         for _ in range(4):
-            family = a_family(human_user, application)
+            family = a_family(on.human_user, on.application)
             first = a_refresh_token(family)
-            save(family, first)
-            outcomes = race(
-                partial(rotate_or_revoke, user=human_user, application=application, first=first, at=now), 24
+            on.save(family, first)
+            outcomes = on.race(
+                partial(rotate_or_revoke, user=on.human_user, application=on.application, first=first, at=NOW), 24
             )
             assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
-            with reading() as storage:
+            with on.reading() as storage:
                 stored = storage.tokens.find_family(family.id)
                 issued = [storage.tokens.find_issued(pair[1]) for pair in outcomes.values if pair]
             assert stored is not None
-            assert stored.revoked_at == now
-            assert all(each is not None and not each.live(now) for each in issued)
+            assert stored.revoked_at == NOW
+            assert all(each is not None and not each.live(NOW) for each in issued)
             for refresh in [pair[0] for pair in outcomes.values if pair]:
-                with pytest.raises(Missing), in_transaction() as storage:
-                    storage.tokens.rotate(refresh, a_refresh_token(family), now)
+                with pytest.raises(Missing), on.writing() as storage:
+                    storage.tokens.rotate(refresh, a_refresh_token(family), NOW)
 
 
 class AtomicityContract(BackendContract, TransactionContract, RaceContract):

@@ -14,11 +14,9 @@ from identity.domain.attempts import (
     delay_after,
     next_after,
 )
-from identity.domain.users import HumanUser
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, InTransaction
-from identity.storage.contract.factories import an_id
-from identity.storage.contract.racing import Race
+from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.factories import NOW, an_id
 from identity.storage.errors import Missing
 
 SECOND = timedelta(seconds=1)
@@ -28,250 +26,229 @@ SPAN = timedelta(minutes=10)
 class AttemptContract(ContractBase):
     """An attempt is counted before it is made, waits longer and longer, and ends for good, however many race."""
 
-    def test_attempts_the_first_ones_are_free_then_each_waits_longer(
-        self, in_transaction: InTransaction, now: datetime
-    ) -> None:
-        at = now
+    def test_attempts_the_first_ones_are_free_then_each_waits_longer(self, on: On) -> None:
+        at = NOW
         for number in range(1, MOST_ATTEMPTS):
-            with in_transaction() as storage:
+            with on.writing() as storage:
                 next_at = next_after(number, at)
                 assert storage.attempts.reserve("ada", at=at) == Attempt(True, number, next_at)
             if next_at > at:
-                with in_transaction() as storage:
+                with on.writing() as storage:
                     too_early = storage.attempts.reserve("ada", at=next_at - SECOND)
                 assert too_early == Attempt(False, number, next_at), "refused ones are not counted"
             at = next_at
-        assert at - now == sum((delay_after(number) for number in range(1, MOST_ATTEMPTS)), timedelta())
+        assert at - NOW == sum((delay_after(number) for number in range(1, MOST_ATTEMPTS)), timedelta())
         for allowed in (True, False):
-            with in_transaction() as storage:
+            with on.writing() as storage:
                 last = storage.attempts.reserve("ada", at=at + 10 * LONGEST_DELAY)
             assert last == Attempt(allowed, MOST_ATTEMPTS, NEVER)
             assert last.exhausted
 
-    def test_attempts_at_one_moment_are_as_many_as_are_free(self, in_transaction: InTransaction, now: datetime) -> None:
+    def test_attempts_at_one_moment_are_as_many_as_are_free(self, on: On) -> None:
         answers = []
         for _ in range(FREE_ATTEMPTS + 2):
-            with in_transaction() as storage:
-                answers.append(storage.attempts.reserve("ada", at=now).allowed)
+            with on.writing() as storage:
+                answers.append(storage.attempts.reserve("ada", at=NOW).allowed)
         assert answers == [True] * FREE_ATTEMPTS + [False] * 2
 
-    def test_attempts_each_key_has_a_count_of_its_own(self, in_transaction: InTransaction, now: datetime) -> None:
-        with in_transaction() as storage:
+    def test_attempts_each_key_has_a_count_of_its_own(self, on: On) -> None:
+        with on.writing() as storage:
             for key in ("ada", "ADA", " ada", "株" * 200, ""):
-                assert storage.attempts.reserve(key, at=now) == Attempt(True, 1, now)
+                assert storage.attempts.reserve(key, at=NOW) == Attempt(True, 1, NOW)
 
-    def test_attempts_a_success_clears_the_count(
-        self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
+    def test_attempts_a_success_clears_the_count(self, on: On) -> None:
+        human_user = on.human_user
+        with on.writing() as storage:
             for _ in range(FREE_ATTEMPTS):
-                storage.attempts.reserve("ada", at=now, user_id=human_user.id)
-                storage.attempts.reserve("grace", at=now)
+                storage.attempts.reserve("ada", at=NOW, user_id=human_user.id)
+                storage.attempts.reserve("grace", at=NOW)
             storage.attempts.clear_of_user(human_user.id)
-        with in_transaction() as storage:
-            assert storage.attempts.reserve("ada", at=now) == Attempt(True, 1, now)
-            assert not storage.attempts.reserve("grace", at=now).allowed
+        with on.writing() as storage:
+            assert storage.attempts.reserve("ada", at=NOW) == Attempt(True, 1, NOW)
+            assert not storage.attempts.reserve("grace", at=NOW).allowed
 
-    def test_attempts_all_of_a_user_are_cleared_at_once(
-        self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
+    def test_attempts_all_of_a_user_are_cleared_at_once(self, on: On) -> None:
+        human_user = on.human_user
+        with on.writing() as storage:
             for key in ("account", "browser", "browser"):
-                storage.attempts.reserve(key, at=now, user_id=human_user.id)
-            storage.attempts.reserve("name", at=now)
+                storage.attempts.reserve(key, at=NOW, user_id=human_user.id)
+            storage.attempts.reserve("name", at=NOW)
             assert [storage.attempts.failures(key) for key in ("account", "browser", "name")] == [1, 2, 1]
             storage.attempts.clear_of_user(human_user.id)
             storage.attempts.clear_of_user(an_id())
-        with in_transaction() as storage:
+        with on.writing() as storage:
             assert [storage.attempts.failures(key) for key in ("account", "browser", "name")] == [0, 0, 1]
 
-    def test_attempts_one_that_is_given_back_was_none(self, in_transaction: InTransaction, now: datetime) -> None:
-        at = now
+    def test_attempts_one_that_is_given_back_was_none(self, on: On) -> None:
+        at = NOW
         for number in range(1, MOST_ATTEMPTS + 1):
-            with in_transaction() as storage:
+            with on.writing() as storage:
                 storage.attempts.give_back("ada", storage.attempts.reserve("ada", at=at), at=at)
                 assert storage.attempts.failures("ada") == number - 1
-            with in_transaction() as storage:
+            with on.writing() as storage:
                 again = storage.attempts.reserve("ada", at=at)
             assert again == Attempt(True, number, next_after(number, at))
             at = again.next_at
-        with in_transaction() as storage:
-            storage.attempts.give_back("ada", again, at=now)
-            assert storage.attempts.reserve("ada", at=now) == again, "the last one too"
+        with on.writing() as storage:
+            storage.attempts.give_back("ada", again, at=NOW)
+            assert storage.attempts.reserve("ada", at=NOW) == again, "the last one too"
 
-    def test_attempts_giving_one_back_leaves_what_was_counted_since(
-        self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
-    ) -> None:
+    def test_attempts_giving_one_back_leaves_what_was_counted_since(self, on: On) -> None:
+        human_user = on.human_user
+
         def reserve(storage: Storage) -> Attempt:
-            return storage.attempts.reserve("ada", at=now, user_id=human_user.id)
+            return storage.attempts.reserve("ada", at=NOW, user_id=human_user.id)
 
-        with in_transaction() as storage:
+        with on.writing() as storage:
             reserved = [reserve(storage) for _ in range(FREE_ATTEMPTS)]
-            storage.attempts.give_back("ada", reserved[0], at=now)
-        with in_transaction() as storage:
+            storage.attempts.give_back("ada", reserved[0], at=NOW)
+        with on.writing() as storage:
             standing = reserve(storage)
-        assert standing == Attempt(False, FREE_ATTEMPTS - 1, now + delay_after(FREE_ATTEMPTS))
-        with in_transaction() as storage:
+        assert standing == Attempt(False, FREE_ATTEMPTS - 1, NOW + delay_after(FREE_ATTEMPTS))
+        with on.writing() as storage:
             storage.attempts.clear_of_user(human_user.id)
-            storage.attempts.give_back("ada", reserved[1], at=now)
-            storage.attempts.give_back("nobody", reserved[1], at=now)
+            storage.attempts.give_back("ada", reserved[1], at=NOW)
+            storage.attempts.give_back("nobody", reserved[1], at=NOW)
             reserve(storage)
-            storage.attempts.give_back("ada", reserved[1], at=now)
-        with in_transaction() as storage:
+            storage.attempts.give_back("ada", reserved[1], at=NOW)
+        with on.writing() as storage:
             assert storage.attempts.failures("ada") == 1, "cleared meanwhile"
             assert storage.attempts.failures("nobody") == 0
 
-    def test_attempts_go_with_their_user(
-        self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
-            storage.attempts.reserve("account", at=now, user_id=human_user.id)
-            storage.attempts.reserve("account", at=now, user_id=human_user.id)
-            storage.attempts.reserve("name", at=now)
-        with in_transaction() as storage:
+    def test_attempts_go_with_their_user(self, on: On) -> None:
+        human_user = on.human_user
+        with on.writing() as storage:
+            storage.attempts.reserve("account", at=NOW, user_id=human_user.id)
+            storage.attempts.reserve("account", at=NOW, user_id=human_user.id)
+            storage.attempts.reserve("name", at=NOW)
+        with on.writing() as storage:
             storage.users.remove(human_user.id)
-        with in_transaction() as storage:
-            assert storage.attempts.reserve("account", at=now).failures == 1
-            assert storage.attempts.reserve("name", at=now).failures == 2
+        with on.writing() as storage:
+            assert storage.attempts.reserve("account", at=NOW).failures == 1
+            assert storage.attempts.reserve("name", at=NOW).failures == 2
 
-    def test_attempts_of_an_unknown_user_are_refused_and_the_transaction_can_go_on(
-        self, in_transaction: InTransaction, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
+    def test_attempts_of_an_unknown_user_are_refused_and_the_transaction_can_go_on(self, on: On) -> None:
+        with on.writing() as storage:
             with pytest.raises(Missing):
-                storage.attempts.reserve("account", at=now, user_id=an_id())
-            assert storage.attempts.reserve("account", at=now) == Attempt(True, 1, now)
+                storage.attempts.reserve("account", at=NOW, user_id=an_id())
+            assert storage.attempts.reserve("account", at=NOW) == Attempt(True, 1, NOW)
 
-    def test_attempts_uses_are_counted_up_to_the_most(self, in_transaction: InTransaction, now: datetime) -> None:
-        over_at = now + SPAN
-        for at in (now, now, over_at - SECOND):
-            with in_transaction() as storage:
+    def test_attempts_uses_are_counted_up_to_the_most(self, on: On) -> None:
+        over_at = NOW + SPAN
+        for at in (NOW, NOW, over_at - SECOND):
+            with on.writing() as storage:
                 assert storage.attempts.count("address", at=at, span=SPAN, most=3) is None
-        for at in (now, over_at - SECOND):
-            with in_transaction() as storage:
+        for at in (NOW, over_at - SECOND):
+            with on.writing() as storage:
                 assert storage.attempts.count("address", at=at, span=SPAN, most=3) == over_at
-        with in_transaction() as storage:
-            assert storage.attempts.count("other", at=now, span=SPAN, most=1) is None
+        with on.writing() as storage:
+            assert storage.attempts.count("other", at=NOW, span=SPAN, most=1) is None
 
-    def test_attempts_a_span_begins_with_the_first_use_after_the_last_was_over(
-        self, in_transaction: InTransaction, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
-            assert storage.attempts.count("address", at=now, span=SPAN, most=2) is None
-            assert storage.attempts.count("address", at=now, span=SPAN, most=2) is None
-            assert storage.attempts.count("address", at=now, span=SPAN, most=2) == now + SPAN
-        later = now + SPAN
-        with in_transaction() as storage:
+    def test_attempts_a_span_begins_with_the_first_use_after_the_last_was_over(self, on: On) -> None:
+        with on.writing() as storage:
+            assert storage.attempts.count("address", at=NOW, span=SPAN, most=2) is None
+            assert storage.attempts.count("address", at=NOW, span=SPAN, most=2) is None
+            assert storage.attempts.count("address", at=NOW, span=SPAN, most=2) == NOW + SPAN
+        later = NOW + SPAN
+        with on.writing() as storage:
             assert storage.attempts.count("address", at=later, span=SPAN, most=2) is None
             assert storage.attempts.count("address", at=later + SECOND, span=SPAN, most=2) is None
             assert storage.attempts.count("address", at=later + SECOND, span=SPAN, most=2) == later + SPAN
         much_later = later + 3 * SPAN
-        with in_transaction() as storage:
+        with on.writing() as storage:
             assert storage.attempts.count("address", at=much_later, span=SPAN, most=1) is None
             assert storage.attempts.count("address", at=much_later, span=SPAN, most=1) == much_later + SPAN
 
-    def test_attempts_a_use_is_taken_back_within_its_span_alone(
-        self, in_transaction: InTransaction, now: datetime
-    ) -> None:
-        later = now + SPAN
-        with in_transaction() as storage:
+    def test_attempts_a_use_is_taken_back_within_its_span_alone(self, on: On) -> None:
+        later = NOW + SPAN
+        with on.writing() as storage:
             for _ in range(3):
-                assert storage.attempts.count("address", at=now, span=SPAN, most=1) is None
-                storage.attempts.uncount("address", at=now, span=SPAN)
-            storage.attempts.uncount("address", at=now, span=SPAN)
-            storage.attempts.uncount("other", at=now, span=SPAN)
-            assert storage.attempts.count("address", at=now, span=SPAN, most=1) is None
+                assert storage.attempts.count("address", at=NOW, span=SPAN, most=1) is None
+                storage.attempts.uncount("address", at=NOW, span=SPAN)
+            storage.attempts.uncount("address", at=NOW, span=SPAN)
+            storage.attempts.uncount("other", at=NOW, span=SPAN)
+            assert storage.attempts.count("address", at=NOW, span=SPAN, most=1) is None
             assert storage.attempts.count("address", at=later, span=SPAN, most=1) is None
-            storage.attempts.uncount("address", at=now, span=SPAN)
-        with in_transaction() as storage:
+            storage.attempts.uncount("address", at=NOW, span=SPAN)
+        with on.writing() as storage:
             assert storage.attempts.count("address", at=later, span=SPAN, most=1) == later + SPAN
             storage.attempts.uncount("address", at=later + SPAN - SECOND, span=SPAN)
-        with in_transaction() as storage:
+        with on.writing() as storage:
             assert storage.attempts.count("address", at=later, span=SPAN, most=1) is None
 
-    def test_attempts_purge_forgets_known_and_unknown_alike_but_not_who_has_no_next_attempt(
-        self, in_transaction: InTransaction, human_user: HumanUser, now: datetime
-    ) -> None:
-        before = now - SECOND
-        keys = {"account": human_user.id, "name": None}
-        with in_transaction() as storage:
+    def test_attempts_purge_forgets_known_and_unknown_alike_but_not_who_has_no_next_attempt(self, on: On) -> None:
+        before = NOW - SECOND
+        keys = {"account": on.human_user.id, "name": None}
+        with on.writing() as storage:
             storage.attempts.count("old address", at=before, span=SPAN, most=2)
-            for at in (before, now):
+            for at in (before, NOW):
                 storage.attempts.count("address", at=at, span=SPAN, most=2)
             for key, user_id in keys.items():
                 storage.attempts.reserve(f"old {key}", at=before, user_id=user_id)
-                for at in (before, now):
+                for at in (before, NOW):
                     storage.attempts.reserve(key, at=at, user_id=user_id)
                 for number in range(MOST_ATTEMPTS, 0, -1):
                     storage.attempts.reserve(f"spent {key}", at=before - number * LONGEST_DELAY, user_id=user_id)
-        with in_transaction() as storage:
-            assert storage.attempts.purge(now, 10) == 3
-        with in_transaction() as storage:
+        with on.writing() as storage:
+            assert storage.attempts.purge(NOW, 10) == 3
+        with on.writing() as storage:
             for key in keys:
                 assert [storage.attempts.failures(f"{word}{key}") for word in ("old ", "", "spent ")] == [0, 2, 100]
-            assert storage.attempts.count("address", at=now, span=SPAN, most=2) is not None
-            assert storage.attempts.count("old address", at=now, span=SPAN, most=1) is None
+            assert storage.attempts.count("address", at=NOW, span=SPAN, most=2) is not None
+            assert storage.attempts.count("old address", at=NOW, span=SPAN, most=1) is None
 
-    def test_attempts_purge_deletes_no_more_than_the_limit(self, in_transaction: InTransaction, now: datetime) -> None:
-        with in_transaction() as storage:
+    def test_attempts_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
+        with on.writing() as storage:
             for _ in range(5):
-                storage.attempts.reserve(an_id(), at=now)
+                storage.attempts.reserve(an_id(), at=NOW)
         counts = []
         for _ in range(4):
-            with in_transaction() as storage:
-                counts.append(storage.attempts.purge(now + SECOND, 2))
+            with on.writing() as storage:
+                counts.append(storage.attempts.purge(NOW + SECOND, 2))
         assert counts == [2, 2, 1, 0]
 
-    def test_attempts_races_no_more_are_allowed_than_are_free(
-        self, race: Race, in_transaction: InTransaction, human_user: HumanUser, now: datetime
-    ) -> None:
-        for user_id in (human_user.id, None):
-            outcomes = race(partial(reserve, key=f"key of {user_id}", at=now, user_id=user_id), 100)
+    def test_attempts_races_no_more_are_allowed_than_are_free(self, on: On) -> None:
+        for user_id in (on.human_user.id, None):
+            outcomes = on.race(partial(reserve, key=f"key of {user_id}", at=NOW, user_id=user_id), 100)
             assert outcomes.errors == {}
             allowed = [answer for answer in outcomes.values if answer.allowed]
             assert sorted(answer.failures for answer in allowed) == list(range(1, FREE_ATTEMPTS + 1))
-            standing = Attempt(False, FREE_ATTEMPTS, now + delay_after(FREE_ATTEMPTS))
+            standing = Attempt(False, FREE_ATTEMPTS, NOW + delay_after(FREE_ATTEMPTS))
             refused = [answer for answer in outcomes.values if not answer.allowed]
             assert refused == [standing] * (100 - FREE_ATTEMPTS), "each is told what refused it"
-            with in_transaction() as storage:
-                assert storage.attempts.reserve(f"key of {user_id}", at=now) == standing
+            with on.writing() as storage:
+                assert storage.attempts.reserve(f"key of {user_id}", at=NOW) == standing
 
-    def test_attempts_races_one_is_allowed_when_the_delay_is_over(
-        self, race: Race, in_transaction: InTransaction, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
+    def test_attempts_races_one_is_allowed_when_the_delay_is_over(self, on: On) -> None:
+        with on.writing() as storage:
             for _ in range(FREE_ATTEMPTS):
-                storage.attempts.reserve("ada", at=now)
-        later = now + delay_after(FREE_ATTEMPTS)
-        outcomes = race(partial(reserve, key="ada", at=later, user_id=None), 50)
+                storage.attempts.reserve("ada", at=NOW)
+        later = NOW + delay_after(FREE_ATTEMPTS)
+        outcomes = on.race(partial(reserve, key="ada", at=later, user_id=None), 50)
         assert outcomes.errors == {}
         assert [answer.allowed for answer in outcomes.values].count(True) == 1
 
-    def test_attempts_races_those_that_come_to_nothing_never_make_room_for_more(
-        self, race: Race, in_transaction: InTransaction, now: datetime
-    ) -> None:
-        outcomes = race(partial(reserve_half, at=now), 100)
+    def test_attempts_races_those_that_come_to_nothing_never_make_room_for_more(self, on: On) -> None:
+        outcomes = on.race(partial(reserve_half, at=NOW), 100)
         assert outcomes.errors == {}
         looked_at = outcomes.values.count(True)
-        with in_transaction() as storage:
+        with on.writing() as storage:
             assert looked_at == storage.attempts.failures("ada") <= FREE_ATTEMPTS
             # Every second one was given back, so there may be room; never for more than were free.
-            more = [storage.attempts.reserve("ada", at=now).allowed for _ in range(FREE_ATTEMPTS + 1)].count(True)
+            more = [storage.attempts.reserve("ada", at=NOW).allowed for _ in range(FREE_ATTEMPTS + 1)].count(True)
         assert looked_at + more <= FREE_ATTEMPTS
 
-    def test_attempts_races_successes_never_use_an_address_up(
-        self, race: Race, in_transaction: InTransaction, now: datetime
-    ) -> None:
-        outcomes = race(partial(count_and_take_back, at=now), 100)
+    def test_attempts_races_successes_never_use_an_address_up(self, on: On) -> None:
+        outcomes = on.race(partial(count_and_take_back, at=NOW), 100)
         assert outcomes.errors == {}
         assert set(outcomes.values) == {None}
-        with in_transaction() as storage:
-            answers = [storage.attempts.count("address", at=now, span=SPAN, most=3) for _ in range(4)]
-        assert answers == [None, None, None, now + SPAN], "none is left over, and none too many taken back"
+        with on.writing() as storage:
+            answers = [storage.attempts.count("address", at=NOW, span=SPAN, most=3) for _ in range(4)]
+        assert answers == [None, None, None, NOW + SPAN], "none is left over, and none too many taken back"
 
-    def test_attempts_races_no_more_uses_are_counted_than_the_most(self, race: Race, now: datetime) -> None:
-        for at in (now, now + SPAN):
-            outcomes = race(partial(count, key="address", at=at, most=20), 100)
+    def test_attempts_races_no_more_uses_are_counted_than_the_most(self, on: On) -> None:
+        for at in (NOW, NOW + SPAN):
+            outcomes = on.race(partial(count, key="address", at=at, most=20), 100)
             assert outcomes.errors == {}
             assert outcomes.values.count(None) == 20
             assert outcomes.values.count(at + SPAN) == 80

@@ -1,15 +1,14 @@
 """What is demanded of the audit store."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from identity.domain.audit import Actor, ActorKind, AuditEvent, AuditFilter, Result
-from identity.domain.organizations import Organization
-from identity.storage.contract.base import ContractBase, InTransaction, Reading
-from identity.storage.contract.factories import an_audit_event, an_id
+from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.factories import NOW, an_audit_event, an_id
 from identity.storage.contract.paging import Fetch, check_order, fetching, walk
 from identity.storage.errors import Duplicate
 from identity.storage.paging import PageRequest
@@ -21,16 +20,16 @@ class AuditContract(ContractBase):
     """Events are appended in sequence, found by many filters, and outlive what they tell of."""
 
     @pytest.fixture
-    def trail(self, reading: Reading) -> Fetch[AuditEvent]:
+    def trail(self, on: On) -> Fetch[AuditEvent]:
         """The list of all events."""
-        return fetching(reading, lambda storage, request: storage.audit.page(request))
+        return fetching(on.reading, lambda storage, request: storage.audit.page(request))
 
-    def append(self, in_transaction: InTransaction, *events: AuditEvent) -> None:
-        with in_transaction() as storage:
+    def append(self, on: On, *events: AuditEvent) -> None:
+        with on.writing() as storage:
             for event in events:
                 assert storage.audit.append(event)
 
-    def test_audit_find_returns_what_was_appended(self, in_transaction: InTransaction, reading: Reading) -> None:
+    def test_audit_find_returns_what_was_appended(self, on: On) -> None:
         event = an_audit_event(
             event="authentication.refused",
             actor=Actor(
@@ -49,26 +48,24 @@ class AuditContract(ContractBase):
             detail={"text": "ü\n😀", "big": 2**62, "negative": -1, "yes": True, "none": None, "list": [1, {"a": "b"}]},
             once="stranger/unknown key/2026-03-01T12:00",
         )
-        self.append(in_transaction, event)
-        with reading() as storage:
+        self.append(on, event)
+        with on.reading() as storage:
             found = storage.audit.find(event.id)
             assert storage.audit.find(an_id()) is None
         assert found is not None
         assert replace(found, sequence=None) == event
         assert found.sequence is not None
 
-    def test_audit_a_taken_id_is_refused(self, in_transaction: InTransaction, trail: Fetch[AuditEvent]) -> None:
+    def test_audit_a_taken_id_is_refused(self, on: On, trail: Fetch[AuditEvent]) -> None:
         event = an_audit_event(object_id="first")
-        self.append(in_transaction, event)
-        with pytest.raises(Duplicate), in_transaction() as storage:
+        self.append(on, event)
+        with pytest.raises(Duplicate), on.writing() as storage:
             storage.audit.append(replace(event, object_id="forged"))
         assert [each.object_id for each in trail(PageRequest()).items] == ["first"]
 
-    def test_audit_many_are_appended_in_their_order(
-        self, in_transaction: InTransaction, trail: Fetch[AuditEvent]
-    ) -> None:
+    def test_audit_many_are_appended_in_their_order(self, on: On, trail: Fetch[AuditEvent]) -> None:
         first, last, some = an_audit_event(), an_audit_event(), [an_audit_event() for _ in range(5)]
-        with in_transaction() as storage:
+        with on.writing() as storage:
             storage.audit.append(first)
             storage.audit.append_many(some)
             storage.audit.append_many([])
@@ -76,23 +73,21 @@ class AuditContract(ContractBase):
         found = [replace(one, sequence=None) for one in trail(PageRequest()).items]
         assert found == [last, *reversed(some), first]
 
-    def test_audit_sequence_rises(self, in_transaction: InTransaction, trail: Fetch[AuditEvent], now: datetime) -> None:
-        events = [an_audit_event(at=now - timedelta(hours=hours)) for hours in range(4)]
-        self.append(in_transaction, *events[:2])
+    def test_audit_sequence_rises(self, on: On, trail: Fetch[AuditEvent]) -> None:
+        events = [an_audit_event(at=NOW - timedelta(hours=hours)) for hours in range(4)]
+        self.append(on, *events[:2])
         for event in events[2:]:
-            self.append(in_transaction, event)
+            self.append(on, event)
         found = list(reversed(walk(trail, limit=10)))
         assert [each.id for each in found] == [each.id for each in events], "the order is that of the appending"
         sequences = [each.sequence for each in found if each.sequence is not None]
         assert len(set(sequences)) == 4
         assert sequences == sorted(sequences)
 
-    def test_audit_a_second_event_with_the_same_once_is_not_written(
-        self, in_transaction: InTransaction, trail: Fetch[AuditEvent]
-    ) -> None:
-        with in_transaction() as storage:
+    def test_audit_a_second_event_with_the_same_once_is_not_written(self, on: On, trail: Fetch[AuditEvent]) -> None:
+        with on.writing() as storage:
             assert storage.audit.append(an_audit_event(object_id="first", once="key")) is True
-        with in_transaction() as storage:
+        with on.writing() as storage:
             assert storage.audit.append(an_audit_event(object_id="second", once="key")) is False
             assert storage.audit.append(an_audit_event(object_id="third", once="other key")) is True
             assert storage.audit.append(an_audit_event(object_id="fourth", once="other key")) is False
@@ -100,37 +95,34 @@ class AuditContract(ContractBase):
             assert storage.audit.append(an_audit_event(object_id="sixth")) is True
         assert [each.object_id for each in walk(trail, limit=2)] == ["sixth", "fifth", "third", "first"]
 
-    def test_audit_a_once_that_was_rolled_back_is_free(
-        self, in_aborted: InTransaction, in_transaction: InTransaction, trail: Fetch[AuditEvent]
-    ) -> None:
-        with in_aborted() as storage:
+    def test_audit_a_once_that_was_rolled_back_is_free(self, on: On, trail: Fetch[AuditEvent]) -> None:
+        with on.aborted() as storage:
             assert storage.audit.append(an_audit_event(once="key"))
-        self.append(in_transaction, an_audit_event(once="key"))
+        self.append(on, an_audit_event(once="key"))
         assert len(trail(PageRequest())) == 1
 
-    def test_audit_events_outlive_what_they_tell_of(
-        self, in_transaction: InTransaction, reading: Reading, organization: Organization
-    ) -> None:
+    def test_audit_events_outlive_what_they_tell_of(self, on: On) -> None:
+        organization = on.organization
         event = an_audit_event(object_id=organization.id, organization_id=organization.id)
-        self.append(in_transaction, event)
-        with in_transaction() as storage:
+        self.append(on, event)
+        with on.writing() as storage:
             storage.organizations.remove(organization.id)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.audit.find(event.id) is not None
             assert len(storage.audit.page(filter=AuditFilter(organization_id=organization.id))) == 1
 
-    def test_audit_page_is_newest_first(self, in_transaction: InTransaction, trail: Fetch[AuditEvent]) -> None:
+    def test_audit_page_is_newest_first(self, on: On, trail: Fetch[AuditEvent]) -> None:
         check_order(trail, [])
-        self.append(in_transaction, *(an_audit_event() for _ in range(12)))
+        self.append(on, *(an_audit_event() for _ in range(12)))
         found = walk(trail, limit=1000)
         assert len(found) == 12
         check_order(trail, found)
 
-    def test_audit_page_while_rows_come(self, in_transaction: InTransaction, trail: Fetch[AuditEvent]) -> None:
-        self.append(in_transaction, *(an_audit_event() for _ in range(5)))
+    def test_audit_page_while_rows_come(self, on: On, trail: Fetch[AuditEvent]) -> None:
+        self.append(on, *(an_audit_event() for _ in range(5)))
         before = walk(trail, limit=10)
         first = trail(PageRequest(limit=2))
-        self.append(in_transaction, *(an_audit_event() for _ in range(3)))
+        self.append(on, *(an_audit_event() for _ in range(3)))
         assert [*first.items, *walk(trail, limit=2, cursor=first.next)] == before
 
     @pytest.mark.parametrize(
@@ -145,9 +137,7 @@ class AuditContract(ContractBase):
             {"organization_id": "acme", "result": Result.REFUSED},
         ],
     )
-    def test_audit_page_holds_events_that_fit_every_filter(
-        self, in_transaction: InTransaction, reading: Reading, wanted: dict[str, Any]
-    ) -> None:
+    def test_audit_page_holds_events_that_fit_every_filter(self, on: On, wanted: dict[str, Any]) -> None:
         fitting = {
             "organization_id": "acme",
             "event": "token.revoked",
@@ -167,48 +157,44 @@ class AuditContract(ContractBase):
         for name in wanted:
             field = "actor" if name == "actor_id" else name
             misses.append(an_audit_event(**(fitting | {field: other[field]})))
-        self.append(in_transaction, misses[0], *matches, *misses[1:])
-        filtered = fetching(reading, lambda storage, request: storage.audit.page(request, AuditFilter(**wanted)))
+        self.append(on, misses[0], *matches, *misses[1:])
+        filtered = fetching(on.reading, lambda storage, request: storage.audit.page(request, AuditFilter(**wanted)))
         assert [each.id for each in walk(filtered, limit=1)] == [each.id for each in reversed(matches)]
 
-    def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(
-        self, in_transaction: InTransaction, reading: Reading, now: datetime
-    ) -> None:
-        until = now + timedelta(hours=1)
-        moments = (now - SECOND, now, until - SECOND, until)
-        self.append(in_transaction, *(an_audit_event(at=moment) for moment in moments))
-        with reading() as storage:
-            spans = (AuditFilter(since=now, until=until), AuditFilter(since=until), AuditFilter(until=now))
+    def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(self, on: On) -> None:
+        until = NOW + timedelta(hours=1)
+        moments = (NOW - SECOND, NOW, until - SECOND, until)
+        self.append(on, *(an_audit_event(at=moment) for moment in moments))
+        with on.reading() as storage:
+            spans = (AuditFilter(since=NOW, until=until), AuditFilter(since=until), AuditFilter(until=NOW))
             found = [[each.at for each in storage.audit.page(filter=span)] for span in spans]
-        assert found == [[until - SECOND, now], [until], [now - SECOND]]
+        assert found == [[until - SECOND, NOW], [until], [NOW - SECOND]]
 
-    def test_audit_a_subject_stands_for_all_its_events(
-        self, in_transaction: InTransaction, reading: Reading, trail: Fetch[AuditEvent]
-    ) -> None:
+    def test_audit_a_subject_stands_for_all_its_events(self, on: On, trail: Fetch[AuditEvent]) -> None:
         names = ("project.created", "project_role.added", "project.removed", "user.created", "project.created")
         events = [an_audit_event(event=name, organization_id="acme") for name in names]
-        self.append(in_transaction, *events, an_audit_event(event="project.changed", organization_id="bolt"))
+        self.append(on, *events, an_audit_event(event="project.changed", organization_id="bolt"))
         wanted = AuditFilter(event="project", organization_id="acme")
-        filtered = fetching(reading, lambda storage, request: storage.audit.page(request, wanted))
+        filtered = fetching(on.reading, lambda storage, request: storage.audit.page(request, wanted))
         check_order(filtered, [row for row in walk(trail, limit=10) if row.id in (events[i].id for i in (0, 2, 4))])
-        with reading() as storage:
+        with on.reading() as storage:
             assert len(storage.audit.page(filter=AuditFilter(event="project"))) == 4
             for nothing in ("pro", "project.", "created", "%", "project.create"):
                 assert not storage.audit.page(filter=AuditFilter(event=nothing)).items, nothing
 
-    def test_audit_of_no_organization_is_nobodys(self, in_transaction: InTransaction, reading: Reading) -> None:
-        self.append(in_transaction, an_audit_event(organization_id="acme"), an_audit_event())
-        with reading() as storage:
+    def test_audit_of_no_organization_is_nobodys(self, on: On) -> None:
+        self.append(on, an_audit_event(organization_id="acme"), an_audit_event())
+        with on.reading() as storage:
             assert storage.audit.page(filter=AuditFilter(organization_id="")).items == ()
             assert storage.audit.after(0, 10, AuditFilter(organization_id="")) == ()
 
-    def test_audit_after_is_oldest_first(self, in_transaction: InTransaction, reading: Reading) -> None:
-        with reading() as storage:
+    def test_audit_after_is_oldest_first(self, on: On) -> None:
+        with on.reading() as storage:
             assert storage.audit.last_sequence() == 0
             assert storage.audit.after(0, 10) == ()
         events = [an_audit_event(event=f"user.{verb}") for verb in ("created", "changed", "recovered")]
-        self.append(in_transaction, *events, an_audit_event(event="project.created", organization_id="acme"))
-        with reading() as storage:
+        self.append(on, *events, an_audit_event(event="project.created", organization_id="acme"))
+        with on.reading() as storage:
             found = storage.audit.after(0, 10)
             assert [each.id for each in found[:3]] == [each.id for each in events]
             assert found[-1].sequence == storage.audit.last_sequence()

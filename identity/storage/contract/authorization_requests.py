@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization
-from identity.domain.users import HumanUser
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
-from identity.storage.contract.factories import a_digest, a_human_user, a_pending, an_id
-from identity.storage.contract.racing import Race
+from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.factories import NOW, a_digest, a_human_user, a_pending, an_id
 from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale
 
 SECOND = timedelta(seconds=1)
@@ -23,247 +20,206 @@ class AuthorizationRequestContract(ContractBase):
     """A request is continued version by version, and finished once."""
 
     @pytest.fixture
-    def pending(self, save: Save) -> PendingAuthorization:
+    def pending(self, on: On) -> PendingAuthorization:
         """A stored request that waits."""
         pending = a_pending()
-        save(pending)
+        on.save(pending)
         return pending
 
-    def test_requests_find_returns_what_was_added(
-        self, save: Save, reading: Reading, human_user: HumanUser, now: datetime
-    ) -> None:
+    def test_requests_find_returns_what_was_added(self, on: On) -> None:
         pending = a_pending(
             digest=bytes(range(32)),
             parameters={"client_id": "shop", "state": "ü 株\u2028\U0001f511\x00", "scope": "openid profile", "": ""},
             target="/account?x=ü",
             login_name="ada@acme.example",
             ui_locales="de-CH fr",
-            user_id=human_user.id,
-            authenticated_at=now + SECOND,
+            user_id=on.human_user.id,
+            authenticated_at=NOW + SECOND,
             methods=("pwd", "otp"),
             session_id="gone",
             done=frozenset({"password_change", "consent"}),
-            finished_at=now + 2 * SECOND,
+            finished_at=NOW + 2 * SECOND,
             version=7,
         )
         bare = a_pending(parameters={})
-        save(pending, bare)
-        with reading() as storage:
+        on.save(pending, bare)
+        with on.reading() as storage:
             assert storage.authorization_requests.find(pending.id) == pending
             assert storage.authorization_requests.find(bare.id) == bare
             assert storage.authorization_requests.find(an_id()) is None
 
-    def test_requests_keep_their_parameters_whatever_becomes_of_the_caller_s(
-        self, save: Save, reading: Reading
-    ) -> None:
+    def test_requests_keep_their_parameters_whatever_becomes_of_the_caller_s(self, on: On) -> None:
         parameters = {"state": "before"}
         pending = a_pending(parameters=parameters)
-        save(pending)
+        on.save(pending)
         parameters["state"] = "after"
-        with reading() as storage:
+        with on.reading() as storage:
             found = storage.authorization_requests.find(pending.id)
         assert found is not None
         assert found.parameters == {"state": "before"}
 
-    def test_requests_a_taken_id_is_refused(
-        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization
-    ) -> None:
-        with in_transaction() as storage:
+    def test_requests_a_taken_id_is_refused(self, on: On, pending: PendingAuthorization) -> None:
+        with on.writing() as storage:
             with pytest.raises(Duplicate) as refusal:
                 storage.authorization_requests.add(a_pending(id=pending.id))
             assert refusal.value.field == "id"
             storage.authorization_requests.add(a_pending(digest=pending.digest))
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.authorization_requests.find(pending.id) == pending
 
-    def test_requests_update_replaces_the_value(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        reading: Reading,
-        pending: PendingAuthorization,
-        human_user: HumanUser,
-        now: datetime,
-    ) -> None:
+    def test_requests_update_replaces_the_value(self, on: On, pending: PendingAuthorization) -> None:
         other = a_pending()
-        save(other)
+        on.save(other)
         changed = replace(
             pending,
             digest=a_digest(),
             expires_at=pending.expires_at + SECOND,
             parameters={"prompt": "login"},
             login_name="grace",
-            user_id=human_user.id,
-            authenticated_at=now,
+            user_id=on.human_user.id,
+            authenticated_at=NOW,
             methods=("pwd",),
             session_id=an_id(),
             done=frozenset({"login"}),
             version=2,
         )
-        with in_transaction() as storage:
+        with on.writing() as storage:
             storage.authorization_requests.update(changed)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.authorization_requests.find(pending.id) == changed
             assert storage.authorization_requests.find(other.id) == other
 
     @pytest.mark.parametrize("version", [0, 1, 3])
     def test_requests_update_of_another_version_is_stale(
-        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, version: int
+        self, on: On, pending: PendingAuthorization, version: int
     ) -> None:
-        with in_transaction() as storage, pytest.raises(Stale):
+        with on.writing() as storage, pytest.raises(Stale):
             storage.authorization_requests.update(replace(pending, login_name="lost", version=version))
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.authorization_requests.find(pending.id) == pending
 
-    def test_requests_update_of_a_finished_one_is_stale(
-        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
-            storage.authorization_requests.finish(pending.id, now, version=1)
-        with in_transaction() as storage, pytest.raises(Stale):
+    def test_requests_update_of_a_finished_one_is_stale(self, on: On, pending: PendingAuthorization) -> None:
+        with on.writing() as storage:
+            storage.authorization_requests.finish(pending.id, NOW, version=1)
+        with on.writing() as storage, pytest.raises(Stale):
             storage.authorization_requests.update(replace(pending, login_name="late", version=2))
-        with reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == replace(pending, finished_at=now)
+        with on.reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == replace(pending, finished_at=NOW)
 
-    def test_requests_update_of_an_unknown_one(self, in_transaction: InTransaction) -> None:
-        with pytest.raises(Missing), in_transaction() as storage:
+    def test_requests_update_of_an_unknown_one(self, on: On) -> None:
+        with pytest.raises(Missing), on.writing() as storage:
             storage.authorization_requests.update(a_pending(version=2))
 
-    def test_requests_of_somebody_who_is_gone_or_never_was(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        reading: Reading,
-        pending: PendingAuthorization,
-        human_user: HumanUser,
-        now: datetime,
-    ) -> None:
-        proved = a_pending(user_id=human_user.id, authenticated_at=now)
-        save(proved)
-        with pytest.raises(Missing), in_transaction() as storage:
+    def test_requests_of_somebody_who_is_gone_or_never_was(self, on: On, pending: PendingAuthorization) -> None:
+        proved = a_pending(user_id=on.human_user.id, authenticated_at=NOW)
+        on.save(proved)
+        with pytest.raises(Missing), on.writing() as storage:
             storage.authorization_requests.update(replace(pending, user_id=an_id(), version=2))
-        with pytest.raises(Missing), in_transaction() as storage:
+        with pytest.raises(Missing), on.writing() as storage:
             storage.authorization_requests.add(a_pending(user_id=an_id()))
-        with in_transaction() as storage:
-            storage.users.remove(human_user.id)
-        with reading() as storage:
+        with on.writing() as storage:
+            storage.users.remove(on.human_user.id)
+        with on.reading() as storage:
             assert storage.authorization_requests.find(proved.id) is None
             assert storage.authorization_requests.find(pending.id) == pending
 
-    def test_requests_begin_anew(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        reading: Reading,
-        organization: Organization,
-        human_user: HumanUser,
-        now: datetime,
-    ) -> None:
-        other = a_human_user(organization)
-        save(other)
+    def test_requests_begin_anew(self, on: On) -> None:
+        human_user = on.human_user
+        other = a_human_user(on.organization)
+        on.save(other)
         proof: dict[str, Any] = {
-            "authenticated_at": now,
+            "authenticated_at": NOW,
             "methods": ("pwd", "otp"),
             "login_name": "ada",
             "done": frozenset({"login", "consent"}),
         }
         first, second = (a_pending(user_id=human_user.id, version=3, **proof) for _ in range(2))
-        finished = a_pending(user_id=human_user.id, finished_at=now, **proof)
+        finished = a_pending(user_id=human_user.id, finished_at=NOW, **proof)
         foreign, nobody_s = a_pending(user_id=other.id, **proof), a_pending(session_id=an_id())
-        save(first, second, finished, foreign, nobody_s)
-        with in_transaction() as storage:
+        on.save(first, second, finished, foreign, nobody_s)
+        with on.writing() as storage:
             assert storage.authorization_requests.begin_anew(human_user.id, but=first.id) == 1
-        with reading() as storage:
+        with on.reading() as storage:
             anew = storage.authorization_requests.find(second.id)
             assert anew == replace(second, user_id=None, authenticated_at=None, methods=(), done=frozenset(), version=4)
             for one in (first, finished, foreign, nobody_s):
                 assert storage.authorization_requests.find(one.id) == one
-        with in_transaction() as storage:
+        with on.writing() as storage:
             with pytest.raises(Stale):
                 storage.authorization_requests.update(replace(second, version=4))
             with pytest.raises(Stale):
-                storage.authorization_requests.finish(second.id, now, version=3)
+                storage.authorization_requests.finish(second.id, NOW, version=3)
             assert storage.authorization_requests.begin_anew(human_user.id) == 1
             assert storage.authorization_requests.begin_anew(human_user.id) == 0
-            assert storage.authorization_requests.finish(second.id, now, version=4) == anew
+            assert storage.authorization_requests.finish(second.id, NOW, version=4) == anew
 
-    def test_requests_finish_returns_the_request_as_it_was(
-        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
-            assert storage.authorization_requests.finish(pending.id, now, version=1) == pending
-        with reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == replace(pending, finished_at=now)
+    def test_requests_finish_returns_the_request_as_it_was(self, on: On, pending: PendingAuthorization) -> None:
+        with on.writing() as storage:
+            assert storage.authorization_requests.finish(pending.id, NOW, version=1) == pending
+        with on.reading() as storage:
+            assert storage.authorization_requests.find(pending.id) == replace(pending, finished_at=NOW)
 
     def test_requests_a_second_finish_is_told_with_the_request_and_the_transaction_can_go_on(
-        self, in_transaction: InTransaction, reading: Reading, pending: PendingAuthorization, now: datetime
+        self, on: On, pending: PendingAuthorization
     ) -> None:
-        with in_transaction() as storage:
-            storage.authorization_requests.finish(pending.id, now, version=1)
+        with on.writing() as storage:
+            storage.authorization_requests.finish(pending.id, NOW, version=1)
         other = a_pending()
-        with in_transaction() as storage:
+        with on.writing() as storage:
             with pytest.raises(AlreadyUsed) as refusal:
-                storage.authorization_requests.finish(pending.id, now + SECOND, version=1)
+                storage.authorization_requests.finish(pending.id, NOW + SECOND, version=1)
             storage.authorization_requests.add(other)
-        finished = replace(pending, finished_at=now)
+        finished = replace(pending, finished_at=NOW)
         assert refusal.value.value == finished, "the first one is the one that counts"
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.authorization_requests.find(pending.id) == finished
             assert storage.authorization_requests.find(other.id) == other
 
-    def test_requests_an_unknown_one_cannot_be_finished(self, in_transaction: InTransaction, now: datetime) -> None:
-        with pytest.raises(Missing), in_transaction() as storage:
-            storage.authorization_requests.finish(an_id(), now, version=1)
+    def test_requests_an_unknown_one_cannot_be_finished(self, on: On) -> None:
+        with pytest.raises(Missing), on.writing() as storage:
+            storage.authorization_requests.finish(an_id(), NOW, version=1)
 
-    def test_requests_purge_deletes_what_expired_before(
-        self, save: Save, in_transaction: InTransaction, reading: Reading, now: datetime
-    ) -> None:
+    def test_requests_purge_deletes_what_expired_before(self, on: On) -> None:
         expired, expiring, finished = (
-            a_pending(expires_at=now - SECOND),
-            a_pending(expires_at=now),
-            a_pending(finished_at=now - SECOND),
+            a_pending(expires_at=NOW - SECOND),
+            a_pending(expires_at=NOW),
+            a_pending(finished_at=NOW - SECOND),
         )
-        save(expired, expiring, finished)
-        with in_transaction() as storage:
-            assert storage.authorization_requests.purge(now, 10) == 1
-        with reading() as storage:
+        on.save(expired, expiring, finished)
+        with on.writing() as storage:
+            assert storage.authorization_requests.purge(NOW, 10) == 1
+        with on.reading() as storage:
             assert storage.authorization_requests.find(expired.id) is None
             assert storage.authorization_requests.find(expiring.id) == expiring
             assert storage.authorization_requests.find(finished.id) == finished
 
-    def test_requests_purge_deletes_no_more_than_the_limit(
-        self, save: Save, in_transaction: InTransaction, now: datetime
-    ) -> None:
-        save(*(a_pending(expires_at=now) for _ in range(5)))
+    def test_requests_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
+        on.save(*(a_pending(expires_at=NOW) for _ in range(5)))
         counts = []
         for _ in range(4):
-            with in_transaction() as storage:
-                counts.append(storage.authorization_requests.purge(now + SECOND, 2))
+            with on.writing() as storage:
+                counts.append(storage.authorization_requests.purge(NOW + SECOND, 2))
         assert counts == [2, 2, 1, 0]
 
-    def test_requests_races_a_request_is_finished_once(
-        self, race: Race, reading: Reading, pending: PendingAuthorization, now: datetime
-    ) -> None:
-        winner = race(partial(finish, request_id=pending.id, at=now), 100).only_winner(losers="AlreadyUsed")
+    def test_requests_races_a_request_is_finished_once(self, on: On, pending: PendingAuthorization) -> None:
+        winner = on.race(partial(finish, request_id=pending.id, at=NOW), 100).only_winner(losers="AlreadyUsed")
         assert winner.value == pending
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.authorization_requests.find(pending.id) == replace(
-                pending, finished_at=now + winner.number * SECOND
+                pending, finished_at=NOW + winner.number * SECOND
             )
 
-    def test_requests_races_of_finishing_and_changing_one_version_one_wins(
-        self, save: Save, race: Race, reading: Reading, now: datetime
-    ) -> None:
+    def test_requests_races_of_finishing_and_changing_one_version_one_wins(self, on: On) -> None:
         for _ in range(4):
             pending = a_pending()
-            save(pending)
-            outcomes = race(partial(finish_or_update, pending=pending, at=now), 24)
+            on.save(pending)
+            outcomes = on.race(partial(finish_or_update, pending=pending, at=NOW), 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "Stale"}, outcomes.errors
             (winner,) = outcomes.won
             changed = replace(pending, login_name=str(winner.number), version=2)
-            with reading() as storage:
+            with on.reading() as storage:
                 found = storage.authorization_requests.find(pending.id)
-            assert found == (changed if winner.value is None else replace(pending, finished_at=now))
+            assert found == (changed if winner.value is None else replace(pending, finished_at=NOW))
 
 
 # The attempts, which also run in other processes, so that they must be functions of the module.

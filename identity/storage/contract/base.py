@@ -1,10 +1,9 @@
-"""The fixtures that all parts of the storage contract share."""
+"""What all parts of the storage contract share: the backend under test, and what a test does with it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from datetime import datetime
-from functools import partial
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack
+from functools import cached_property
+from typing import Any, TypeVar
 
 import pytest
 
@@ -28,7 +27,6 @@ from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract.factories import (
-    NOW,
     a_family,
     a_human_user,
     a_project,
@@ -37,12 +35,98 @@ from identity.storage.contract.factories import (
     an_application,
     an_organization,
 )
-from identity.storage.contract.racing import Race, Racers, race_over_threads
+from identity.storage.contract.racing import Attempt, Outcomes, Racers, race_over_threads
 from identity.storage.contract.transactions import Transactions, aborting, committing
 
-InTransaction = Callable[[], AbstractContextManager[Storage]]
-Reading = Callable[[], AbstractContextManager[Storage]]
-Save = Callable[..., None]
+Kept = TypeVar("Kept")
+
+
+class On:
+    """The backend under test, and what is stored there from the moment at which a test names it.
+
+    Whatever stores something is a transaction of its own: it is named before another one is opened.
+    """
+
+    def __init__(self, backend: Backend, request: pytest.FixtureRequest) -> None:
+        self.backend = backend
+        self.transactions = Transactions()
+        self.opened = ExitStack()
+        self._request = request
+
+    def reading(self) -> AbstractContextManager[Storage]:
+        """A Storage to read from: what others see."""
+        return self.backend.reading()
+
+    def writing(self) -> AbstractContextManager[Storage]:
+        """A Storage in a transaction that commits at the end, or aborts upon an exception."""
+        return committing(self.backend, self.transactions)
+
+    def aborted(self) -> AbstractContextManager[Storage]:
+        """A Storage in a transaction that is undone at the end."""
+        return aborting(self.backend, self.transactions)
+
+    @cached_property
+    def storage(self) -> Storage:
+        """A Storage to write to, in a transaction that is aborted at the end of the test."""
+        return self.opened.enter_context(self.aborted())
+
+    def save(self, *values: object) -> None:
+        """Store domain values in this order in one transaction."""
+        with self.writing() as storage:
+            for value in values:
+                add(storage, value)
+
+    def saved(self, value: Kept) -> Kept:
+        """The value, which is stored."""
+        self.save(value)
+        return value
+
+    def race(self, attempt: Attempt, times: int) -> Outcomes:
+        """Make the attempt so often at once, over processes where the backend can be shared."""
+        if not self.backend.concurrent:
+            return race_over_threads(self.backend, attempt, times)
+        racers: Racers = self._request.getfixturevalue("racers")
+        return racers.race(self._request.getfixturevalue("reopen"), attempt, times)
+
+    @cached_property
+    def organization(self) -> Organization:
+        """A stored organization."""
+        return self.saved(an_organization())
+
+    @cached_property
+    def other_organization(self) -> Organization:
+        """A stored organization besides ``organization``: the stranger."""
+        return self.saved(an_organization(name="Bolt"))
+
+    @cached_property
+    def project(self) -> Project:
+        """A stored project of ``organization``."""
+        return self.saved(a_project(self.organization))
+
+    @cached_property
+    def application(self) -> Application:
+        """A stored application of ``project``."""
+        return self.saved(an_application(self.project))
+
+    @cached_property
+    def human_user(self) -> HumanUser:
+        """A stored person of ``organization``."""
+        return self.saved(a_human_user(self.organization))
+
+    @cached_property
+    def service_user(self) -> ServiceUser:
+        """A stored service user of ``organization``."""
+        return self.saved(a_service_user(self.organization))
+
+    @cached_property
+    def session(self) -> Session:
+        """A stored session of ``human_user``."""
+        return self.saved(a_session(self.human_user))
+
+    @cached_property
+    def family(self) -> TokenFamily:
+        """A stored family of ``human_user`` and ``application``."""
+        return self.saved(a_family(self.human_user, self.application))
 
 
 class ContractBase:
@@ -62,48 +146,6 @@ class ContractBase:
         """
         raise NotImplementedError("override the fixture 'reopen': races need a way to open the backend elsewhere")
 
-    @pytest.fixture
-    def transactions(self) -> Transactions:
-        """The transaction manager of this process."""
-        return Transactions()
-
-    @pytest.fixture
-    def in_transaction(self, backend: Backend, transactions: Transactions) -> InTransaction:
-        """Opens a Storage in a transaction that commits at the end, or aborts upon an exception."""
-        return partial(committing, backend, transactions)
-
-    @pytest.fixture
-    def in_aborted(self, backend: Backend, transactions: Transactions) -> InTransaction:
-        """Opens a Storage in a transaction that is undone at the end."""
-        return partial(aborting, backend, transactions)
-
-    @pytest.fixture
-    def storage(self, in_aborted: InTransaction) -> Iterator[Storage]:
-        """A Storage to write to, in a transaction that is aborted at the end of the test."""
-        with in_aborted() as storage:
-            yield storage
-
-    @pytest.fixture
-    def reading(self, backend: Backend) -> Reading:
-        """Opens a Storage to read from: what others see."""
-        return backend.reading
-
-    @pytest.fixture
-    def now(self) -> datetime:
-        """A fixed moment: aware, in UTC, in whole seconds; the one at which the factories make everything."""
-        return NOW
-
-    @pytest.fixture
-    def save(self, in_transaction: InTransaction) -> Save:
-        """``save(organization, project, …)`` stores domain values in this order in one transaction."""
-
-        def save(*values: object) -> None:
-            with in_transaction() as storage:
-                for value in values:
-                    add(storage, value)
-
-        return save
-
     @pytest.fixture(scope="class")
     @classmethod
     def racers(cls) -> Iterator[Racers]:
@@ -113,68 +155,11 @@ class ContractBase:
         racers.close()
 
     @pytest.fixture
-    def race(self, backend: Backend, request: pytest.FixtureRequest) -> Race:
-        """``race(attempt, times)`` makes the attempt so often, over processes where the backend can be shared."""
-        if not backend.concurrent:
-            return partial(race_over_threads, backend)
-        racers: Racers = request.getfixturevalue("racers")
-        return partial(racers.race, request.getfixturevalue("reopen"))
-
-    @pytest.fixture
-    def organization(self, save: Save) -> Organization:
-        """A stored organization."""
-        organization = an_organization()
-        save(organization)
-        return organization
-
-    @pytest.fixture
-    def other_organization(self, save: Save) -> Organization:
-        """A stored organization besides ``organization``: the stranger."""
-        organization = an_organization(name="Bolt")
-        save(organization)
-        return organization
-
-    @pytest.fixture
-    def project(self, save: Save, organization: Organization) -> Project:
-        """A stored project of ``organization``."""
-        project = a_project(organization)
-        save(project)
-        return project
-
-    @pytest.fixture
-    def application(self, save: Save, project: Project) -> Application:
-        """A stored application of ``project``."""
-        application = an_application(project)
-        save(application)
-        return application
-
-    @pytest.fixture
-    def human_user(self, save: Save, organization: Organization) -> HumanUser:
-        """A stored person of ``organization``."""
-        user = a_human_user(organization)
-        save(user)
-        return user
-
-    @pytest.fixture
-    def service_user(self, save: Save, organization: Organization) -> ServiceUser:
-        """A stored service user of ``organization``."""
-        user = a_service_user(organization)
-        save(user)
-        return user
-
-    @pytest.fixture
-    def session(self, save: Save, human_user: HumanUser) -> Session:
-        """A stored session of ``human_user``."""
-        session = a_session(human_user)
-        save(session)
-        return session
-
-    @pytest.fixture
-    def family(self, save: Save, human_user: HumanUser, application: Application) -> TokenFamily:
-        """A stored family of ``human_user`` and ``application``."""
-        family = a_family(human_user, application)
-        save(family)
-        return family
+    def on(self, backend: Backend, request: pytest.FixtureRequest) -> Iterator[On]:
+        """The backend under test, and what is stored there."""
+        on = On(backend, request)
+        with on.opened:
+            yield on
 
 
 def add(storage: Storage, value: Any) -> None:

@@ -1,12 +1,12 @@
 """What is demanded of the effect store."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from identity.domain.effects import Effects
 from identity.domain.permissions import Level, ResourceKey
-from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     NOW,
     a_client_secret,
@@ -77,17 +77,17 @@ class EffectContract(ContractBase):
     """What falls with a thing is counted, each once, and nothing of strangers."""
 
     @pytest.fixture
-    def two_organizations(self, save: Save, in_transaction: InTransaction) -> None:
+    def two_organizations(self, on: On) -> None:
         """Both are stored."""
-        save(*VALUES)
-        with in_transaction() as storage:
+        on.save(*VALUES)
+        with on.writing() as storage:
             for secret in CLIENT_SECRETS:
                 storage.applications.add_secret(SHOP.id, secret)
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_an_organization(self, reading: Reading, now: datetime) -> None:
-        with reading() as storage:
-            effects = storage.effects.of_organization(ACME.id, now)
+    def test_effects_of_an_organization(self, on: On) -> None:
+        with on.reading() as storage:
+            effects = storage.effects.of_organization(ACME.id, NOW)
         assert effects == Effects(
             users=1,
             service_users=1,
@@ -105,56 +105,56 @@ class EffectContract(ContractBase):
         )
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_a_project(self, reading: Reading, now: datetime) -> None:
-        with reading() as storage:
-            rocket, plane = (storage.effects.of_project(project.id, now) for project in (ROCKET, PLANE))
+    def test_effects_of_a_project(self, on: On) -> None:
+        with on.reading() as storage:
+            rocket, plane = (storage.effects.of_project(project.id, NOW) for project in (ROCKET, PLANE))
         assert rocket == Effects(
             applications=1, roles=2, project_grants=1, user_grants=3, managers=2, secrets=2, live_tokens=2
         )
         assert plane == Effects(applications=1, roles=1, project_grants=1, user_grants=2, managers=2, live_tokens=2)
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_an_application(self, reading: Reading, now: datetime) -> None:
-        with reading() as storage:
-            assert storage.effects.of_application(SHOP.id, now) == Effects(secrets=2, live_tokens=2)
-            assert storage.effects.of_application(SHOP.id, now - HOUR) == Effects(secrets=2, live_tokens=3), (
+    def test_effects_of_an_application(self, on: On) -> None:
+        with on.reading() as storage:
+            assert storage.effects.of_application(SHOP.id, NOW) == Effects(secrets=2, live_tokens=2)
+            assert storage.effects.of_application(SHOP.id, NOW - HOUR) == Effects(secrets=2, live_tokens=3), (
                 "what expires later is live before"
             )
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_a_user(self, reading: Reading, now: datetime) -> None:
-        with reading() as storage:
-            person, program = (storage.effects.of_user(user.id, now) for user in (ADA, ROBOT))
-            in_a_year = storage.effects.of_user(ADA.id, now + timedelta(days=365))
+    def test_effects_of_a_user(self, on: On) -> None:
+        with on.reading() as storage:
+            person, program = (storage.effects.of_user(user.id, NOW) for user in (ADA, ROBOT))
+            in_a_year = storage.effects.of_user(ADA.id, NOW + timedelta(days=365))
         assert person == Effects(user_grants=2, managers=2, sessions=1, live_tokens=2)
         assert program == Effects(user_grants=1, keys=1, secrets=1, personal_access_tokens=1, live_tokens=3)
         assert in_a_year == Effects(user_grants=2, managers=2)
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_credentials(self, reading: Reading, now: datetime) -> None:
-        with reading() as storage:
-            assert storage.effects.of_key(KEY.id, now) == Effects(live_tokens=1)
-            assert storage.effects.of_key(KEY.id, now + HOUR) == Effects()
-            assert storage.effects.of_secret(SECRET.id, now) == Effects(live_tokens=1)
-            assert storage.effects.of_secret(CLIENT_SECRETS[0].id, now) == Effects()
+    def test_effects_of_credentials(self, on: On) -> None:
+        with on.reading() as storage:
+            assert storage.effects.of_key(KEY.id, NOW) == Effects(live_tokens=1)
+            assert storage.effects.of_key(KEY.id, NOW + HOUR) == Effects()
+            assert storage.effects.of_secret(SECRET.id, NOW) == Effects(live_tokens=1)
+            assert storage.effects.of_secret(CLIENT_SECRETS[0].id, NOW) == Effects()
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_a_project_grant(self, reading: Reading, now: datetime) -> None:
-        with reading() as storage:
-            effects = storage.effects.of_project_grant(LENT.id, now)
+    def test_effects_of_a_project_grant(self, on: On) -> None:
+        with on.reading() as storage:
+            effects = storage.effects.of_project_grant(LENT.id, NOW)
         assert effects == Effects(users=1, user_grants=1, managers=1)
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_a_role(self, reading: Reading) -> None:
-        with reading() as storage:
+    def test_effects_of_a_role(self, on: On) -> None:
+        with on.reading() as storage:
             found = [storage.effects.of_role(ROCKET.id, key) for key in ("reader", "writer", "Reader", "read", '", "')]
             assert storage.effects.of_role(PLANE.id, "reader") == Effects(user_grants=1)
         nothing = Effects()
         assert found == [Effects(user_grants=2, project_grants=1), Effects(user_grants=1), nothing, nothing, nothing]
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_nothing_falls_with_what_does_not_exist(self, reading: Reading, now: datetime) -> None:
-        with reading() as storage:
+    def test_effects_nothing_falls_with_what_does_not_exist(self, on: On) -> None:
+        with on.reading() as storage:
             effects = storage.effects
             of_everything = (
                 effects.of_organization,
@@ -165,5 +165,5 @@ class EffectContract(ContractBase):
                 effects.of_secret,
                 effects.of_project_grant,
             )
-            assert {of(an_id(), now) for of in of_everything} == {Effects()}
+            assert {of(an_id(), NOW) for of in of_everything} == {Effects()}
             assert effects.of_role(an_id(), "reader") == Effects()

@@ -6,13 +6,11 @@ from functools import partial
 
 import pytest
 
-from identity.domain.organizations import Organization
 from identity.domain.sessions import Session, SignedIn
-from identity.domain.users import HumanUser, Subject
+from identity.domain.users import Subject
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
-from identity.storage.contract.factories import a_digest, a_human_user, a_session, an_id
-from identity.storage.contract.racing import Race
+from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.factories import NOW, a_digest, a_human_user, a_session, an_id
 from identity.storage.errors import Duplicate, Missing
 from identity.storage.stores.sessions import MOST_OF_USER
 
@@ -23,150 +21,130 @@ DAY = timedelta(days=1)
 class SessionContract(ContractBase):
     """A session is found by id and by what its browser shows; once ended it stays so."""
 
-    def test_sessions_find_returns_what_was_added(
-        self, save: Save, reading: Reading, human_user: HumanUser, now: datetime
-    ) -> None:
+    def test_sessions_find_returns_what_was_added(self, on: On) -> None:
         session = a_session(
-            human_user,
+            on.human_user,
             digest=bytes(range(32)),
-            started_at=now,
-            authenticated_at=now + SECOND,
-            selected_at=now + 2 * SECOND,
-            last_seen_at=now + 3 * SECOND,
-            ends_at=now + 4 * SECOND,
+            started_at=NOW,
+            authenticated_at=NOW + SECOND,
+            selected_at=NOW + 2 * SECOND,
+            last_seen_at=NOW + 3 * SECOND,
+            ends_at=NOW + 4 * SECOND,
             methods=("pwd", "otp"),
             user_agent="Bröwser/1.0 (株; x86_64)",
             client_address="2001:db8::1",
-            ended_at=now + 5 * SECOND,
+            ended_at=NOW + 5 * SECOND,
         )
-        save(session)
-        with reading() as storage:
+        on.save(session)
+        with on.reading() as storage:
             assert storage.sessions.find(session.id) == session
             assert storage.sessions.find(an_id()) is None
 
-    def test_sessions_a_session_needs_its_user(self, in_transaction: InTransaction) -> None:
-        with pytest.raises(Missing), in_transaction() as storage:
+    def test_sessions_a_session_needs_its_user(self, on: On) -> None:
+        with pytest.raises(Missing), on.writing() as storage:
             storage.sessions.add(a_session())
 
-    def test_sessions_a_taken_digest_is_refused_and_the_transaction_can_go_on(
-        self, save: Save, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, session: Session
-    ) -> None:
-        other, taken = a_session(human_user), a_session(human_user, digest=session.digest)
-        with in_transaction() as storage:
+    def test_sessions_a_taken_digest_is_refused_and_the_transaction_can_go_on(self, on: On) -> None:
+        other, taken = a_session(on.human_user), a_session(on.human_user, digest=on.session.digest)
+        with on.writing() as storage:
             with pytest.raises(Duplicate) as refusal:
                 storage.sessions.add(taken)
             assert refusal.value.field == "digest"
             storage.sessions.add(other)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.sessions.find(taken.id) is None
             assert storage.sessions.find(other.id) == other
 
-    def test_sessions_a_taken_id_is_refused(
-        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, session: Session
-    ) -> None:
-        with pytest.raises(Duplicate) as refusal, in_transaction() as storage:
+    def test_sessions_a_taken_id_is_refused(self, on: On) -> None:
+        human_user, session = on.human_user, on.session
+        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
             storage.sessions.add(a_session(human_user, id=session.id))
         assert refusal.value.field == "id"
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.sessions.find(session.id) == session
 
-    def test_sessions_go_with_their_user(
-        self, save: Save, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, session: Session
-    ) -> None:
-        other = a_human_user(organization_id=human_user.organization_id)
+    def test_sessions_go_with_their_user(self, on: On) -> None:
+        session = on.session
+        other = a_human_user(organization_id=on.human_user.organization_id)
         kept = a_session(other)
-        save(other, kept)
-        with in_transaction() as storage:
-            storage.users.remove(human_user.id)
-        with reading() as storage:
+        on.save(other, kept)
+        with on.writing() as storage:
+            storage.users.remove(on.human_user.id)
+        with on.reading() as storage:
             assert storage.sessions.find(session.id) is None
             assert storage.sessions.of_browser([session.digest, kept.digest]) != ()
             assert storage.sessions.find(kept.id) == kept
 
     @pytest.mark.parametrize("shown", [1, 2, 3, 4, 7])
-    def test_sessions_of_browser_are_those_with_a_digest_that_it_shows(
-        self, save: Save, reading: Reading, organization: Organization, now: datetime, shown: int
-    ) -> None:
-        users = [a_human_user(organization) for _ in range(shown)]
+    def test_sessions_of_browser_are_those_with_a_digest_that_it_shows(self, on: On, shown: int) -> None:
+        users = [a_human_user(on.organization) for _ in range(shown)]
         sessions = [
-            a_session(user, selected_at=now + index * SECOND, last_seen_at=now - index * SECOND)
+            a_session(user, selected_at=NOW + index * SECOND, last_seen_at=NOW - index * SECOND)
             for index, user in enumerate(users)
         ]
-        save(*users, *sessions, a_session(users[0]))
+        on.save(*users, *sessions, a_session(users[0]))
         expected = tuple(
-            SignedIn(session, Subject(user, organization))
+            SignedIn(session, Subject(user, on.organization))
             for session, user in reversed(list(zip(sessions, users, strict=True)))
         )
-        with reading() as storage:
+        with on.reading() as storage:
             digests = [session.digest for session in sessions]
             assert storage.sessions.of_browser(digests) == expected
             assert storage.sessions.of_browser(frozenset({*digests, a_digest()})) == expected
             assert storage.sessions.of_browser([*digests, *digests]) == expected, "each once"
 
-    def test_sessions_of_a_browser_that_shows_nothing_known(self, reading: Reading, session: Session) -> None:
-        with reading() as storage:
+    def test_sessions_of_a_browser_that_shows_nothing_known(self, on: On) -> None:
+        session = on.session
+        with on.reading() as storage:
             assert storage.sessions.of_browser([]) == ()
             assert storage.sessions.of_browser([a_digest()]) == ()
             assert storage.sessions.of_browser([session.digest[:-1]]) == ()
             assert storage.sessions.of_browser([a_digest() for _ in range(5)]) == ()
 
-    def test_sessions_of_browser_are_not_ended_but_may_have_expired(
-        self, save: Save, reading: Reading, human_user: HumanUser, organization: Organization, now: datetime
-    ) -> None:
-        ended = a_session(human_user, ended_at=now)
-        expired = a_session(human_user, ends_at=now - DAY, last_seen_at=now - 2 * DAY)
-        save(ended, expired)
-        with reading() as storage:
+    def test_sessions_of_browser_are_not_ended_but_may_have_expired(self, on: On) -> None:
+        ended = a_session(on.human_user, ended_at=NOW)
+        expired = a_session(on.human_user, ends_at=NOW - DAY, last_seen_at=NOW - 2 * DAY)
+        on.save(ended, expired)
+        with on.reading() as storage:
             found = storage.sessions.of_browser([ended.digest, expired.digest])
-        assert found == (SignedIn(expired, Subject(human_user, organization)),)
+        assert found == (SignedIn(expired, Subject(on.human_user, on.organization)),)
 
-    def test_sessions_of_browser_show_who_is_deactivated(
-        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, session: Session, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
+    def test_sessions_of_browser_show_who_is_deactivated(self, on: On) -> None:
+        human_user, session = on.human_user, on.session
+        with on.writing() as storage:
             storage.users.update(replace(human_user, active=False, version=2))
-        with reading() as storage:
+        with on.reading() as storage:
             (found,) = storage.sessions.of_browser([session.digest])
         assert found.session == session
         assert not found.subject.active
-        assert not found.live(now, DAY)
+        assert not found.live(NOW, DAY)
 
-    def test_sessions_of_user_are_last_seen_first(
-        self, save: Save, reading: Reading, human_user: HumanUser, organization: Organization, now: datetime
-    ) -> None:
-        other = a_human_user(organization)
+    def test_sessions_of_user_are_last_seen_first(self, on: On) -> None:
+        human_user = on.human_user
+        other = a_human_user(on.organization)
         seen = [
-            a_session(human_user, last_seen_at=now + index * SECOND, selected_at=now - index * SECOND)
+            a_session(human_user, last_seen_at=NOW + index * SECOND, selected_at=NOW - index * SECOND)
             for index in range(3)
         ]
-        ended = a_session(human_user, ended_at=now)
-        ending = a_session(human_user, ends_at=now + SECOND, last_seen_at=now - DAY)
-        over = a_session(human_user, ends_at=now)
-        save(other, *seen, ended, ending, over, a_session(other))
-        with reading() as storage:
-            assert storage.sessions.of_user(human_user.id, now) == (*reversed(seen), ending)
-            assert storage.sessions.of_user(an_id(), now) == ()
+        ended = a_session(human_user, ended_at=NOW)
+        ending = a_session(human_user, ends_at=NOW + SECOND, last_seen_at=NOW - DAY)
+        over = a_session(human_user, ends_at=NOW)
+        on.save(other, *seen, ended, ending, over, a_session(other))
+        with on.reading() as storage:
+            assert storage.sessions.of_user(human_user.id, NOW) == (*reversed(seen), ending)
+            assert storage.sessions.of_user(an_id(), NOW) == ()
 
-    def test_sessions_of_user_are_so_many_at_most(
-        self, save: Save, reading: Reading, human_user: HumanUser, now: datetime
-    ) -> None:
-        sessions = [a_session(human_user, last_seen_at=now + index * SECOND) for index in range(MOST_OF_USER + 1)]
-        save(*sessions)
-        with reading() as storage:
-            assert storage.sessions.of_user(human_user.id, now) == tuple(reversed(sessions[1:]))
+    def test_sessions_of_user_are_so_many_at_most(self, on: On) -> None:
+        sessions = [a_session(on.human_user, last_seen_at=NOW + index * SECOND) for index in range(MOST_OF_USER + 1)]
+        on.save(*sessions)
+        with on.reading() as storage:
+            assert storage.sessions.of_user(on.human_user.id, NOW) == tuple(reversed(sessions[1:]))
 
-    def test_sessions_reauthenticate_moves_the_session_to_a_new_digest(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        reading: Reading,
-        human_user: HumanUser,
-        session: Session,
-        now: datetime,
-    ) -> None:
-        other, digest, at = a_session(human_user), a_digest(), now + SECOND
-        save(other)
-        with in_transaction() as storage:
+    def test_sessions_reauthenticate_moves_the_session_to_a_new_digest(self, on: On) -> None:
+        session = on.session
+        other, digest, at = a_session(on.human_user), a_digest(), NOW + SECOND
+        on.save(other)
+        with on.writing() as storage:
             storage.sessions.reauthenticate(
                 session.id, digest=digest, methods=("pwd", "otp"), at=at, ends_at=session.ends_at + DAY
             )
@@ -179,172 +157,137 @@ class SessionContract(ContractBase):
             last_seen_at=at,
             ends_at=session.ends_at + DAY,
         )
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.sessions.find(session.id) == moved
             assert storage.sessions.of_browser([session.digest]) == (), "what it showed before"
             assert [each.session for each in storage.sessions.of_browser([digest])] == [moved]
             assert storage.sessions.find(other.id) == other
 
-    def test_sessions_an_ended_or_unknown_session_is_not_reauthenticated(
-        self, save: Save, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, now: datetime
-    ) -> None:
-        ended = a_session(human_user, ended_at=now)
-        save(ended)
+    def test_sessions_an_ended_or_unknown_session_is_not_reauthenticated(self, on: On) -> None:
+        ended = a_session(on.human_user, ended_at=NOW)
+        on.save(ended)
         for session_id in (ended.id, an_id()):
-            with in_transaction() as storage, pytest.raises(Missing):
+            with on.writing() as storage, pytest.raises(Missing):
                 storage.sessions.reauthenticate(
-                    session_id, digest=a_digest(), methods=("pwd",), at=now, ends_at=now + DAY
+                    session_id, digest=a_digest(), methods=("pwd",), at=NOW, ends_at=NOW + DAY
                 )
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.sessions.find(ended.id) == ended
 
-    def test_sessions_reauthenticate_to_a_taken_digest_is_refused(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        reading: Reading,
-        human_user: HumanUser,
-        session: Session,
-        now: datetime,
-    ) -> None:
-        other = a_session(human_user)
-        save(other)
-        with in_transaction() as storage:
+    def test_sessions_reauthenticate_to_a_taken_digest_is_refused(self, on: On) -> None:
+        session = on.session
+        other = a_session(on.human_user)
+        on.save(other)
+        with on.writing() as storage:
             with pytest.raises(Duplicate) as refusal:
                 storage.sessions.reauthenticate(
-                    session.id, digest=other.digest, methods=("pwd",), at=now, ends_at=now + DAY
+                    session.id, digest=other.digest, methods=("pwd",), at=NOW, ends_at=NOW + DAY
                 )
-            storage.sessions.touch(other.id, now + SECOND)
+            storage.sessions.touch(other.id, NOW + SECOND)
         assert refusal.value.field == "digest"
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.sessions.find(session.id) == session
-            assert storage.sessions.find(other.id) == replace(other, last_seen_at=now + SECOND)
+            assert storage.sessions.find(other.id) == replace(other, last_seen_at=NOW + SECOND)
 
-    def test_sessions_touch_moves_last_seen_forward_and_never_back(
-        self, in_transaction: InTransaction, reading: Reading, session: Session, now: datetime
-    ) -> None:
-        for at in (now + 2 * SECOND, now + SECOND):
-            with in_transaction() as storage:
+    def test_sessions_touch_moves_last_seen_forward_and_never_back(self, on: On) -> None:
+        session = on.session
+        for at in (NOW + 2 * SECOND, NOW + SECOND):
+            with on.writing() as storage:
                 storage.sessions.touch(session.id, at)
                 storage.sessions.touch(an_id(), at)
-        with reading() as storage:
-            assert storage.sessions.find(session.id) == replace(session, last_seen_at=now + 2 * SECOND)
+        with on.reading() as storage:
+            assert storage.sessions.find(session.id) == replace(session, last_seen_at=NOW + 2 * SECOND)
 
-    def test_sessions_select_moves_selected_forward_and_never_back(
-        self, in_transaction: InTransaction, reading: Reading, session: Session, now: datetime
-    ) -> None:
-        for at in (now + 2 * SECOND, now + SECOND):
-            with in_transaction() as storage:
+    def test_sessions_select_moves_selected_forward_and_never_back(self, on: On) -> None:
+        session = on.session
+        for at in (NOW + 2 * SECOND, NOW + SECOND):
+            with on.writing() as storage:
                 storage.sessions.select(session.id, at)
                 storage.sessions.select(an_id(), at)
-        with reading() as storage:
-            assert storage.sessions.find(session.id) == replace(session, selected_at=now + 2 * SECOND)
+        with on.reading() as storage:
+            assert storage.sessions.find(session.id) == replace(session, selected_at=NOW + 2 * SECOND)
 
-    def test_sessions_an_ended_session_keeps_its_moment(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        reading: Reading,
-        human_user: HumanUser,
-        session: Session,
-        now: datetime,
-    ) -> None:
-        other = a_session(human_user)
-        save(other)
-        with in_transaction() as storage:
-            assert storage.sessions.end(session.id, now)
-        with in_transaction() as storage:
-            assert not storage.sessions.end(session.id, now + SECOND)
-            assert not storage.sessions.end(an_id(), now)
-            storage.sessions.touch(session.id, now)
-            storage.sessions.select(session.id, now)
-        with reading() as storage:
-            assert storage.sessions.find(session.id) == replace(session, ended_at=now)
+    def test_sessions_an_ended_session_keeps_its_moment(self, on: On) -> None:
+        session = on.session
+        other = a_session(on.human_user)
+        on.save(other)
+        with on.writing() as storage:
+            assert storage.sessions.end(session.id, NOW)
+        with on.writing() as storage:
+            assert not storage.sessions.end(session.id, NOW + SECOND)
+            assert not storage.sessions.end(an_id(), NOW)
+            storage.sessions.touch(session.id, NOW)
+            storage.sessions.select(session.id, NOW)
+        with on.reading() as storage:
+            assert storage.sessions.find(session.id) == replace(session, ended_at=NOW)
             assert storage.sessions.find(other.id) == other
 
-    def test_sessions_end_of_user_ends_all_but_one(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        reading: Reading,
-        human_user: HumanUser,
-        organization: Organization,
-        now: datetime,
-    ) -> None:
-        stranger = a_human_user(organization)
-        kept, ended, *others = (a_session(human_user, ended_at=at) for at in (None, now - SECOND, None, None))
+    def test_sessions_end_of_user_ends_all_but_one(self, on: On) -> None:
+        human_user = on.human_user
+        stranger = a_human_user(on.organization)
+        kept, ended, *others = (a_session(human_user, ended_at=at) for at in (None, NOW - SECOND, None, None))
         foreign = a_session(stranger)
-        save(stranger, kept, ended, *others, foreign)
-        with in_transaction() as storage:
-            assert storage.sessions.end_of_user(human_user.id, now, but=kept.id) == 2
-            assert storage.sessions.end_of_user(human_user.id, now, but=kept.id) == 0
-            assert storage.sessions.end_of_user(an_id(), now) == 0
-        with reading() as storage:
+        on.save(stranger, kept, ended, *others, foreign)
+        with on.writing() as storage:
+            assert storage.sessions.end_of_user(human_user.id, NOW, but=kept.id) == 2
+            assert storage.sessions.end_of_user(human_user.id, NOW, but=kept.id) == 0
+            assert storage.sessions.end_of_user(an_id(), NOW) == 0
+        with on.reading() as storage:
             assert [storage.sessions.find(each.id) for each in others] == [
-                replace(each, ended_at=now) for each in others
+                replace(each, ended_at=NOW) for each in others
             ]
             for each in (kept, ended, foreign):
                 assert storage.sessions.find(each.id) == each
-        with in_transaction() as storage:
-            assert storage.sessions.end_of_user(human_user.id, now + SECOND) == 1
-        with reading() as storage:
-            assert storage.sessions.find(kept.id) == replace(kept, ended_at=now + SECOND)
+        with on.writing() as storage:
+            assert storage.sessions.end_of_user(human_user.id, NOW + SECOND) == 1
+        with on.reading() as storage:
+            assert storage.sessions.find(kept.id) == replace(kept, ended_at=NOW + SECOND)
             assert storage.sessions.find(foreign.id) == foreign
 
-    def test_sessions_purge_deletes_those_whose_absolute_end_lies_before(
-        self, save: Save, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, now: datetime
-    ) -> None:
-        over, ending = a_session(human_user, ends_at=now - SECOND), a_session(human_user, ends_at=now)
-        ended = a_session(human_user, ended_at=now - DAY, ends_at=now + DAY)
-        save(over, ending, ended)
-        with in_transaction() as storage:
-            assert storage.sessions.purge(now, 10) == 1
-        with reading() as storage:
+    def test_sessions_purge_deletes_those_whose_absolute_end_lies_before(self, on: On) -> None:
+        over, ending = a_session(on.human_user, ends_at=NOW - SECOND), a_session(on.human_user, ends_at=NOW)
+        ended = a_session(on.human_user, ended_at=NOW - DAY, ends_at=NOW + DAY)
+        on.save(over, ending, ended)
+        with on.writing() as storage:
+            assert storage.sessions.purge(NOW, 10) == 1
+        with on.reading() as storage:
             assert storage.sessions.find(over.id) is None
             assert storage.sessions.find(ending.id) == ending
             assert storage.sessions.find(ended.id) == ended, "its tokens must still be told that it ended"
 
-    def test_sessions_purge_deletes_no_more_than_the_limit(
-        self, save: Save, in_transaction: InTransaction, human_user: HumanUser, now: datetime
-    ) -> None:
-        save(*(a_session(human_user, ends_at=now) for _ in range(5)))
+    def test_sessions_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
+        on.save(*(a_session(on.human_user, ends_at=NOW) for _ in range(5)))
         counts = []
         for _ in range(4):
-            with in_transaction() as storage:
-                counts.append(storage.sessions.purge(now + SECOND, 2))
+            with on.writing() as storage:
+                counts.append(storage.sessions.purge(NOW + SECOND, 2))
         assert counts == [2, 2, 1, 0]
 
-    def test_sessions_races_a_session_is_ended_once(
-        self, race: Race, reading: Reading, session: Session, now: datetime
-    ) -> None:
-        outcomes = race(partial(end, session_id=session.id, at=now), 50)
+    def test_sessions_races_a_session_is_ended_once(self, on: On) -> None:
+        outcomes = on.race(partial(end, session_id=on.session.id, at=NOW), 50)
         assert outcomes.errors == {}
         assert outcomes.values.count(True) == 1
         (winner,) = (outcome.number for outcome in outcomes.won if outcome.value)
-        with reading() as storage:
-            assert storage.sessions.find(session.id) == replace(session, ended_at=now + winner * SECOND)
+        with on.reading() as storage:
+            assert storage.sessions.find(on.session.id) == replace(on.session, ended_at=NOW + winner * SECOND)
 
-    def test_sessions_races_every_reauthentication_succeeds_and_one_digest_stays(
-        self, race: Race, reading: Reading, session: Session, now: datetime
-    ) -> None:
+    def test_sessions_races_every_reauthentication_succeeds_and_one_digest_stays(self, on: On) -> None:
         digests = [a_digest() for _ in range(50)]
-        outcomes = race(partial(reauthenticate, session=session, digests=digests), 50)
+        outcomes = on.race(partial(reauthenticate, session=on.session, digests=digests), 50)
         assert outcomes.errors == {}
-        with reading() as storage:
+        with on.reading() as storage:
             found = storage.sessions.of_browser(digests)
-            assert storage.sessions.of_browser([session.digest]) == ()
-        assert [each.session.id for each in found] == [session.id]
+            assert storage.sessions.of_browser([on.session.digest]) == ()
+        assert [each.session.id for each in found] == [on.session.id]
 
-    def test_sessions_races_an_ended_session_is_never_live_again(
-        self, save: Save, race: Race, reading: Reading, human_user: HumanUser, now: datetime
-    ) -> None:
+    def test_sessions_races_an_ended_session_is_never_live_again(self, on: On) -> None:
         for _ in range(4):
-            session = a_session(human_user)
-            save(session)
+            session = a_session(on.human_user)
+            on.save(session)
             digests = [a_digest() for _ in range(24)]
-            outcomes = race(partial(reauthenticate_or_end, session=session, digests=digests), 24)
+            outcomes = on.race(partial(reauthenticate_or_end, session=session, digests=digests), 24)
             assert set(outcomes.errors) <= {"Missing"}, outcomes.errors
-            with reading() as storage:
+            with on.reading() as storage:
                 found = storage.sessions.find(session.id)
                 assert storage.sessions.of_browser([session.digest, *digests]) == ()
             assert found is not None

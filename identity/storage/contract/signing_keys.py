@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import a_signing_key, an_id
 from identity.storage.errors import Duplicate, Missing
 
@@ -13,13 +13,11 @@ from identity.storage.errors import Duplicate, Missing
 class SigningKeyContract(ContractBase):
     """Each generation exists once."""
 
-    def test_signing_keys_all_of_nothing(self, reading: Reading) -> None:
-        with reading() as storage:
+    def test_signing_keys_all_of_nothing(self, on: On) -> None:
+        with on.reading() as storage:
             assert storage.signing_keys.all() == ()
 
-    def test_signing_keys_all_returns_what_was_added_oldest_generation_first(
-        self, save: Save, reading: Reading
-    ) -> None:
+    def test_signing_keys_all_returns_what_was_added_oldest_generation_first(self, on: On) -> None:
         first, second, third = (a_signing_key(generation) for generation in (1, 2, 3))
         second = replace(
             second,
@@ -28,51 +26,47 @@ class SigningKeyContract(ContractBase):
             sealed_private_key=bytes(reversed(range(256))) * 8,
             active_at=second.created_at + timedelta(minutes=6),
         )
-        save(third, first, second)
-        with reading() as storage:
+        on.save(third, first, second)
+        with on.reading() as storage:
             assert storage.signing_keys.all() == (first, second, third)
 
-    def test_signing_keys_a_taken_generation_is_refused(
-        self, save: Save, in_transaction: InTransaction, reading: Reading
-    ) -> None:
+    def test_signing_keys_a_taken_generation_is_refused(self, on: On) -> None:
         first = a_signing_key(1)
-        save(first)
-        with pytest.raises(Duplicate) as refusal, in_transaction() as storage:
+        on.save(first)
+        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
             storage.signing_keys.add(a_signing_key(1))
         assert refusal.value.field == "generation"
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.signing_keys.all() == (first,)
 
-    def test_signing_keys_a_taken_id_is_refused(
-        self, save: Save, in_transaction: InTransaction, reading: Reading
-    ) -> None:
+    def test_signing_keys_a_taken_id_is_refused(self, on: On) -> None:
         first = a_signing_key(1)
-        save(first)
-        with pytest.raises(Duplicate), in_transaction() as storage:
+        on.save(first)
+        with pytest.raises(Duplicate), on.writing() as storage:
             storage.signing_keys.add(a_signing_key(2, id=first.id))
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.signing_keys.all() == (first,)
 
-    def test_signing_keys_reseal(self, save: Save, in_transaction: InTransaction, reading: Reading) -> None:
+    def test_signing_keys_reseal(self, on: On) -> None:
         first, second = a_signing_key(1), a_signing_key(2)
-        save(first, second)
-        with in_transaction() as storage:
+        on.save(first, second)
+        with on.writing() as storage:
             storage.signing_keys.reseal(first.id, b"sealed anew \x00")
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.signing_keys.all() == (replace(first, sealed_private_key=b"sealed anew \x00"), second)
 
-    def test_signing_keys_reseal_of_an_unknown_key(self, in_transaction: InTransaction) -> None:
-        with pytest.raises(Missing), in_transaction() as storage:
+    def test_signing_keys_reseal_of_an_unknown_key(self, on: On) -> None:
+        with pytest.raises(Missing), on.writing() as storage:
             storage.signing_keys.reseal(an_id(), b"sealed")
 
-    def test_signing_keys_remove(self, save: Save, in_transaction: InTransaction, reading: Reading) -> None:
+    def test_signing_keys_remove(self, on: On) -> None:
         first, second = a_signing_key(1), a_signing_key(2)
-        save(first, second)
-        with in_transaction() as storage:
+        on.save(first, second)
+        with on.writing() as storage:
             storage.signing_keys.remove(first.id)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.signing_keys.all() == (second,)
 
-    def test_signing_keys_remove_of_an_unknown_key(self, in_transaction: InTransaction) -> None:
-        with pytest.raises(Missing), in_transaction() as storage:
+    def test_signing_keys_remove_of_an_unknown_key(self, on: On) -> None:
+        with pytest.raises(Missing), on.writing() as storage:
             storage.signing_keys.remove(an_id())

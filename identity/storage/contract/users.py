@@ -1,17 +1,13 @@
 """What is demanded of the user store."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from identity.domain.applications import Application
-from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_KEY
-from identity.domain.projects import Project
-from identity.domain.users import Address, HumanUser, Profile, ServiceUser, Subject, TokenFormat, User
-from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, InTransaction, Reading, Save
+from identity.domain.users import Address, HumanUser, Profile, Subject, TokenFormat, User
+from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     NOW,
     a_code,
@@ -51,23 +47,25 @@ class UserContract(ContractBase):
     """People and service users share user names, which are compared by name_key and unique in an organization."""
 
     @pytest.fixture
-    def people(self, reading: Reading, organization: Organization) -> Fetch[User]:
+    def people(self, on: On) -> Fetch[User]:
         """The list of the people of ``organization``."""
-        return fetching(reading, lambda storage, request: storage.users.page(organization.id, UserKind.HUMAN, request))
-
-    @pytest.fixture
-    def service_users(self, reading: Reading, organization: Organization) -> Fetch[User]:
-        """The list of the service users of ``organization``."""
+        organization = on.organization
         return fetching(
-            reading, lambda storage, request: storage.users.page(organization.id, UserKind.SERVICE, request)
+            on.reading, lambda storage, request: storage.users.page(organization.id, UserKind.HUMAN, request)
         )
 
-    def test_users_many_are_added_as_one_by_one(
-        self, in_transaction: InTransaction, people: Fetch[User], service_users: Fetch[User], organization: Organization
-    ) -> None:
-        added = [a_human_user(organization, user_name=f"p{number}") for number in range(7)]
-        robot = a_service_user(organization)
-        with in_transaction() as storage:
+    @pytest.fixture
+    def service_users(self, on: On) -> Fetch[User]:
+        """The list of the service users of ``organization``."""
+        organization = on.organization
+        return fetching(
+            on.reading, lambda storage, request: storage.users.page(organization.id, UserKind.SERVICE, request)
+        )
+
+    def test_users_many_are_added_as_one_by_one(self, on: On, people: Fetch[User], service_users: Fetch[User]) -> None:
+        added = [a_human_user(on.organization, user_name=f"p{number}") for number in range(7)]
+        robot = a_service_user(on.organization)
+        with on.writing() as storage:
             storage.users.add_many([*added, robot])
             storage.users.add_many([])
         assert list(people(PageRequest())) == added
@@ -76,33 +74,26 @@ class UserContract(ContractBase):
     @pytest.mark.parametrize("among", ["those that are there", "the new ones"])
     @pytest.mark.parametrize("field", ["user_name", "id"])
     def test_users_many_of_which_one_is_taken_are_not_added_and_the_transaction_goes_on(
-        self,
-        among: str,
-        field: str,
-        in_transaction: InTransaction,
-        reading: Reading,
-        organization: Organization,
-        human_user: HumanUser,
+        self, on: On, among: str, field: str
     ) -> None:
-        first, last, other = (a_human_user(organization) for _ in range(3))
+        first, last, other = (a_human_user(on.organization) for _ in range(3))
+        human_user = on.human_user
         twin = human_user if among == "those that are there" else first
         value = twin.user_name.upper() if field == "user_name" else twin.id
-        with in_transaction() as storage:
+        with on.writing() as storage:
             with pytest.raises(Duplicate) as refusal:
-                storage.users.add_many([first, a_human_user(organization, **{field: value}), last])
+                storage.users.add_many([first, a_human_user(on.organization, **{field: value}), last])
             assert refusal.value.field == field
             storage.users.add(other)
-        with reading() as storage:
+        with on.reading() as storage:
             found = storage.users.find_many([human_user.id, first.id, last.id, other.id])
         assert found.keys() == {human_user.id, other.id}
 
-    def test_users_many_of_an_unknown_organization_are_refused(self, storage: Storage) -> None:
+    def test_users_many_of_an_unknown_organization_are_refused(self, on: On) -> None:
         with pytest.raises(Missing):
-            storage.users.add_many([a_human_user()])
+            on.storage.users.add_many([a_human_user()])
 
-    def test_users_find_returns_the_person_that_was_added(
-        self, save: Save, reading: Reading, organization: Organization
-    ) -> None:
+    def test_users_find_returns_the_person_that_was_added(self, on: On) -> None:
         profile = Profile(
             given_name="Zoë",
             family_name="Müller-Łukasz",
@@ -130,7 +121,7 @@ class UserContract(ContractBase):
             ),
         )
         user = a_human_user(
-            organization,
+            on.organization,
             user_name="Zoë.Müller",
             profile=profile,
             registered=True,
@@ -138,15 +129,13 @@ class UserContract(ContractBase):
             active=False,
             version=9,
         )
-        save(user)
-        with reading() as storage:
+        on.save(user)
+        with on.reading() as storage:
             assert storage.users.find(user.id) == user
 
-    def test_users_find_returns_the_service_user_that_was_added(
-        self, save: Save, reading: Reading, organization: Organization
-    ) -> None:
+    def test_users_find_returns_the_service_user_that_was_added(self, on: On) -> None:
         user = a_service_user(
-            organization,
+            on.organization,
             user_name="Räuber",
             display_name="Röbi 株",
             description="Fetches\nwhat there is",
@@ -154,86 +143,78 @@ class UserContract(ContractBase):
             active=False,
             version=9,
         )
-        save(user)
-        with reading() as storage:
+        on.save(user)
+        with on.reading() as storage:
             assert storage.users.find(user.id) == user
 
-    def test_users_find_of_an_unknown_id(self, reading: Reading, human_user: HumanUser) -> None:
-        with reading() as storage:
+    def test_users_find_of_an_unknown_id(self, on: On) -> None:
+        on.save(a_human_user(on.organization))
+        with on.reading() as storage:
             assert storage.users.find(an_id()) is None
             assert storage.users.find_subject(an_id()) is None
 
-    def test_users_find_subject_shows_user_and_organization_as_they_are(
-        self,
-        in_transaction: InTransaction,
-        reading: Reading,
-        organization: Organization,
-        human_user: HumanUser,
-        service_user: ServiceUser,
-    ) -> None:
-        with reading() as storage:
+    def test_users_find_subject_shows_user_and_organization_as_they_are(self, on: On) -> None:
+        organization, human_user, service_user = on.organization, on.human_user, on.service_user
+        with on.reading() as storage:
             assert storage.users.find_subject(human_user.id) == Subject(human_user, organization)
             assert storage.users.find_subject(service_user.id) == Subject(service_user, organization)
         closed = replace(organization, active=False, version=2)
-        with in_transaction() as storage:
+        with on.writing() as storage:
             storage.organizations.update(closed)
-        with reading() as storage:
+        with on.reading() as storage:
             subject = storage.users.find_subject(human_user.id)
         assert subject == Subject(human_user, closed), "users of an inactive organization are found, marked as such"
 
-    def test_users_a_taken_id_is_refused(
-        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, other_organization: Organization
-    ) -> None:
-        with pytest.raises(Duplicate), in_transaction() as storage:
+    def test_users_a_taken_id_is_refused(self, on: On) -> None:
+        human_user, other_organization = on.human_user, on.other_organization
+        with pytest.raises(Duplicate), on.writing() as storage:
             storage.users.add(a_service_user(other_organization, id=human_user.id))
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.users.find(human_user.id) == human_user
 
-    def test_users_a_user_needs_its_organization(self, in_transaction: InTransaction) -> None:
-        with pytest.raises(Missing), in_transaction() as storage:
+    def test_users_a_user_needs_its_organization(self, on: On) -> None:
+        with pytest.raises(Missing), on.writing() as storage:
             storage.users.add(a_human_user())
 
     @pytest.mark.parametrize(("first", "second"), SPELLINGS)
     def test_users_a_taken_user_name_is_refused_in_every_spelling_and_kind(
-        self, save: Save, in_transaction: InTransaction, organization: Organization, first: str, second: str
+        self, on: On, first: str, second: str
     ) -> None:
-        save(a_human_user(organization, user_name=first))
-        with pytest.raises(Duplicate) as refusal, in_transaction() as storage:
-            storage.users.add(a_service_user(organization, user_name=second))
+        on.save(a_human_user(on.organization, user_name=first))
+        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
+            storage.users.add(a_service_user(on.organization, user_name=second))
         assert refusal.value.field == "user_name"
 
-    def test_users_two_organizations_may_have_the_same_user_name(
-        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
-    ) -> None:
-        here, there = a_human_user(organization, user_name="ada"), a_human_user(other_organization, user_name="ada")
-        save(here, there)
-        with reading() as storage:
-            assert storage.users.find_by_name(organization.id, "ada") == here
-            assert storage.users.find_by_name(other_organization.id, "ada") == there
+    def test_users_two_organizations_may_have_the_same_user_name(self, on: On) -> None:
+        here, there = (
+            a_human_user(on.organization, user_name="ada"),
+            a_human_user(on.other_organization, user_name="ada"),
+        )
+        on.save(here, there)
+        with on.reading() as storage:
+            assert storage.users.find_by_name(on.organization.id, "ada") == here
+            assert storage.users.find_by_name(on.other_organization.id, "ada") == there
 
     @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
-    def test_users_find_by_name_takes_every_spelling(
-        self, save: Save, reading: Reading, organization: Organization, stored: str, asked: str
-    ) -> None:
-        user = a_human_user(organization, user_name=stored)
-        save(user)
-        with reading() as storage:
-            found = storage.users.find_by_name(organization.id, asked)
+    def test_users_find_by_name_takes_every_spelling(self, on: On, stored: str, asked: str) -> None:
+        user = a_human_user(on.organization, user_name=stored)
+        on.save(user)
+        with on.reading() as storage:
+            found = storage.users.find_by_name(on.organization.id, asked)
         assert found == user
         assert found.user_name == stored, "the name is kept as it was written"
 
-    def test_users_find_by_name_stays_in_the_organization(
-        self, reading: Reading, human_user: HumanUser, other_organization: Organization
-    ) -> None:
-        with reading() as storage:
+    def test_users_find_by_name_stays_in_the_organization(self, on: On) -> None:
+        human_user, other_organization = on.human_user, on.other_organization
+        with on.reading() as storage:
             assert storage.users.find_by_name(other_organization.id, human_user.user_name) is None
             assert storage.users.find_by_name(human_user.organization_id, "nobody") is None
 
-    def test_users_find_by_login_name(self, save: Save, reading: Reading) -> None:
+    def test_users_find_by_login_name(self, on: On) -> None:
         acme, bolt = an_organization(primary_domain="acme.example"), an_organization(primary_domain="bolt.example")
         here, there = a_human_user(acme, user_name="Straße"), a_human_user(bolt, user_name="straße")
-        save(acme, bolt, here, there)
-        with reading() as storage:
+        on.save(acme, bolt, here, there)
+        with on.reading() as storage:
             assert storage.users.find_by_login_name("straße@acme.example") == Subject(here, acme)
             assert storage.users.find_by_login_name("STRASSE@Bolt.Example") == Subject(there, bolt)
             assert storage.users.find_by_login_name("straße@other.example") is None
@@ -242,88 +223,78 @@ class UserContract(ContractBase):
             assert storage.users.find_by_login_name("@acme.example") is None
             assert storage.users.find_by_login_name("") is None
 
-    def test_users_find_by_bare_name_the_one_who_has_had_it_for_longest(
-        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
-    ) -> None:
+    def test_users_find_by_bare_name_the_one_who_has_had_it_for_longest(self, on: On) -> None:
+        organization = on.organization
         third = an_organization()
         first = a_human_user(organization, user_name="Ada", named_at=NOW)
-        second = a_human_user(other_organization, user_name="ada", named_at=NOW + timedelta(seconds=1))
-        save(third, second, first, a_human_user(third, user_name="ada"))
-        save(a_service_user(organization, user_name="bob"), a_human_user(third, user_name="bob"))
-        with reading() as storage:
+        second = a_human_user(on.other_organization, user_name="ada", named_at=NOW + timedelta(seconds=1))
+        on.save(third, second, first, a_human_user(third, user_name="ada"))
+        on.save(a_service_user(organization, user_name="bob"), a_human_user(third, user_name="bob"))
+        with on.reading() as storage:
             assert storage.users.find_by_bare_name("ADA", first_in=an_id()) == Subject(first, organization)
             assert storage.users.find_by_bare_name("ada", first_in=third.id) == Subject(first, organization)
-            found = storage.users.find_by_bare_name("ada", first_in=other_organization.id)
-            assert found == Subject(second, other_organization), "those of one organization come first"
+            found = storage.users.find_by_bare_name("ada", first_in=on.other_organization.id)
+            assert found == Subject(second, on.other_organization), "those of one organization come first"
             assert storage.users.find_by_bare_name("bob", first_in=third.id) is None, "nobody vouches for them"
             assert storage.users.find_by_bare_name("nobody", first_in=third.id) is None
             assert storage.users.find_by_login_name("ada") is None, "a login name has a domain"
 
-    def test_users_find_by_bare_name_prefers_nobody_who_registered(
-        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
-    ) -> None:
-        first = a_human_user(organization, user_name="ada", named_at=NOW)
+    def test_users_find_by_bare_name_prefers_nobody_who_registered(self, on: On) -> None:
+        first = a_human_user(on.organization, user_name="ada", named_at=NOW)
         later = NOW + timedelta(seconds=1)
-        save(first, a_human_user(other_organization, user_name="ada", registered=True, named_at=later))
-        with reading() as storage:
-            found = storage.users.find_by_bare_name("ada", first_in=other_organization.id)
-        assert found == Subject(first, organization)
+        on.save(first, a_human_user(on.other_organization, user_name="ada", registered=True, named_at=later))
+        with on.reading() as storage:
+            found = storage.users.find_by_bare_name("ada", first_in=on.other_organization.id)
+        assert found == Subject(first, on.organization)
 
     @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
-    def test_users_find_by_email_takes_every_spelling(
-        self, save: Save, reading: Reading, organization: Organization, stored: str, asked: str
-    ) -> None:
+    def test_users_find_by_email_takes_every_spelling(self, on: On, stored: str, asked: str) -> None:
+        organization = on.organization
         user = a_human_user(organization, profile=Profile(email=f"{stored}@acme.example"))
-        save(user, a_human_user(organization, profile=Profile(email=f"x{stored}@acme.example")))
-        with reading() as storage:
+        on.save(user, a_human_user(organization, profile=Profile(email=f"x{stored}@acme.example")))
+        with on.reading() as storage:
             found = storage.users.find_by_email(organization.id, f"{asked}@ACME.example")
         assert found == (Subject(user, organization),)
 
-    def test_users_find_by_email_stays_in_the_organization(
-        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
-    ) -> None:
+    def test_users_find_by_email_stays_in_the_organization(self, on: On) -> None:
+        organization = on.organization
         profile = Profile(email="ada@acme.example")
-        here, there = a_human_user(organization, profile=profile), a_human_user(other_organization, profile=profile)
-        save(here, there)
-        with reading() as storage:
+        here, there = a_human_user(organization, profile=profile), a_human_user(on.other_organization, profile=profile)
+        on.save(here, there)
+        with on.reading() as storage:
             assert storage.users.find_by_email(organization.id, profile.email) == (Subject(here, organization),)
             assert storage.users.find_by_email(an_id(), profile.email) == ()
             assert storage.users.find_by_email(organization.id, "nobody@acme.example") == ()
             assert storage.users.find_by_email(organization.id, "ada") == ()
 
-    def test_users_find_by_email_finds_the_oldest_and_so_many_at_most(
-        self, save: Save, reading: Reading, organization: Organization, now: datetime
-    ) -> None:
+    def test_users_find_by_email_finds_the_oldest_and_so_many_at_most(self, on: On) -> None:
         users = [
-            a_human_user(organization, created_at=now + timedelta(seconds=index), active=index > 0)
+            a_human_user(on.organization, created_at=NOW + timedelta(seconds=index), active=index > 0)
             for index in range(MOST_WITH_ONE_EMAIL + 1)
         ]
-        save(*reversed(users))
-        with reading() as storage:
-            found = storage.users.find_by_email(organization.id, "ada@acme.example")
+        on.save(*reversed(users))
+        with on.reading() as storage:
+            found = storage.users.find_by_email(on.organization.id, "ada@acme.example")
         assert [subject.user for subject in found] == users[:MOST_WITH_ONE_EMAIL]
 
-    def test_users_nobody_is_found_by_an_empty_email(
-        self, save: Save, reading: Reading, organization: Organization, service_user: ServiceUser
-    ) -> None:
-        save(a_human_user(organization, profile=Profile()))
-        with reading() as storage:
-            assert storage.users.find_by_email(organization.id, "") == ()
-            assert storage.users.find_by_email(organization.id, " ") == ()
+    def test_users_nobody_is_found_by_an_empty_email(self, on: On) -> None:
+        on.save(a_service_user(on.organization))
+        on.save(a_human_user(on.organization, profile=Profile()))
+        with on.reading() as storage:
+            assert storage.users.find_by_email(on.organization.id, "") == ()
+            assert storage.users.find_by_email(on.organization.id, " ") == ()
 
-    def test_users_find_by_email_follows_an_update(
-        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, organization: Organization
-    ) -> None:
-        changed = replace(human_user, profile=Profile(email="new@acme.example"), version=2)
-        with in_transaction() as storage:
+    def test_users_find_by_email_follows_an_update(self, on: On) -> None:
+        organization = on.organization
+        changed = replace(on.human_user, profile=Profile(email="new@acme.example"), version=2)
+        with on.writing() as storage:
             storage.users.update(changed)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.users.find_by_email(organization.id, "NEW@acme.example") == (Subject(changed, organization),)
             assert storage.users.find_by_email(organization.id, "ada@acme.example") == ()
 
-    def test_users_update_replaces_a_person(
-        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser
-    ) -> None:
+    def test_users_update_replaces_a_person(self, on: On) -> None:
+        human_user = on.human_user
         changed = replace(
             human_user,
             user_name="Grace",
@@ -332,18 +303,16 @@ class UserContract(ContractBase):
             changed_at=human_user.changed_at + timedelta(seconds=1),
             version=2,
         )
-        with in_transaction() as storage:
+        with on.writing() as storage:
             storage.users.update(changed)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.users.find(human_user.id) == changed
             assert storage.users.find_by_name(human_user.organization_id, "grace") == changed
             assert storage.users.find_by_name(human_user.organization_id, human_user.user_name) is None
 
-    def test_users_update_replaces_a_service_user(
-        self, in_transaction: InTransaction, reading: Reading, service_user: ServiceUser
-    ) -> None:
+    def test_users_update_replaces_a_service_user(self, on: On) -> None:
         changed = replace(
-            service_user,
+            on.service_user,
             user_name="worker",
             display_name="Worker",
             description="Works",
@@ -351,63 +320,57 @@ class UserContract(ContractBase):
             active=False,
             version=2,
         )
-        with in_transaction() as storage:
+        with on.writing() as storage:
             storage.users.update(changed)
-        with reading() as storage:
-            assert storage.users.find(service_user.id) == changed
+        with on.reading() as storage:
+            assert storage.users.find(on.service_user.id) == changed
 
-    def test_users_update_may_respell_the_own_name(
-        self, save: Save, in_transaction: InTransaction, reading: Reading, organization: Organization
-    ) -> None:
-        user = a_human_user(organization, user_name="ada")
-        save(user)
-        with in_transaction() as storage:
+    def test_users_update_may_respell_the_own_name(self, on: On) -> None:
+        user = a_human_user(on.organization, user_name="ada")
+        on.save(user)
+        with on.writing() as storage:
             storage.users.update(replace(user, user_name="ADA", version=2))
-        with reading() as storage:
+        with on.reading() as storage:
             found = storage.users.find(user.id)
         assert found is not None
         assert found.user_name == "ADA"
 
-    def test_users_update_to_a_taken_user_name_is_refused(
-        self, in_transaction: InTransaction, human_user: HumanUser, service_user: ServiceUser
-    ) -> None:
-        with pytest.raises(Duplicate) as refusal, in_transaction() as storage:
+    def test_users_update_to_a_taken_user_name_is_refused(self, on: On) -> None:
+        human_user, service_user = on.human_user, on.service_user
+        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
             storage.users.update(replace(human_user, user_name=service_user.user_name.upper(), version=2))
         assert refusal.value.field == "user_name"
 
     @pytest.mark.parametrize("version", [0, 1, 3])
-    def test_users_update_of_another_version_is_stale(
-        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, version: int
-    ) -> None:
-        with pytest.raises(Stale), in_transaction() as storage:
+    def test_users_update_of_another_version_is_stale(self, on: On, version: int) -> None:
+        human_user = on.human_user
+        with pytest.raises(Stale), on.writing() as storage:
             storage.users.update(replace(human_user, user_name="lost", version=version))
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.users.find(human_user.id) == human_user
 
-    def test_users_update_of_an_unknown_user(self, in_transaction: InTransaction, organization: Organization) -> None:
-        with pytest.raises(Missing), in_transaction() as storage:
+    def test_users_update_of_an_unknown_user(self, on: On) -> None:
+        organization = on.organization
+        with pytest.raises(Missing), on.writing() as storage:
             storage.users.update(a_human_user(organization, version=2))
 
-    def test_users_remove_of_an_unknown_user(self, in_transaction: InTransaction) -> None:
-        with pytest.raises(Missing), in_transaction() as storage:
+    def test_users_remove_of_an_unknown_user(self, on: On) -> None:
+        with pytest.raises(Missing), on.writing() as storage:
             storage.users.remove(an_id())
 
-    def test_users_remove_takes_everything_of_a_person_along(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        reading: Reading,
-        human_user: HumanUser,
-        project: Project,
-        application: Application,
-    ) -> None:
-        password, grant, manager = a_password(human_user), a_user_grant(human_user, project), a_manager(human_user)
-        family = a_family(human_user, application)
-        code, token, refresh = a_code(family), an_access_token(human_user, application, family), a_refresh_token(family)
-        save(password, grant, manager, family, code, token, refresh)
-        with in_transaction() as storage:
+    def test_users_remove_takes_everything_of_a_person_along(self, on: On) -> None:
+        human_user = on.human_user
+        password, grant, manager = a_password(human_user), a_user_grant(human_user, on.project), a_manager(human_user)
+        family = a_family(human_user, on.application)
+        code, token, refresh = (
+            a_code(family),
+            an_access_token(human_user, on.application, family),
+            a_refresh_token(family),
+        )
+        on.save(password, grant, manager, family, code, token, refresh)
+        with on.writing() as storage:
             storage.users.remove(human_user.id)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.users.find(human_user.id) is None
             assert storage.users.find_by_name(human_user.organization_id, human_user.user_name) is None
             assert storage.passwords.find(human_user.id) is None
@@ -417,103 +380,81 @@ class UserContract(ContractBase):
             assert storage.tokens.find_family(family.id) is None
             assert storage.tokens.find_access(token.digest) is None
             assert storage.tokens.find_refresh(refresh.digest) is None
-        with pytest.raises(Missing), in_transaction() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=application.id, at=code.issued_at)
+        with pytest.raises(Missing), on.writing() as storage:
+            storage.authorization_codes.redeem(code.digest, client_id=on.application.id, at=code.issued_at)
 
-    def test_users_remove_takes_everything_of_a_service_user_along(
-        self, save: Save, in_transaction: InTransaction, reading: Reading, service_user: ServiceUser
-    ) -> None:
+    def test_users_remove_takes_everything_of_a_service_user_along(self, on: On) -> None:
+        service_user = on.service_user
         key = a_key(service_user)
         token = an_access_token(service_user, key_id=key.id)
-        save(key, token)
-        with in_transaction() as storage:
+        on.save(key, token)
+        with on.writing() as storage:
             storage.users.remove(service_user.id)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.service_user_keys.find(key.id, service_user.id) is None
             assert storage.service_user_keys.find_signer(key.id, service_user.id) is None
             assert storage.tokens.find_access(token.digest) is None
             assert storage.tokens.find_issued(token.digest) is None
 
-    def test_users_remove_leaves_other_users_alone(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        reading: Reading,
-        human_user: HumanUser,
-        service_user: ServiceUser,
-    ) -> None:
+    def test_users_remove_leaves_other_users_alone(self, on: On) -> None:
+        human_user, service_user = on.human_user, on.service_user
         key, token, manager = a_key(service_user), an_access_token(service_user), a_manager(service_user)
-        save(key, token, manager)
-        with in_transaction() as storage:
+        on.save(key, token, manager)
+        with on.writing() as storage:
             storage.users.remove(human_user.id)
-        with reading() as storage:
+        with on.reading() as storage:
             assert storage.users.find(service_user.id) == service_user
             assert storage.service_user_keys.find(key.id, service_user.id) == key
             assert storage.tokens.find_access(token.digest) == token
             assert storage.managers.find(manager.id) == manager
 
-    def test_users_the_name_of_a_removed_user_is_free(
-        self, save: Save, in_transaction: InTransaction, organization: Organization, human_user: HumanUser
-    ) -> None:
-        with in_transaction() as storage:
+    def test_users_the_name_of_a_removed_user_is_free(self, on: On) -> None:
+        human_user = on.human_user
+        with on.writing() as storage:
             storage.users.remove(human_user.id)
-        save(a_service_user(organization, user_name=human_user.user_name))
+        on.save(a_service_user(on.organization, user_name=human_user.user_name))
 
     def test_users_page_shows_one_kind_of_one_organization(
-        self,
-        save: Save,
-        people: Fetch[User],
-        service_users: Fetch[User],
-        human_user: HumanUser,
-        service_user: ServiceUser,
-        other_organization: Organization,
+        self, on: On, people: Fetch[User], service_users: Fetch[User]
     ) -> None:
-        save(a_human_user(other_organization), a_service_user(other_organization))
-        check_order(people, [human_user])
-        check_order(service_users, [service_user])
+        on.save(a_human_user(on.other_organization), a_service_user(on.other_organization))
+        check_order(people, [on.human_user])
+        check_order(service_users, [on.service_user])
 
-    def test_users_page_is_ordered_by_user_name(
-        self, save: Save, people: Fetch[User], service_users: Fetch[User], organization: Organization
-    ) -> None:
+    def test_users_page_is_ordered_by_user_name(self, on: On, people: Fetch[User], service_users: Fetch[User]) -> None:
         names = ("alpha", "Beta", "delta", "Gamma", "omega")
-        persons = [a_human_user(organization, user_name=name) for name in names]
-        robots = [a_service_user(organization, user_name=f"{name}-robot") for name in names]
-        save(*reversed(persons), *reversed(robots))
+        persons = [a_human_user(on.organization, user_name=name) for name in names]
+        robots = [a_service_user(on.organization, user_name=f"{name}-robot") for name in names]
+        on.save(*reversed(persons), *reversed(robots))
         check_order(people, persons)
         check_order(service_users, robots)
 
-    def test_users_page_is_stable_for_names_in_any_script(
-        self, save: Save, people: Fetch[User], organization: Organization
-    ) -> None:
+    def test_users_page_is_stable_for_names_in_any_script(self, on: On, people: Fetch[User]) -> None:
         names = ("Ωmega", "çelik", "株式会社", "straße", "strasse2", "😀", "a_b", "a%b", "'", '"')
-        rows = [a_human_user(organization, user_name=name) for name in names]
-        save(*rows)
+        rows = [a_human_user(on.organization, user_name=name) for name in names]
+        on.save(*rows)
         check_ties(people, rows)
 
-    def test_users_page_while_rows_come(self, save: Save, people: Fetch[User], organization: Organization) -> None:
-        rows = [a_human_user(organization, user_name=name) for name in ("b", "d", "f", "h")]
-        save(*rows)
-        more = [a_human_user(organization, user_name=name) for name in ("a", "c", "e", "i")]
-        check_insertion(people, lambda: save(*more), rows)
+    def test_users_page_while_rows_come(self, on: On, people: Fetch[User]) -> None:
+        rows = [a_human_user(on.organization, user_name=name) for name in ("b", "d", "f", "h")]
+        on.save(*rows)
+        more = [a_human_user(on.organization, user_name=name) for name in ("a", "c", "e", "i")]
+        check_insertion(people, lambda: on.save(*more), rows)
 
-    def test_users_page_while_rows_go(
-        self, save: Save, in_transaction: InTransaction, people: Fetch[User], organization: Organization
-    ) -> None:
-        rows = [a_human_user(organization, user_name=name) for name in ("a", "b", "c", "d")]
-        save(*rows)
+    def test_users_page_while_rows_go(self, on: On, people: Fetch[User]) -> None:
+        rows = [a_human_user(on.organization, user_name=name) for name in ("a", "b", "c", "d")]
+        on.save(*rows)
 
         def remove(user: User) -> None:
-            with in_transaction() as storage:
+            with on.writing() as storage:
                 storage.users.remove(user.id)
 
         check_removal(people, remove, rows)
 
-    def test_users_page_by_state(
-        self, save: Save, people: Fetch[User], service_users: Fetch[User], organization: Organization
-    ) -> None:
-        persons = [a_human_user(organization, active=active) for active in (True, True, False)]
-        robots = [a_service_user(organization, active=active) for active in (True, True, False)]
-        save(*persons, *robots)
+    def test_users_page_by_state(self, on: On, people: Fetch[User], service_users: Fetch[User]) -> None:
+        persons = [a_human_user(on.organization, active=active) for active in (True, True, False)]
+        robots = [a_service_user(on.organization, active=active) for active in (True, True, False)]
+        on.save(*persons, *robots)
         check_active(people, active=persons[:2], inactive=persons[2:])
         check_active(service_users, active=robots[:2], inactive=robots[2:])
 
@@ -547,15 +488,10 @@ class UserContract(ContractBase):
         ],
     )
     def test_users_page_of_people_by_any_part_of_what_is_known_of_them(
-        self,
-        save: Save,
-        in_transaction: InTransaction,
-        people: Fetch[User],
-        organization: Organization,
-        other_organization: Organization,
-        query: str,
-        user_names: set[str],
+        self, on: On, people: Fetch[User], query: str, user_names: set[str]
     ) -> None:
+        organization = on.organization
+
         def person(user_name: str, **profile: str) -> HumanUser:
             return a_human_user(organization, user_name=user_name, profile=Profile(**profile))  # type: ignore[arg-type]
 
@@ -568,17 +504,19 @@ class UserContract(ContractBase):
             person("_under"),
         ]
         named = replace(organization, primary_domain="acme.test", version=2)
-        with in_transaction() as storage:
+        with on.writing() as storage:
             storage.organizations.update(named)
-        save(*rows, a_human_user(other_organization, user_name="karl"), a_service_user(organization, user_name="kar"))
+        on.save(
+            *rows, a_human_user(on.other_organization, user_name="karl"), a_service_user(organization, user_name="kar")
+        )
         check_query(people, query, [row for row in rows if row.user_name in user_names])
 
     def test_users_page_of_service_users_by_any_part_of_what_is_known_of_them(
-        self, save: Save, service_users: Fetch[User], organization: Organization
+        self, on: On, service_users: Fetch[User]
     ) -> None:
-        robot = a_service_user(organization, user_name="fetcher", display_name="Größe Messer")
-        other = a_service_user(organization, user_name="worker", display_name="Worker")
-        save(robot, other)
+        robot = a_service_user(on.organization, user_name="fetcher", display_name="Größe Messer")
+        other = a_service_user(on.organization, user_name="worker", display_name="Worker")
+        on.save(robot, other)
         check_query(service_users, "FETCH", [robot])
         check_query(service_users, "GRÖSSE", [robot])
         check_query(service_users, "messer grosse", [robot])
@@ -589,13 +527,11 @@ class UserContract(ContractBase):
         check_query(service_users, robot.id[:13], [robot])
         check_query(service_users, other.id, [other])
 
-    def test_users_page_sorted_by_each_of_its_orders(
-        self, save: Save, people: Fetch[User], organization: Organization, now: datetime
-    ) -> None:
-        moments = [now + timedelta(seconds=seconds) for seconds in (3, 1, 2, 2)]
+    def test_users_page_sorted_by_each_of_its_orders(self, on: On, people: Fetch[User]) -> None:
+        moments = [NOW + timedelta(seconds=seconds) for seconds in (3, 1, 2, 2)]
         rows = [
             a_human_user(
-                organization,
+                on.organization,
                 user_name=f"{name}-of-all",
                 profile=Profile(display_name=display_name, email=email),
                 created_at=created_at,
@@ -608,14 +544,12 @@ class UserContract(ContractBase):
                 ("ann", "Anna", "", moments[3], None),
             )
         ]
-        save(*rows)
+        on.save(*rows)
         check_sorts(people, ORDERS, "of-all")
         check_totals(people, rows=4, active=4)
 
-    def test_users_page_finds_and_counts_what_is_found_often(
-        self, save: Save, people: Fetch[User], organization: Organization
-    ) -> None:
-        save(*(a_human_user(organization, user_name=f"crowd{number:04}") for number in range(MOST_COUNTED + 1)))
+    def test_users_page_finds_and_counts_what_is_found_often(self, on: On, people: Fetch[User]) -> None:
+        on.save(*(a_human_user(on.organization, user_name=f"crowd{number:04}") for number in range(MOST_COUNTED + 1)))
         for query, total in (("crowd", Total(MOST_COUNTED, exact=False)), ("crowd0", Total(MOST_COUNTED))):
             page = people(PageRequest(limit=2, query=query, sort=Sort("user_name", descending=True), counted=True))
             assert page.total == total
@@ -623,107 +557,92 @@ class UserContract(ContractBase):
         assert people(PageRequest(limit=2, counted=True)).total == Total(MOST_COUNTED, exact=False)
         assert [user.user_name for user in people(PageRequest(query="crowd0500"))] == ["crowd0500"]
 
-    def test_users_page_finds_what_was_changed(
-        self, in_transaction: InTransaction, people: Fetch[User], human_user: HumanUser
-    ) -> None:
+    def test_users_page_finds_what_was_changed(self, on: On, people: Fetch[User]) -> None:
         profile = Profile(given_name="Grace", family_name="Hopper")
-        changed = replace(human_user, user_name="gh", profile=profile, version=2)
-        with in_transaction() as storage:
+        changed = replace(on.human_user, user_name="gh", profile=profile, version=2)
+        with on.writing() as storage:
             storage.users.update(changed)
-        check_query(people, human_user.user_name, [])
+        check_query(people, on.human_user.user_name, [])
         check_query(people, "hopper", [changed])
 
-    def test_users_find_many_of_both_kinds(
-        self,
-        save: Save,
-        reading: Reading,
-        organization: Organization,
-        other_organization: Organization,
-        human_user: HumanUser,
-    ) -> None:
-        robot = a_service_user(other_organization)
-        save(robot)
-        with reading() as storage:
+    def test_users_find_many_of_both_kinds(self, on: On) -> None:
+        organization, human_user = on.organization, on.human_user
+        robot = a_service_user(on.other_organization)
+        on.save(robot)
+        with on.reading() as storage:
             assert storage.users.find_many([human_user.id, an_id(), robot.id]) == {
                 human_user.id: Subject(human_user, organization),
-                robot.id: Subject(robot, other_organization),
+                robot.id: Subject(robot, on.other_organization),
             }
             assert storage.users.find_many(()) == {}
 
-    def test_users_the_last_sign_in_moves_forward_alone(
-        self,
-        in_transaction: InTransaction,
-        reading: Reading,
-        human_user: HumanUser,
-        service_user: ServiceUser,
-        now: datetime,
-    ) -> None:
+    def test_users_the_last_sign_in_moves_forward_alone(self, on: On) -> None:
+        human_user, service_user = on.human_user, on.service_user
         second = timedelta(seconds=1)
-        for at, expected in ((now, now), (now - second, now), (now + second, now + second)):
-            with in_transaction() as storage:
+        for at, expected in ((NOW, NOW), (NOW - second, NOW), (NOW + second, NOW + second)):
+            with on.writing() as storage:
                 for user_id in (human_user.id, service_user.id, an_id()):
                     storage.users.note_sign_in(user_id, at)
-            with reading() as storage:
+            with on.reading() as storage:
                 assert storage.users.find(human_user.id) == replace(human_user, last_sign_in_at=expected)
                 assert storage.users.find(service_user.id) == service_user
 
-    def test_users_update_keeps_the_last_sign_in(
-        self, in_transaction: InTransaction, reading: Reading, human_user: HumanUser, now: datetime
-    ) -> None:
-        with in_transaction() as storage:
-            storage.users.note_sign_in(human_user.id, now)
+    def test_users_update_keeps_the_last_sign_in(self, on: On) -> None:
+        human_user = on.human_user
+        with on.writing() as storage:
+            storage.users.note_sign_in(human_user.id, NOW)
         changed = replace(human_user, user_name="lovelace", version=2)
-        with in_transaction() as storage:
+        with on.writing() as storage:
             storage.users.update(changed)
-        with reading() as storage:
-            assert storage.users.find(human_user.id) == replace(changed, last_sign_in_at=now)
+        with on.reading() as storage:
+            assert storage.users.find(human_user.id) == replace(changed, last_sign_in_at=NOW)
 
-    def test_users_page_of_both_kinds_and_all_organizations(
-        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
-    ) -> None:
+    def test_users_page_of_both_kinds_and_all_organizations(self, on: On) -> None:
+        organization = on.organization
         own: list[User] = [
             a_human_user(organization, user_name="Ada"),
             a_service_user(organization, user_name="bob", active=False),
             a_human_user(organization, user_name="dora"),
         ]
         foreign: list[User] = [
-            a_service_user(other_organization, user_name="Carl"),
-            a_human_user(other_organization, user_name="eve", active=False),
+            a_service_user(on.other_organization, user_name="Carl"),
+            a_human_user(on.other_organization, user_name="eve", active=False),
         ]
-        save(*reversed(own), *reversed(foreign))
+        on.save(*reversed(own), *reversed(foreign))
         everyone: list[User] = sorted([*own, *foreign], key=lambda user: user.user_name.lower())
 
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
-            return fetching(reading, lambda storage, request: storage.users.page(organization_id, kind, request))
+            return fetching(on.reading, lambda storage, request: storage.users.page(organization_id, kind, request))
 
         check_order(users(organization.id, None), own)
-        check_order(users(other_organization.id, None), foreign)
+        check_order(users(on.other_organization.id, None), foreign)
         check_order(users(None, None), everyone)
         check_order(users(None, UserKind.HUMAN), [own[0], own[2], foreign[1]])
         check_order(users(None, UserKind.SERVICE), [own[1], foreign[0]])
         check_order(users("", None), [])
         check_active(users(None, None), active=[own[0], foreign[0], own[2]], inactive=[own[1], foreign[1]])
 
-    def test_users_page_by_query_over_all_organizations(
-        self, save: Save, reading: Reading, organization: Organization, other_organization: Organization
-    ) -> None:
-        ada = a_human_user(organization, user_name="ada", profile=Profile(display_name="Zoë", email="z@acme.example"))
+    def test_users_page_by_query_over_all_organizations(self, on: On) -> None:
+        other_organization = on.other_organization
+        ada = a_human_user(
+            on.organization, user_name="ada", profile=Profile(display_name="Zoë", email="z@acme.example")
+        )
         adam = a_service_user(other_organization, user_name="robot", display_name="ADAM")
         zoe = a_human_user(other_organization, user_name="zoe", profile=Profile(email="adele@bolt.example"))
         twin = a_human_user(other_organization, user_name="ADA", profile=Profile(email="z@bolt.example"))
-        save(ada, adam, zoe, twin)
+        on.save(ada, adam, zoe, twin)
 
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
-            return fetching(reading, lambda storage, request: storage.users.page(organization_id, kind, request))
+            return fetching(on.reading, lambda storage, request: storage.users.page(organization_id, kind, request))
 
         check_query(users(None, None), "Ad", [ada, twin, adam, zoe])
         check_query(users(None, None), "ada", [ada, twin, adam])
         check_query(users(None, UserKind.HUMAN), "Ad", [ada, twin, zoe])
         check_query(users(None, UserKind.SERVICE), "Ad", [adam])
-        check_query(users(organization.id, None), "Ad", [ada])
+        check_query(users(on.organization.id, None), "Ad", [ada])
         check_query(users(other_organization.id, None), "zo", [zoe])
         check_query(users(None, None), "zo", [ada, zoe])
         check_query(users(None, None), adam.id, [adam])
-        check_query(users(organization.id, None), adam.id, [])
+        check_query(users(on.organization.id, None), adam.id, [])
         check_query(users(None, UserKind.HUMAN), adam.id, [])
         check_query(users(None, None), "%", [])
