@@ -19,11 +19,11 @@ from identity import clock as real_clock
 from identity.clock import Clock
 from identity.crypto.passwords import Cost
 from identity.crypto.sealing import Sealer, create_master_key_file, read_master_keys
-from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
 from identity.domain.errors import Invalid
 from identity.domain.managers import Role
 from identity.domain.permissions import PERMISSIONS
+from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.users import User
 from identity.domain_checks import DomainChecks
 from identity.hashing import Hasher

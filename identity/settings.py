@@ -12,9 +12,9 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 from identity.crypto.passwords import Cost
-from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.domains import NameSpace
 from identity.domain.errors import Invalid
+from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 
 PREFIX = "identity."
 PLUGIN_PREFIX = "identity.plugin."

@@ -25,7 +25,7 @@ def run(arguments: Namespace) -> int:
             found = organizations.find_by_domain(arguments.organization) or organizations.find(arguments.organization)
             if found is None:
                 raise Failed(f"There is no organization {arguments.organization}. Give its id or its primary domain.")
-            command = ChangeOrganization(registration=arguments.registration)
+            command = ChangeOrganization.of(registration=arguments.registration)
             organization = services.organizations.change(found.id, command)
     may = "may" if organization.registration else "may not"
     print(f"People {may} register with {organization.name} ({organization.primary_domain}).")

@@ -6,17 +6,16 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+from identity.domain.entity import entity, made, once, setting, stamp
+from identity.domain.names import name_problem
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
+from identity.domain.rules import lifetime_problem
 from identity.domain.search import search_text
 from identity.domain.users import TokenFormat
 from identity.domain.words import say
 
 MAX_LIVE_SECRETS = 2
-
-#: No access token or ID token lives longer, whatever an application asks for: a retired signing key has to stay
-#: published for as long.
-LONGEST_TOKEN_LIFETIME = timedelta(hours=12)
 
 
 class ApplicationType(StrEnum):
@@ -46,35 +45,98 @@ class ClientSecret:
     last_used_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+#: People sign in to all but APIs.
+_OF_PEOPLE = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER})
+_ACCESS = say("Grants and authentication")
+_TOKENS = say("Tokens")
+
+
+@entity
 class Application:
     """An OIDC client. ``id`` is the client id, letters and digits alone.
 
     With ``may_manage`` it can get tokens for the service itself, to do what its user may do as a manager.
     """
 
-    id: str
-    project_id: str
-    name: str
-    type: ApplicationType
-    created_at: datetime
-    changed_at: datetime
-    authentication_method: str = "client_secret_basic"
-    response_types: frozenset[str] = frozenset()
-    grant_types: frozenset[str] = frozenset()
-    redirect_uris: tuple[str, ...] = ()
-    post_logout_redirect_uris: tuple[str, ...] = ()
-    access_token_type: TokenFormat = TokenFormat.OPAQUE
-    access_token_lifetime: timedelta | None = None
-    id_token_lifetime: timedelta | None = None
-    id_token_userinfo_assertion: bool = False
-    assert_roles_in_access_token: bool = False
-    assert_roles_in_id_token: bool = False
-    consent: ConsentRule = ConsentRule.WHEN_FOREIGN
-    may_manage: bool = False
-    development: bool = False
-    active: bool = True
-    version: int = 1
+    id: str = made()
+    project_id: str = made()
+    name: str = setting(rule=name_problem, label=say("Name"))
+    type: ApplicationType = once()
+    created_at: datetime = stamp()
+    changed_at: datetime = stamp()
+    authentication_method: str = setting(
+        default="client_secret_basic", section=_ACCESS, label=say("Authentication method")
+    )
+    response_types: frozenset[str] = setting(
+        default=frozenset(), section=_ACCESS, only_for=_OF_PEOPLE, label=say("Response types")
+    )
+    grant_types: frozenset[str] = setting(default=frozenset(), section=_ACCESS, label=say("Grant types"))
+    redirect_uris: tuple[str, ...] = setting(default=(), only_for=_OF_PEOPLE, label=say("Redirect URIs"))
+    post_logout_redirect_uris: tuple[str, ...] = setting(
+        default=(),
+        only_for=_OF_PEOPLE,
+        label=say("Post-logout redirect URIs"),
+        hint=say("Where people return after signing out, one address a line."),
+    )
+    access_token_type: TokenFormat = setting(
+        default=TokenFormat.OPAQUE,
+        section=_TOKENS,
+        label=say("Access token type"),
+        hint=say("An opaque token can be checked by introspection alone. A JWT can also be checked without asking."),
+    )
+    access_token_lifetime: timedelta | None = setting(
+        default=None, rule=lifetime_problem, section=_TOKENS, label=say("Lifetime of access tokens")
+    )
+    id_token_lifetime: timedelta | None = setting(
+        default=None,
+        rule=lifetime_problem,
+        section=_TOKENS,
+        only_for=_OF_PEOPLE,
+        label=say("Lifetime of ID tokens"),
+    )
+    id_token_userinfo_assertion: bool = setting(
+        default=False,
+        section=_TOKENS,
+        only_for=_OF_PEOPLE,
+        label=say("User Info inside ID Token"),
+        hint=say("Profile, email and the like stand in the ID token, beside an access token too."),
+    )
+    assert_roles_in_access_token: bool = setting(
+        default=False,
+        section=_TOKENS,
+        only_for=_OF_PEOPLE,
+        label=say("Roles in the access token"),
+        hint=say("Only a JWT can carry them."),
+    )
+    assert_roles_in_id_token: bool = setting(
+        default=False, section=_TOKENS, only_for=_OF_PEOPLE, label=say("Roles in the ID token")
+    )
+    consent: ConsentRule = setting(
+        default=ConsentRule.WHEN_FOREIGN,
+        only_for=_OF_PEOPLE,
+        label=say("Asked for consent"),
+        hint=say(
+            "Who is asked before the application learns anything of them. Organizations that the project is granted to"
+            " are not others."
+        ),
+    )
+    may_manage: bool = setting(
+        default=False,
+        permission="instance.write",
+        label=say("May manage"),
+        hint=say(
+            "It gets tokens with which it does in its users' names what they may do as managers. They are asked first."
+        ),
+    )
+    development: bool = setting(
+        default=False,
+        section=_ACCESS,
+        only_for=_OF_PEOPLE,
+        label=say("Development"),
+        hint=say("Redirect URIs may start with http:// on any host. Only while you build the application."),
+    )
+    active: bool = made(default=True)
+    version: int = stamp(default=1)
 
     @property
     def search_text(self) -> str:

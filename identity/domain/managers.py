@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from identity.domain.entity import entity, made, setting, stamp
 from identity.domain.permissions import Level, ResourceKey
 
 
@@ -16,15 +17,15 @@ class Role:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class Manager:
     """The roles that one user holds at one resource."""
 
-    id: str
-    user_id: str
-    resource: ResourceKey
-    roles: frozenset[str]
-    created_at: datetime
-    changed_at: datetime
-    organization_id: str | None = None
-    version: int = 1
+    id: str = made()
+    user_id: str = made()
+    resource: ResourceKey = made()
+    roles: frozenset[str] = setting()
+    created_at: datetime = stamp()
+    changed_at: datetime = stamp()
+    organization_id: str | None = made(default=None)
+    version: int = stamp(default=1)

@@ -1,25 +1,26 @@
 """Personal access tokens: what a program of a service user may use as it is."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from identity.domain.entity import entity, made, once, stamp
 from identity.domain.expirations import NEVER
+from identity.domain.names import name_problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PersonalAccessToken:
     """A service user's token that its program shows as it is, without asking the token endpoint first.
 
     Its live form is an AccessToken that names it, and goes with it.
     """
 
-    id: str
-    user_id: str
-    name: str
-    scope: tuple[str, ...]
-    created_at: datetime
-    expires_at: datetime
-    last_used_at: datetime | None = None
+    id: str = made()
+    user_id: str = made()
+    name: str = once(rule=name_problem)
+    scope: tuple[str, ...] = made()
+    created_at: datetime = stamp()
+    expires_at: datetime = made()
+    last_used_at: datetime | None = made(default=None)
 
     def live(self, now: datetime) -> bool:
         """True until the expiration date; from that second on the token is refused."""

@@ -1,12 +1,23 @@
 """Projects, their roles, their grants to other organizations, and the roles given to users."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from identity.domain.entity import entity, made, once, setting, stamp
+from identity.domain.names import name_problem
+from identity.domain.rules import text_problem
 from identity.domain.search import search_text
+from identity.domain.words import say
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def role_key_problem(key: str) -> str | None:
+    """A role's key: it stands in claims, addresses and lists."""
+    if not key or len(key) > 100 or any(character.isspace() or not character.isprintable() for character in key):
+        return say("Use 1 to 100 printable characters without spaces.")
+    # Browsers take such a step out of an address.
+    return say("Use another key: this one cannot stand in an address.") if key in (".", "..") else None
+
+
+@entity
 class Project:
     """What applications and roles belong to.
 
@@ -14,15 +25,15 @@ class Project:
     refuses users who hold no role in the project.
     """
 
-    id: str
-    organization_id: str
-    name: str
-    created_at: datetime
-    changed_at: datetime
-    assert_roles: bool = False
-    check_roles: bool = False
-    active: bool = True
-    version: int = 1
+    id: str = made()
+    organization_id: str = made()
+    name: str = setting(rule=name_problem)
+    created_at: datetime = stamp()
+    changed_at: datetime = stamp()
+    assert_roles: bool = setting(default=False)
+    check_roles: bool = setting(default=False)
+    active: bool = made(default=True)
+    version: int = stamp(default=1)
 
     @property
     def search_text(self) -> str:
@@ -30,18 +41,18 @@ class Project:
         return search_text(self.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ProjectRole:
     """A role that applications of the project understand; ``key`` never changes."""
 
-    project_id: str
-    key: str
-    display_name: str
-    group: str = ""
-    version: int = 1
+    project_id: str = made()
+    key: str = once(rule=role_key_problem)
+    display_name: str = setting(rule=name_problem)
+    group: str = setting(default="", rule=text_problem)
+    version: int = stamp(default=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ProjectGrant:
     """A project granted to another organization, with the roles which that organization may give on.
 
@@ -49,28 +60,28 @@ class ProjectGrant:
     given a role from it: until then the project's applications are strangers to its people.
     """
 
-    id: str
-    project_id: str
-    organization_id: str
-    roles: frozenset[str]
-    created_at: datetime
-    changed_at: datetime
-    accepted: bool = False
-    active: bool = True
-    version: int = 1
+    id: str = made()
+    project_id: str = made()
+    organization_id: str = made()
+    roles: frozenset[str] = setting(each=role_key_problem)
+    created_at: datetime = stamp()
+    changed_at: datetime = stamp()
+    accepted: bool = made(default=False)
+    active: bool = made(default=True)
+    version: int = stamp(default=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class UserGrant:
     """Project roles given to a user; ``project_grant_id`` is set where they derive from a project grant."""
 
-    id: str
-    user_id: str
-    organization_id: str
-    project_id: str
-    roles: frozenset[str]
-    created_at: datetime
-    changed_at: datetime
-    project_grant_id: str | None = None
-    active: bool = True
-    version: int = 1
+    id: str = made()
+    user_id: str = made()
+    organization_id: str = made()
+    project_id: str = made()
+    roles: frozenset[str] = setting(each=role_key_problem)
+    created_at: datetime = stamp()
+    changed_at: datetime = stamp()
+    project_grant_id: str | None = made(default=None)
+    active: bool = made(default=True)
+    version: int = stamp(default=1)

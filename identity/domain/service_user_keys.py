@@ -5,20 +5,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
+from identity.domain.entity import entity, inner, made, stamp
 from identity.domain.errors import Invalid
 from identity.domain.expirations import NEVER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ServiceUserKey:
     """The public half of a service user's key pair; ``public_key`` is DER (SubjectPublicKeyInfo)."""
 
-    id: str
-    user_id: str
-    public_key: bytes
-    created_at: datetime
-    expires_at: datetime
-    last_used_at: datetime | None = None
+    id: str = made()
+    user_id: str = made()
+    public_key: bytes = inner()
+    created_at: datetime = stamp()
+    expires_at: datetime = made()
+    last_used_at: datetime | None = made(default=None)
 
     def live(self, now: datetime) -> bool:
         """True until the expiration date; from that second on the key is refused."""

@@ -1,15 +1,16 @@
 """Service user secrets, as they are stored."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from identity.domain.entity import entity, inner, made, stamp
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@entity
 class ServiceUserSecret:
     """A service user's secret as it is stored: its SHA-256."""
 
-    id: str
-    user_id: str
-    digest: bytes
-    created_at: datetime
-    last_used_at: datetime | None = None
+    id: str = made()
+    user_id: str = made()
+    digest: bytes = inner()
+    created_at: datetime = stamp()
+    last_used_at: datetime | None = made(default=None)

@@ -1,10 +1,24 @@
 """The two kinds of users: people and programs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from identity.domain.entity import entity, inner, made, setting, stamp
+from identity.domain.names import name_problem, user_name_problem
 from identity.domain.organizations import Organization
+from identity.domain.rules import (
+    birth_date_problem,
+    description_problem,
+    email_problem,
+    lines_problem,
+    locale_problem,
+    phone_problem,
+    text_problem,
+    unless_empty,
+    web_address_problem,
+    zone_problem,
+)
 from identity.domain.search import search_text_of_user
 
 
@@ -15,39 +29,39 @@ class TokenFormat(StrEnum):
     JWT = "jwt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class Address:
     """A postal address (OpenID Connect Core §5.1.1)."""
 
-    formatted: str = ""
-    street_address: str = ""
-    locality: str = ""
-    region: str = ""
-    postal_code: str = ""
-    country: str = ""
+    formatted: str = setting(default="", rule=lines_problem)
+    street_address: str = setting(default="", rule=lines_problem)
+    locality: str = setting(default="", rule=text_problem)
+    region: str = setting(default="", rule=text_problem)
+    postal_code: str = setting(default="", rule=text_problem)
+    country: str = setting(default="", rule=text_problem)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class Profile:
     """What is known of a person: every standard claim (OpenID Connect Core §5.1). Empty means unknown."""
 
-    given_name: str = ""
-    family_name: str = ""
-    middle_name: str = ""
-    nickname: str = ""
-    display_name: str = ""
-    profile: str = ""
-    picture: str = ""
-    website: str = ""
-    gender: str = ""
-    birthdate: str = ""
-    zoneinfo: str = ""
-    locale: str = ""
-    email: str = ""
-    email_verified: bool = False
-    phone: str = ""
-    phone_verified: bool = False
-    address: Address = field(default_factory=Address)
+    given_name: str = setting(default="", rule=name_problem)
+    family_name: str = setting(default="", rule=name_problem)
+    middle_name: str = setting(default="", rule=text_problem)
+    nickname: str = setting(default="", rule=text_problem)
+    display_name: str = setting(default="", rule=text_problem)
+    profile: str = setting(default="", rule=unless_empty(web_address_problem))
+    picture: str = setting(default="", rule=unless_empty(web_address_problem))
+    website: str = setting(default="", rule=unless_empty(web_address_problem))
+    gender: str = setting(default="", rule=text_problem)
+    birthdate: str = setting(default="", rule=unless_empty(birth_date_problem))
+    zoneinfo: str = setting(default="", rule=unless_empty(zone_problem))
+    locale: str = setting(default="", rule=unless_empty(locale_problem))
+    email: str = setting(default="", rule=unless_empty(email_problem))
+    email_verified: bool = made(default=False)
+    phone: str = setting(default="", rule=unless_empty(phone_problem))
+    phone_verified: bool = made(default=False)
+    address: Address = setting(default_factory=Address)
 
     @property
     def name(self) -> str:
@@ -55,7 +69,7 @@ class Profile:
         return self.display_name or " ".join(part for part in (self.given_name, self.family_name) if part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class HumanUser:
     """A person, who logs on interactively.
 
@@ -63,17 +77,17 @@ class HumanUser:
     somebody vouches for them: a manager, or the link that was mailed to their address; None as long as nobody does.
     """
 
-    id: str
-    organization_id: str
-    user_name: str
-    profile: Profile
-    created_at: datetime
-    changed_at: datetime
-    registered: bool = False
-    named_at: datetime | None = None
-    last_sign_in_at: datetime | None = None
-    active: bool = True
-    version: int = 1
+    id: str = made()
+    organization_id: str = made()
+    user_name: str = setting(rule=user_name_problem)
+    profile: Profile = made()
+    created_at: datetime = stamp()
+    changed_at: datetime = stamp()
+    registered: bool = made(default=False)
+    named_at: datetime | None = inner(default=None)
+    last_sign_in_at: datetime | None = made(default=None)
+    active: bool = made(default=True)
+    version: int = stamp(default=1)
 
     @property
     def display_name(self) -> str:
@@ -87,20 +101,20 @@ class HumanUser:
         return search_text_of_user(self.user_name, known.name, known.given_name, known.family_name, known.email)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ServiceUser:
     """A program, which logs on with a signed assertion (service description §2.1)."""
 
-    id: str
-    organization_id: str
-    user_name: str
-    display_name: str
-    created_at: datetime
-    changed_at: datetime
-    description: str = ""
-    access_token_type: TokenFormat = TokenFormat.OPAQUE
-    active: bool = True
-    version: int = 1
+    id: str = made()
+    organization_id: str = made()
+    user_name: str = setting(rule=user_name_problem)
+    display_name: str = setting(rule=name_problem)
+    created_at: datetime = stamp()
+    changed_at: datetime = stamp()
+    description: str = setting(default="", rule=description_problem)
+    access_token_type: TokenFormat = setting(default=TokenFormat.OPAQUE)
+    active: bool = made(default=True)
+    version: int = stamp(default=1)
 
     @property
     def search_text(self) -> str:
@@ -129,11 +143,11 @@ class Subject:
         return f"{self.user.user_name}@{self.organization.primary_domain}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PasswordHash:
     """A person's password as it is stored: an argon2id string, never the password."""
 
-    user_id: str
-    hash: str
-    changed_at: datetime
-    must_change: bool = False
+    user_id: str = made()
+    hash: str = inner()
+    changed_at: datetime = stamp()
+    must_change: bool = made(default=False)

@@ -6,9 +6,9 @@ from typing import Any
 
 from identity.crypto.jwt import half_hash
 from identity.crypto.secrets import digest, new_id, new_token
-from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.authentication import acr_of, amr_of
 from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.provider import formats

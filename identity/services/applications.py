@@ -21,10 +21,11 @@ from identity.domain.projects import Project
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
-from identity.services.changes import Look, UseCases, told
+from identity.services.changes import Look, told
 from identity.services.choices import IMPLICIT, Choices, brings_tokens
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.last_uses import LastUses
+from identity.services.lifecycle import Lifecycle
 from identity.services.projects import Projects
 from identity.storage.backend import Storage
 
@@ -41,20 +42,20 @@ _METHODS: Mapping[ApplicationType, str] = {
 
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 
-#: Settings that can be taken back: None is the instance's own.
-_LIFETIMES = ("access_token_lifetime", "id_token_lifetime")
-
 #: What it takes to decide for people whom an application does not belong to.
 OF_INSTANCE = "instance.write"
 
 
-class Applications(UseCases):
-    """OIDC clients of projects.
+class Applications(Lifecycle[Application]):
+    """OIDC clients of projects. One that is deactivated gets and introspects no tokens.
 
     Some of them are the instance's: those of its own project, whose secret opens the tokens with which the instance is
     managed, and those that may manage in their users' names. Whatever makes or changes one raises Denied unless ``by``
     holds instance.write, and so does ``consent=never``. What else the caller may is for addresses and documents to say.
     """
+
+    kind = "application"
+    store = "applications"
 
     def __init__(
         self,
@@ -81,10 +82,6 @@ class Applications(UseCases):
             client = storage.applications.find_client(client_id)
         # Nobody further on needs the digests, hooks least of all.
         return None if client is None else replace(client, secrets=())
-
-    def get(self, application_id: str) -> Application:
-        """The application. Raises NotFound."""
-        return self._found(self._storage.applications.find(application_id), "application", application_id)
 
     def is_origin(self, origin: str) -> bool:
         """True if an active application has a redirect URI of this web origin."""
@@ -123,14 +120,10 @@ class Applications(UseCases):
         Raises NotFound, Denied, Invalid.
         """
         values = {**self.defaults(command.type), **self._given(command)}
-        application = Application(
-            id=id or new_client_id(), project_id=project_id, created_at=self._now, changed_at=self._now, **values
-        )
+        application = self._made(Application, id=id or new_client_id(), project_id=project_id, **values)
         self._govern(application, by)
         application = _consistent(application, command)
-        with told("project", project_id):
-            self._storage.applications.add(application)
-        self._record_created("application.created", "application", application, self._organization(application))
+        self._add("application.created", application, self._organization_id(application), of=("project", project_id))
         return application
 
     def change(
@@ -142,12 +135,11 @@ class Applications(UseCases):
         each other.
         """
         before = self._governed(application_id, by)
-        after: Application = self._next(before, "application", expected_version, **self._given(command))
-        after = replace(after, **{name: getattr(command, name) for name in command.model_fields_set & {*_LIFETIMES}})
+        after = self._next(before, command, expected_version=expected_version, **self._given(command))
         if after.consent is not before.consent or after.may_manage:
             self._govern(after, by)
         after = _consistent(after, command)
-        after = self._store("application.changed", before, after)
+        after = self._keep("application.changed", before, after)
         if after.public:
             for secret in self._storage.applications.secrets(application_id):
                 self.remove_secret(application_id, secret.id, by=by)
@@ -186,24 +178,6 @@ class Applications(UseCases):
             self._storage.applications.remove_secret(application_id, secret_id)
         self._record_secret("client_secret.removed", application, secret_id)
 
-    def deactivate(self, application_id: str, *, by: Principal) -> Application:
-        """It gets and introspects no tokens until it is reactivated. Raises NotFound, Denied."""
-        before = self._governed(application_id, by)
-        return self._store("application.deactivated", before, self._next(before, "application", None, active=False))
-
-    def reactivate(self, application_id: str, *, by: Principal) -> Application:
-        """Undo deactivate. Raises NotFound, Denied."""
-        before = self._governed(application_id, by)
-        return self._store("application.reactivated", before, self._next(before, "application", None, active=True))
-
-    def remove(self, application_id: str, *, by: Principal) -> None:
-        """Delete it with its secrets and tokens. Raises NotFound, Denied."""
-        application = self._governed(application_id, by)
-        organization_id = self._organization(application)
-        with told("application", application_id):
-            self._storage.applications.remove(application_id)
-        self._record_removed("application.removed", "application", application, organization_id)
-
     def authenticate(self, client_id: str, secret: str) -> Client | None:
         """The active client that this secret belongs to; None otherwise, with equal work."""
         with self._look() as storage:
@@ -227,12 +201,9 @@ class Applications(UseCases):
             values["grant_types"] = frozenset({"authorization_code"} & {*self._choices.grant_types})
         return values
 
-    def _governed(self, application_id: str, by: Principal) -> Application:
-        """The application, if the caller may change it. Raises NotFound, Denied."""
-        application = self.get(application_id)
-        if self._is_of_instance(application):
-            self._govern(application, by)
-        return application
+    def _check(self, thing: Application, by: Principal) -> None:
+        if self._is_of_instance(thing):
+            self._govern(thing, by)
 
     def _govern(self, application: Application, by: Principal) -> None:
         """Raise Denied if only who manages the instance could make an application what this one is."""
@@ -288,17 +259,12 @@ class Applications(UseCases):
             event,
             kind="application",
             id=application.id,
-            organization_id=self._organization(application),
+            organization_id=self._organization_id(application),
             detail={"secret_id": secret_id},
         )
 
-    def _store(self, event: str, before: Application, after: Application) -> Application:
-        update = self._storage.applications.update
-        stored: Application = self._replace(update, event, before, after, self._organization(before))
-        return stored
-
-    def _organization(self, application: Application) -> str | None:
-        project = self._storage.projects.find(application.project_id)
+    def _organization_id(self, thing: Application) -> str | None:
+        project = self._storage.projects.find(thing.project_id)
         return None if project is None else project.organization_id
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
 from identity.crypto.secrets import new_id
 from identity.domain.audit import EVENTS, Actor, ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.entity import members
 from identity.domain.errors import NotFound
 from identity.domain.expirations import NEVER, NEVER_WORD
 from identity.storage.backend import Storage
@@ -17,8 +18,6 @@ from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 _MINUTE = timedelta(minutes=1)
 #: How many refused attempts of strangers are written in a minute for one thing, or for all that is unknown.
 MOST_OF_STRANGERS = 60
-
-_NOT_TOLD = frozenset({"created_at", "changed_at", "version", "public_key", "digest", "hash", "named_at"})
 
 
 class Recorder:
@@ -210,15 +209,15 @@ def representation(event: AuditEvent) -> dict[str, object]:
 def differences(before: Any, after: Any) -> dict[str, dict[str, object]]:
     """What a change did, field by field, as plain values: {"name": {"before": …, "after": …}}."""
     return {
-        one.name: {"before": json_value(getattr(before, one.name)), "after": json_value(getattr(after, one.name))}
-        for one in fields(after)
-        if one.name not in _NOT_TOLD and getattr(before, one.name) != getattr(after, one.name)
+        name: {"before": json_value(getattr(before, name)), "after": json_value(getattr(after, name))}
+        for name, one in members(type(after)).items()
+        if one.told and getattr(before, name) != getattr(after, name)
     }
 
 
 def facts(value: Any) -> dict[str, object]:
     """What was created, field by field, as plain values."""
-    return {one.name: json_value(getattr(value, one.name)) for one in fields(value) if one.name not in _NOT_TOLD}
+    return {name: json_value(getattr(value, name)) for name, one in members(type(value)).items() if one.told}
 
 
 def json_value(value: Any) -> object:

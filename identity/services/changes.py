@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -61,12 +60,6 @@ class UseCases:
         if value is None:
             raise NotFound(kind, identifier)
         return value
-
-    def _next(self, value: Any, kind: str, expected_version: int | None, **given: object) -> Any:
-        """The value with what was given (None means: leave it), as its next version."""
-        refuse_stale(value.version, expected_version)
-        new = {name: content for name, content in given.items() if content is not None}
-        return replace(value, **new, version=value.version + 1, changed_at=self._now)
 
     def _record_created(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
         self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=facts(value))

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager, Role
 from identity.domain.permissions import INSTANCE_KEY, Resource
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
-from identity.services.changes import UseCases, told
 from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.lifecycle import Entities
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
@@ -19,8 +18,12 @@ OWNER = "IAM_OWNER"
 PROJECT_OWNER = "PROJECT_OWNER"
 
 
-class Managers(UseCases):
+class Managers(Entities[Manager]):
     """Nobody grants more than they hold, and the last IAM_OWNER stays."""
+
+    kind = "manager"
+    store = "managers"
+    taken = {"user_id": say("This user is a manager here already. Change its roles.")}  # noqa: RUF012
 
     def __init__(
         self, storage: Storage, audit: Recorder, now: datetime, *, access: Access, roles: Mapping[str, Role]
@@ -28,10 +31,6 @@ class Managers(UseCases):
         super().__init__(storage, audit, now)
         self._access = access
         self._roles = roles
-
-    def get(self, manager_id: str) -> Manager:
-        """The manager. Raises NotFound."""
-        return self._found(self._storage.managers.find(manager_id), "manager", manager_id)
 
     def page(self, resource: Resource, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
         """The managers of the resource, newest first."""
@@ -55,50 +54,37 @@ class Managers(UseCases):
         if user is None or not self._access.sees(by, user.organization_id):
             raise Invalid({"user_id": say("There is no such user.")})
         self.check(resource, command.roles, by)
-        return self._add(command.user_id, resource, command.roles)
+        return self._given(command.user_id, resource, command.roles)
 
     def add_creator(self, user_id: str, resource: Resource) -> Manager | None:
         """Whoever created a project as its PROJECT_OWNER; None if no plugin offers the role."""
-        return self._add(user_id, resource, frozenset({PROJECT_OWNER})) if PROJECT_OWNER in self._roles else None
+        return self._given(user_id, resource, frozenset({PROJECT_OWNER})) if PROJECT_OWNER in self._roles else None
 
     def change(
         self, manager_id: str, command: ChangeManager, *, by: Principal, expected_version: int | None = None
     ) -> Manager:
         """The manager with other roles. Raises NotFound, Invalid, Denied; Conflict for the last owner."""
-        before = self.get(manager_id)
+        before = self._governed(manager_id, by)
         resource = self._access.resource(before.resource)
-        self._access.require_not_above(by, before.user_id)
         self.check(resource, command.roles, by)
-        if OWNER in before.roles and OWNER not in command.roles:
-            refuse_last_owner(self._storage, lambda owner: owner.id == manager_id)
-        after: Manager = self._next(before, "manager", expected_version, roles=command.roles)
-        update = self._storage.managers.update
-        stored: Manager = self._replace(update, "manager.changed", before, after, before.organization_id)
-        return stored
+        if OWNER not in command.roles:
+            self._refuse_end(before)
+        after = self._next(before, command, expected_version=expected_version)
+        return self._keep("manager.changed", before, after)
 
-    def remove(self, manager_id: str, *, by: Principal) -> None:
-        """Take all roles at the resource. Raises NotFound, Denied; Conflict for the last owner."""
-        manager = self.get(manager_id)
-        self._access.require_not_above(by, manager.user_id)
-        if OWNER in manager.roles:
-            refuse_last_owner(self._storage, lambda owner: owner.id == manager_id)
-        with told("manager", manager_id):
-            self._storage.managers.remove(manager_id)
-        self._record_removed("manager.removed", "manager", manager, manager.organization_id)
+    def _check(self, thing: Manager, by: Principal) -> None:
+        self._access.require_not_above(by, thing.user_id)
 
-    def _add(self, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
-        manager = Manager(
-            id=new_id(),
-            user_id=user_id,
-            resource=resource.key,
-            roles=roles,
-            organization_id=resource.organization_id,
-            created_at=self._now,
-            changed_at=self._now,
+    def _refuse_end(self, thing: Manager) -> None:
+        if OWNER in thing.roles:
+            refuse_last_owner(self._storage, lambda owner: owner.id == thing.id)
+
+    def _given(self, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
+        organization_id = resource.organization_id
+        manager = self._made(
+            Manager, user_id=user_id, resource=resource.key, roles=roles, organization_id=organization_id
         )
-        with told("user", user_id, {"user_id": say("This user is a manager here already. Change its roles.")}):
-            self._storage.managers.add(manager)
-        self._record_created("manager.added", "manager", manager, resource.organization_id)
+        self._add("manager.added", manager, organization_id, of=("user", user_id))
         return manager
 
     def check(self, resource: Resource, names: frozenset[str], by: Principal) -> None:

@@ -9,17 +9,26 @@ from identity.domain.organizations import Organization
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
-from identity.services.changes import TellInstance, UseCases, told
+from identity.services.changes import TellInstance
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.domains import Domains
+from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
 from identity.storage.backend import Storage
 
 _TAKEN = {"primary_domain": say("Another organization has this primary domain. Choose another.")}
 
 
-class Organizations(UseCases):
-    """Organizations of the instance."""
+class Organizations(Lifecycle[Organization]):
+    """Organizations of the instance.
+
+    Nobody of one that is deactivated signs in, and its tokens are inactive. Who ends one has to hold all manager roles
+    that its users hold; the instance's own stays, and an active IAM_OWNER is left.
+    """
+
+    kind = "organization"
+    store = "organizations"
+    taken = _TAKEN
 
     def __init__(
         self,
@@ -35,10 +44,6 @@ class Organizations(UseCases):
         self._instance = instance
         self._access = access
         self._domains = domains
-
-    def get(self, organization_id: str) -> Organization:
-        """The organization. Raises NotFound."""
-        return self._found(self._storage.organizations.find(organization_id), "organization", organization_id)
 
     def create(
         self,
@@ -56,17 +61,8 @@ class Organizations(UseCases):
         if wanted is None or not self._settle(organization_id, wanted, by):
             wanted = self._domains.made_of(command.name, organization_id)
             self._settle(organization_id, wanted, by)
-        organization = Organization(
-            id=organization_id,
-            name=command.name,
-            primary_domain=wanted,
-            registration=command.registration,
-            created_at=self._now,
-            changed_at=self._now,
-        )
-        with told("organization", organization.id, _TAKEN):
-            self._storage.organizations.add(organization)
-        self._record_created("organization.created", "organization", organization, organization.id)
+        organization = self._made(Organization, command, id=organization_id, primary_domain=wanted)
+        self._add("organization.created", organization, organization_id, of=("organization", organization_id))
         return organization
 
     def change(
@@ -82,70 +78,44 @@ class Organizations(UseCases):
         A primary domain that has to be proven waits, unless the caller may assert it; the former one goes on counting.
         """
         before = self.get(organization_id)
-        given = dict(command)
+        given = {}
         wanted = command.primary_domain
         if wanted is not None and wanted != before.primary_domain:
             self._domains.keep(before)
             if not self._settle(organization_id, wanted, by):
-                del given["primary_domain"]
-        after: Organization = self._next(before, "organization", expected_version, **given)
-        return self._store("organization.changed", before, after)
+                given["primary_domain"] = before.primary_domain
+        after = self._next(before, command, expected_version=expected_version, **given)
+        return self._keep("organization.changed", before, after)
 
-    def deactivate(self, organization_id: str, *, by: Principal) -> Organization:
-        """Nobody of the organization signs in, and its tokens are inactive, until it is reactivated.
-
-        Raises NotFound; Denied if a user of it holds manager roles beyond the caller's; Conflict for the instance's own
-        organization, and if no active IAM_OWNER would be left.
-        """
-        self._refuse_own(organization_id)
-        before = self._governed(organization_id, by)
-        self._refuse_last_owner(organization_id)
-        return self._store("organization.deactivated", before, self._next(before, "organization", None, active=False))
-
-    def reactivate(self, organization_id: str, *, by: Principal) -> Organization:
-        """Undo deactivate. Raises NotFound, Denied."""
-        before = self._governed(organization_id, by)
-        return self._store("organization.reactivated", before, self._next(before, "organization", None, active=True))
-
-    def remove(self, organization_id: str, *, by: Principal) -> None:
+    def remove(self, id: str, *, by: Principal) -> None:  # noqa: A002
         """Delete the organization with everything in it; the domains that counted stay bound to it.
 
-        Raises NotFound; Denied if a user of it holds manager roles beyond the caller's; Conflict for the instance's own
-        organization, and if no active IAM_OWNER would be left.
+        Raises NotFound, Denied, Conflict.
         """
-        self._refuse_own(organization_id)
-        organization = self._governed(organization_id, by)
-        self._refuse_last_owner(organization_id)
+        organization = self._governed(id, by)
+        self._refuse_end(organization)
         self._domains.keep(organization)
-        with told("organization", organization_id):
-            self._storage.organizations.remove(organization_id)
-        self._record_removed("organization.removed", "organization", organization, organization_id)
+        super().remove(id, by=by)
 
-    def _store(self, event: str, before: Organization, after: Organization) -> Organization:
-        update = self._storage.organizations.update
-        stored: Organization = self._replace(update, event, before, after, before.id, taken=_TAKEN)
-        return stored
+    def _check(self, thing: Organization, by: Principal) -> None:
+        self._access.require_none_above(by, thing.id)
 
-    def _governed(self, organization_id: str, by: Principal) -> Organization:
-        """The organization, if the caller holds all that its users hold. Raises NotFound, Denied."""
-        organization = self.get(organization_id)
-        self._access.require_none_above(by, organization_id)
-        return organization
+    def _refuse_end(self, thing: Organization) -> None:
+        instance = self._instance()
+        if instance is not None and instance.organization_id == thing.id:
+            raise Conflict(say("The instance's own organization holds the service itself; it has to stay active."))
+
+        def belongs(owner: Manager) -> bool:
+            user = self._storage.users.find(owner.user_id)
+            return user is None or user.organization_id == thing.id
+
+        refuse_last_owner(self._storage, belongs)
+
+    def _organization_id(self, thing: Organization) -> str:
+        return thing.id
 
     def _settle(self, organization_id: str, name: str, by: Principal | None) -> bool:
         try:
             return self._domains.settle(organization_id, name, by=by)
         except Invalid as refused:
             raise Invalid({"primary_domain": refused.fields["domain"]}) from None
-
-    def _refuse_last_owner(self, organization_id: str) -> None:
-        def belongs(owner: Manager) -> bool:
-            user = self._storage.users.find(owner.user_id)
-            return user is None or user.organization_id == organization_id
-
-        refuse_last_owner(self._storage, belongs)
-
-    def _refuse_own(self, organization_id: str) -> None:
-        instance = self._instance()
-        if instance is not None and instance.organization_id == organization_id:
-            raise Conflict(say("The instance's own organization holds the service itself; it has to stay active."))

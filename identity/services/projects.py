@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from identity.crypto.secrets import new_id
 from identity.domain.applications import Client
 from identity.domain.errors import Conflict
 from identity.domain.expirations import NEVER
@@ -14,8 +13,9 @@ from identity.domain.users import ServiceUser, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder, differences, facts
-from identity.services.changes import Look, TellInstance, UseCases, refuse_stale, told
+from identity.services.changes import Look, TellInstance, refuse_stale, told
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
+from identity.services.lifecycle import Lifecycle
 from identity.services.managers import Managers
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, only_page
@@ -25,8 +25,11 @@ from identity.storage.stores.projects import ORDERS
 _CLOCKS_APART = timedelta(seconds=30)
 
 
-class Projects(UseCases):
-    """Projects of organizations."""
+class Projects(Lifecycle[Project]):
+    """Projects of organizations. The applications of one that is deactivated stop working; the own project stays."""
+
+    kind = "project"
+    store = "projects"
 
     def __init__(
         self,
@@ -44,10 +47,6 @@ class Projects(UseCases):
         self._instance = instance
         self._access = access
         self._managers = managers
-
-    def get(self, project_id: str) -> Project:
-        """The project. Raises NotFound."""
-        return self._found(self._storage.projects.find(project_id), "project", project_id)
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE, *, by: Principal) -> Page[Project]:
         """The organization's projects that ``by`` may read, usually by name.
@@ -73,47 +72,19 @@ class Projects(UseCases):
 
         Who may create projects there and not change them becomes the owner of this one.
         """
-        project = Project(
-            id=id or new_id(),
-            organization_id=organization_id,
-            name=command.name,
-            assert_roles=command.assert_roles,
-            check_roles=command.check_roles,
-            created_at=self._now,
-            changed_at=self._now,
-        )
-        with told("organization", organization_id):
-            self._storage.projects.add(project)
-        self._record_created("project.created", "project", project, organization_id)
+        project = self._made(Project, command, id=id, organization_id=organization_id)
+        self._add("project.created", project, organization_id, of=("organization", organization_id))
         held = self._access.permissions(by, organization_resource(organization_id))
         if by.id is not None and "project.create" in held and "project.write" not in held:
             self._managers.add_creator(by.id, project_resource(project))
         return project
 
-    def change(self, project_id: str, command: ChangeProject, *, expected_version: int | None = None) -> Project:
+    def change(
+        self, project_id: str, command: ChangeProject, *, by: Principal, expected_version: int | None = None
+    ) -> Project:
         """The changed project. Raises NotFound, Conflict."""
-        before = self.get(project_id)
-        after: Project = self._next(before, "project", expected_version, **command.model_dump())
-        return self._store("project.changed", before, after)
-
-    def deactivate(self, project_id: str) -> Project:
-        """Its applications stop working until it is reactivated. Raises NotFound; Conflict for the own project."""
-        self._refuse_own(project_id)
-        before = self.get(project_id)
-        return self._store("project.deactivated", before, self._next(before, "project", None, active=False))
-
-    def reactivate(self, project_id: str) -> Project:
-        """Undo deactivate. Raises NotFound."""
-        before = self.get(project_id)
-        return self._store("project.reactivated", before, self._next(before, "project", None, active=True))
-
-    def remove(self, project_id: str) -> None:
-        """Delete the project with applications, grants and roles. Raises NotFound; Conflict for the own project."""
-        self._refuse_own(project_id)
-        project = self.get(project_id)
-        with told("project", project_id):
-            self._storage.projects.remove(project_id)
-        self._record_removed("project.removed", "project", project, project.organization_id)
+        before = self._governed(project_id, by)
+        return self._keep("project.changed", before, self._next(before, command, expected_version=expected_version))
 
     def audience(
         self,
@@ -161,9 +132,7 @@ class Projects(UseCases):
     def add_role(self, project_id: str, command: AddProjectRole) -> ProjectRole:
         """A new role of the project. Raises NotFound; Invalid if the key is taken."""
         project = self.get(project_id)
-        role = ProjectRole(
-            project_id=project_id, key=command.key, display_name=command.display_name, group=command.group
-        )
+        role = ProjectRole(project_id=project_id, **dict(command))
         with told("project", project_id, {"key": say("The project has a role with this key. Choose another.")}):
             self._storage.projects.add_role(role)
         self._record_role("project_role.added", role, project, facts(role))
@@ -194,10 +163,6 @@ class Projects(UseCases):
         role = ProjectRole(project_id=project_id, key=key, display_name=key)
         self._record_role("project_role.removed", role, project, {})
 
-    def _store(self, event: str, before: Project, after: Project) -> Project:
-        stored: Project = self._replace(self._storage.projects.update, event, before, after, before.organization_id)
-        return stored
-
     def _record_role(self, event: str, role: ProjectRole, project: Project, detail: Mapping[str, object]) -> None:
         self._audit.record(
             event,
@@ -207,6 +172,6 @@ class Projects(UseCases):
             detail={"key": role.key, **detail},
         )
 
-    def _refuse_own(self, project_id: str) -> None:
-        if self.is_own(project_id):
+    def _refuse_end(self, thing: Project) -> None:
+        if self.is_own(thing.id):
             raise Conflict(say("The own project stands for the service itself; it has to stay active."))

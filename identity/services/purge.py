@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from identity.domain.applications import LONGEST_TOKEN_LIFETIME
 from identity.domain.attempts import REMEMBERED
+from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.storage.backend import Storage
 
 BATCH = 500

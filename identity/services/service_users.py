@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from identity.crypto.keys import PublicKey, generate_private_key, read_public_key
 from identity.crypto.secrets import digest, new_id, new_token, same
 from identity.domain.applications import MAX_LIVE_SECRETS
-from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.errors import Conflict, Invalid
 from identity.domain.parties import ServiceUserClient
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
@@ -16,7 +16,7 @@ from identity.domain.users import ServiceUser, Subject, TokenFormat
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
-from identity.services.changes import Look, TellInstance, UseCases, told
+from identity.services.changes import Look, TellInstance, told
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
     AddServiceUserKey,
@@ -25,6 +25,7 @@ from identity.services.commands.service_users import (
     UploadServiceUserKey,
 )
 from identity.services.last_uses import LastUses
+from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -44,9 +45,13 @@ _EXPIRING_AT_ONCE = 1000
 _NO_SECRET = digest("no secret has this digest")
 
 
-class ServiceUsers(UseCases):
+class ServiceUsers(Lifecycle[ServiceUser]):
     """Programs' accounts (service description §2.1), their keys (§2.2), and secrets and personal access tokens for
-    programs that cannot sign."""
+    programs that cannot sign. Nothing of one that is deactivated works, and the last IAM_OWNER stays."""
+
+    kind = "service_user"
+    store = "users"
+    taken = _TAKEN
 
     def __init__(
         self,
@@ -82,12 +87,10 @@ class ServiceUsers(UseCases):
         """The latest expiration date that a new key or personal access token may have; None if any is fine."""
         return None if self._key_max_age is None else self._now + self._key_max_age
 
-    def get(self, user_id: str) -> ServiceUser:
+    def get(self, id: str) -> ServiceUser:  # noqa: A002
         """The service user. Raises NotFound."""
-        user = self._storage.users.find(user_id)
-        if not isinstance(user, ServiceUser):
-            raise NotFound("service user", user_id)
-        return user
+        user = self._stored.find(id)
+        return self._found(user if isinstance(user, ServiceUser) else None, "service user", id)
 
     def create(
         self,
@@ -100,19 +103,8 @@ class ServiceUsers(UseCases):
 
         Raises NotFound; Invalid if the user name is taken.
         """
-        user = ServiceUser(
-            id=id or new_id(),
-            organization_id=organization_id,
-            user_name=command.user_name,
-            display_name=command.display_name,
-            description=command.description,
-            access_token_type=command.access_token_type,
-            created_at=self._now,
-            changed_at=self._now,
-        )
-        with told("organization", organization_id, _TAKEN):
-            self._storage.users.add(user)
-        self._record_created("service_user.created", "service_user", user, organization_id)
+        user = self._made(ServiceUser, command, id=id, organization_id=organization_id)
+        self._add("service_user.created", user, organization_id, of=("organization", organization_id))
         return user
 
     def change(
@@ -120,33 +112,14 @@ class ServiceUsers(UseCases):
     ) -> ServiceUser:
         """The changed service user. Raises NotFound, Denied, Conflict, Invalid."""
         before = self._governed(user_id, by)
-        after: ServiceUser = self._next(before, "service user", expected_version, **dict(command))
-        return self._store("service_user.changed", before, after)
+        after = self._next(before, command, expected_version=expected_version)
+        return self._keep("service_user.changed", before, after)
 
-    def deactivate(self, user_id: str, *, by: Principal) -> ServiceUser:
-        """Its keys, secrets and tokens of all kinds stop working until it is reactivated.
+    def _check(self, thing: ServiceUser, by: Principal) -> None:
+        self._access.require_not_above(by, thing.id)
 
-        Raises NotFound, Denied; Conflict for the last owner.
-        """
-        before = self._governed(user_id, by)
-        refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
-        return self._store("service_user.deactivated", before, self._next(before, "service user", None, active=False))
-
-    def reactivate(self, user_id: str, *, by: Principal) -> ServiceUser:
-        """Undo deactivate. Raises NotFound, Denied."""
-        before = self._governed(user_id, by)
-        return self._store("service_user.reactivated", before, self._next(before, "service user", None, active=True))
-
-    def remove(self, user_id: str, *, by: Principal) -> None:
-        """Delete it with keys, secrets, roles, grants and tokens.
-
-        Raises NotFound, Denied; Conflict for the last owner.
-        """
-        user = self._governed(user_id, by)
-        refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
-        with told("service user", user_id):
-            self._storage.users.remove(user_id)
-        self._record_removed("service_user.removed", "service_user", user, user.organization_id)
+    def _refuse_end(self, thing: ServiceUser) -> None:
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)
 
     def keys(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:
         """Its keys, newest first. Raises NotFound."""
@@ -330,12 +303,6 @@ class ServiceUsers(UseCases):
             )
         return written
 
-    def _governed(self, user_id: str, by: Principal) -> ServiceUser:
-        """The service user, if the caller holds all that it holds. Raises NotFound, Denied."""
-        user = self.get(user_id)
-        self._access.require_not_above(by, user_id)
-        return user
-
     def _audience(self, user: ServiceUser, project_ids: tuple[str, ...]) -> tuple[str, ...]:
         """The own project, which is open to everyone, and the projects asked for. Raises Invalid."""
         instance = self._instance()
@@ -386,8 +353,3 @@ class ServiceUsers(UseCases):
             date = latest.date()
             raise Invalid({"expires_at": say("Choose an expiration date, {date} at the latest.", date=date)})
         return wanted
-
-    def _store(self, event: str, before: ServiceUser, after: ServiceUser) -> ServiceUser:
-        update, organization_id = self._storage.users.update, before.organization_id
-        stored: ServiceUser = self._replace(update, event, before, after, organization_id, taken=_TAKEN)
-        return stored

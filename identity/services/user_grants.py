@@ -2,7 +2,6 @@
 
 from datetime import datetime
 
-from identity.crypto.secrets import new_id
 from identity.domain.errors import Denied, Invalid
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
@@ -10,8 +9,8 @@ from identity.domain.users import User
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import Recorder
-from identity.services.changes import UseCases, told
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.services.lifecycle import Lifecycle
 from identity.services.project_grants import ProjectGrants, refuse_unknown_roles
 from identity.storage.backend import Storage
 from identity.storage.paging import Page, PageRequest
@@ -22,8 +21,12 @@ _NO_PROJECT = say("There is no such project.")
 _TAKEN = {"user_id": say("This user has a grant of the project already. Change its roles.")}
 
 
-class UserGrants(UseCases):
+class UserGrants(Lifecycle[UserGrant]):
     """A user of the project's own organization has a direct grant, any other one that derives from a project grant."""
+
+    kind = "user_grant"
+    store = "user_grants"
+    taken = _TAKEN
 
     def __init__(
         self, storage: Storage, audit: Recorder, now: datetime, *, access: Access, project_grants: ProjectGrants
@@ -31,10 +34,6 @@ class UserGrants(UseCases):
         super().__init__(storage, audit, now)
         self._access = access
         self._project_grants = project_grants
-
-    def get(self, grant_id: str) -> UserGrant:
-        """The user grant. Raises NotFound."""
-        return self._found(self._storage.user_grants.find(grant_id), "user grant", grant_id)
 
     def resource(self, grant: UserGrant) -> Resource:
         """Where permissions on the grant are judged: the project, or the project grant that it derives from.
@@ -69,19 +68,13 @@ class UserGrants(UseCases):
             raise Invalid({"user_id": _NO_USER})
         project, project_grant = self._source(user, command.project_id, by)
         self._check_roles(project, project_grant, command.roles)
-        grant = UserGrant(
-            id=new_id(),
-            user_id=user.id,
+        grant = self._made(
+            UserGrant,
+            command,
             organization_id=user.organization_id,
-            project_id=project.id,
             project_grant_id=None if project_grant is None else project_grant.id,
-            roles=command.roles,
-            created_at=self._now,
-            changed_at=self._now,
         )
-        with told("user", user.id, _TAKEN):
-            self._storage.user_grants.add(grant)
-        self._record_created("user_grant.added", "user_grant", grant, grant.organization_id)
+        self._add("user_grant.added", grant, grant.organization_id, of=("user", user.id))
         if project_grant is not None:
             self._project_grants.accept(project_grant, by=by)
         return grant
@@ -90,35 +83,16 @@ class UserGrants(UseCases):
         self, grant_id: str, command: ChangeUserGrant, *, by: Principal, expected_version: int | None = None
     ) -> UserGrant:
         """The grant with other roles. Raises NotFound, Invalid, Denied, Conflict."""
-        before = self._writable(grant_id, by)
+        before = self._governed(grant_id, by)
         project_grant = None
         if before.project_grant_id is not None:
             project_grant = self._storage.project_grants.find(before.project_grant_id)
         self._check_roles(self._project(before.project_id), project_grant, command.roles)
-        after = self._next(before, "user grant", expected_version, roles=command.roles)
-        return self._store("user_grant.changed", before, after)
+        after = self._next(before, command, expected_version=expected_version)
+        return self._keep("user_grant.changed", before, after)
 
-    def deactivate(self, grant_id: str, *, by: Principal) -> UserGrant:
-        """The user is without these roles until the grant is reactivated. Raises NotFound, Denied."""
-        before = self._writable(grant_id, by)
-        return self._store("user_grant.deactivated", before, self._next(before, "user grant", None, active=False))
-
-    def reactivate(self, grant_id: str, *, by: Principal) -> UserGrant:
-        """Undo deactivate. Raises NotFound, Denied."""
-        before = self._writable(grant_id, by)
-        return self._store("user_grant.reactivated", before, self._next(before, "user grant", None, active=True))
-
-    def remove(self, grant_id: str, *, by: Principal) -> None:
-        """Take the roles away. Raises NotFound, Denied."""
-        grant = self._writable(grant_id, by)
-        with told("user grant", grant_id):
-            self._storage.user_grants.remove(grant_id)
-        self._record_removed("user_grant.removed", "user_grant", grant, grant.organization_id)
-
-    def _writable(self, grant_id: str, by: Principal) -> UserGrant:
-        grant = self.get(grant_id)
-        self._access.require(by, _WRITE, self.resource(grant))
-        return grant
+    def _check(self, thing: UserGrant, by: Principal) -> None:
+        self._access.require(by, _WRITE, self.resource(thing))
 
     def _source(self, user: User, project_id: str, by: Principal) -> tuple[Project, ProjectGrant | None]:
         """The project and, for a user of another organization, the project grant that the roles derive from."""
@@ -164,8 +138,3 @@ class UserGrants(UseCases):
 
     def _project(self, project_id: str) -> Project:
         return self._found(self._storage.projects.find(project_id), "project", project_id)
-
-    def _store(self, event: str, before: UserGrant, after: UserGrant) -> UserGrant:
-        update = self._storage.user_grants.update
-        stored: UserGrant = self._replace(update, event, before, after, before.organization_id)
-        return stored

@@ -6,7 +6,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.names import name_key
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
@@ -17,9 +16,10 @@ from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.attempts import Attempts
 from identity.services.audit import Recorder, facts
-from identity.services.changes import UseCases, told
+from identity.services.changes import told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
 from identity.services.consents import Consents
+from identity.services.lifecycle import Lifecycle
 from identity.services.links import Links, LinkUsed
 from identity.services.managers import refuse_last_owner
 from identity.services.passwords import Passwords
@@ -55,8 +55,12 @@ class NewPerson:
     id: str | None
 
 
-class Users(UseCases):
-    """People's accounts."""
+class Users(Lifecycle[HumanUser]):
+    """People's accounts. Nobody signs in to one that is deactivated, and the last IAM_OWNER stays."""
+
+    kind = "user"
+    store = "users"
+    taken = _TAKEN
 
     def __init__(
         self,
@@ -79,12 +83,10 @@ class Users(UseCases):
         self._consents = consents
         self._access = access
 
-    def get(self, user_id: str) -> HumanUser:
+    def get(self, id: str) -> HumanUser:  # noqa: A002
         """The human user. Raises NotFound."""
-        user = self._storage.users.find(user_id)
-        if not isinstance(user, HumanUser):
-            raise NotFound("user", user_id)
-        return user
+        user = self._stored.find(id)
+        return self._found(user if isinstance(user, HumanUser) else None, "user", id)
 
     def create(
         self,
@@ -97,18 +99,16 @@ class Users(UseCases):
 
         Raises NotFound; Invalid if the user name is taken.
         """
-        user = HumanUser(
-            id=id or new_id(),
+        profile = Profile(given_name=command.given_name, family_name=command.family_name, email=command.email)
+        user = self._made(
+            HumanUser,
+            id=id,
             organization_id=organization_id,
             user_name=command.user_name,
-            profile=Profile(given_name=command.given_name, family_name=command.family_name, email=command.email),
+            profile=profile,
             named_at=self._now,
-            created_at=self._now,
-            changed_at=self._now,
         )
-        with told("organization", organization_id, _TAKEN):
-            self._storage.users.add(user)
-        self._record_created("user.created", "user", user, organization_id)
+        self._add("user.created", user, organization_id, of=("organization", organization_id))
         return user
 
     def create_many(self, organization_id: str, people: Sequence[NewPerson]) -> list[HumanUser | Invalid]:
@@ -143,30 +143,22 @@ class Users(UseCases):
         before = self._governed(user_id, by)
         profile = command.apply_to(before.profile)
         renamed = command.user_name is not None and name_key(command.user_name) != name_key(before.user_name)
-        named_at = self._now if renamed else None
-        after = self._next(
-            before, "user", expected_version, user_name=command.user_name, profile=profile, named_at=named_at
-        )
-        return self._change(before, after)
+        given = {"profile": profile} | ({"named_at": self._now} if renamed else {})
+        return self._change(before, self._next(before, command, expected_version=expected_version, **given))
 
-    def deactivate(self, user_id: str, *, by: Principal) -> HumanUser:
-        """The person cannot sign in until reactivated; all sessions and tokens end now, and stay ended.
-
-        Raises NotFound, Denied; Conflict for the last owner.
-        """
-        before = self._governed(user_id, by)
-        refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
-        after = self._store("user.deactivated", before, self._next(before, "user", None, active=False))
-        self._sessions.end_access(self._subject(user_id))
+    def deactivate(self, id: str, *, by: Principal) -> HumanUser:  # noqa: A002
+        """The same as for everything; all sessions and tokens end now, and stay ended."""
+        after = super().deactivate(id, by=by)
+        self._sessions.end_access(self._subject(id))
         return after
 
-    def reactivate(self, user_id: str, *, by: Principal) -> HumanUser:
+    def reactivate(self, id: str, *, by: Principal) -> HumanUser:  # noqa: A002
         """The person can sign in again; nothing from before comes back. Raises NotFound, Denied."""
-        before = self._governed(user_id, by)
-        after = self._store("user.reactivated", before, self._next(before, "user", None, active=True))
+        before = self._governed(id, by)
+        after = super().reactivate(id, by=by)
         if not before.active:
             # A sign-in that raced with the deactivation may have left something behind.
-            self._sessions.end_access(self._subject(user_id))
+            self._sessions.end_access(self._subject(id))
         return after
 
     def unlock(self, user_id: str, *, by: Principal) -> HumanUser:
@@ -184,17 +176,6 @@ class Users(UseCases):
     def failures(self, user_id: str) -> int:
         """How many wrong passwords in a row were tried at browsers that the account does not know. Raises NotFound."""
         return self._attempts.failures(self._subject(user_id))
-
-    def remove(self, user_id: str, *, by: Principal) -> None:
-        """Delete the account with sessions, roles, grants and tokens.
-
-        Raises NotFound, Denied; Conflict for the last owner.
-        """
-        user = self._governed(user_id, by)
-        refuse_last_owner(self._storage, lambda owner: owner.user_id == user_id)
-        with told("user", user_id):
-            self._storage.users.remove(user_id)
-        self._record_removed("user.removed", "user", user, user.organization_id)
 
     def new_password_link(self, user_id: str, *, by: Principal) -> str:
         """A link, good once, by which the person chooses a password; the present one stays valid until it is used.
@@ -239,7 +220,7 @@ class Users(UseCases):
         """
         before = self.get(user_id)
         if not before.active:
-            after: HumanUser = self._next(before, "user", None, active=True)
+            after = self._next(before, active=True)
             with told("user", user_id):
                 self._storage.users.update(after)
         self._audit.record("user.recovered", kind="user", id=user_id, organization_id=before.organization_id)
@@ -252,7 +233,7 @@ class Users(UseCases):
         """
         before = self.get(user_id)
         profile = command.apply_to(before.profile)
-        return self._change(before, self._next(before, "user", expected_version, profile=profile))
+        return self._change(before, self._next(before, expected_version=expected_version, profile=profile))
 
     def issue_email_link(self, user_id: str, email: str) -> str:
         """A link, good once, that proves that the person reads this address; only then it becomes theirs.
@@ -277,10 +258,10 @@ class Users(UseCases):
             raise LinkUsed
         before = self.get(self._owner(used).user.id)
         profile = replace(before.profile, email=content["email"], email_verified=True)
-        after: HumanUser = self._next(before, "user", None, profile=profile, named_at=before.named_at or self._now)
+        after = self._next(before, profile=profile, named_at=before.named_at or self._now)
         self._drop_links(before.id)
         with self._audit.acting(before.id):
-            return self._store("email.verified", before, after)
+            return self._keep("email.verified", before, after)
 
     def connections(self, user_id: str) -> tuple[Connection, ...]:
         """What applications hold of the person or may get without asking again, last used first."""
@@ -317,14 +298,13 @@ class Users(UseCases):
         self.disconnect(self._subject(user_id), client_id)
 
     def _new(self, organization_id: str, person: NewPerson) -> HumanUser:
-        return HumanUser(
-            id=person.id or new_id(),
+        return self._made(
+            HumanUser,
+            id=person.id,
             organization_id=organization_id,
             user_name=person.command.user_name or "",
             profile=person.command.apply_to(Profile()),
             named_at=self._now,
-            created_at=self._now,
-            changed_at=self._now,
             active=person.active,
         )
 
@@ -336,11 +316,11 @@ class Users(UseCases):
             return refusal
         return user
 
-    def _governed(self, user_id: str, by: Principal) -> HumanUser:
-        """The user, if the caller holds all that it holds. Raises NotFound, Denied."""
-        user = self.get(user_id)
-        self._access.require_not_above(by, user_id)
-        return user
+    def _check(self, thing: HumanUser, by: Principal) -> None:
+        self._access.require_not_above(by, thing.id)
+
+    def _refuse_end(self, thing: HumanUser) -> None:
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)
 
     def _refuse_deactivated(self, user: HumanUser) -> None:
         if not user.active:
@@ -352,12 +332,7 @@ class Users(UseCases):
     def _change(self, before: HumanUser, after: HumanUser) -> HumanUser:
         if after.profile.email != before.profile.email:
             self._drop_links(before.id)
-        return self._store("user.changed", before, after)
-
-    def _store(self, event: str, before: HumanUser, after: HumanUser) -> HumanUser:
-        update, organization_id = self._storage.users.update, before.organization_id
-        stored: HumanUser = self._replace(update, event, before, after, organization_id, kind="user", taken=_TAKEN)
-        return stored
+        return self._keep("user.changed", before, after)
 
     def _drop_links(self, user_id: str) -> None:
         """What was mailed to an address that is no longer the person's, or leads to one, stops working."""

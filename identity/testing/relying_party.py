@@ -273,7 +273,7 @@ class RelyingParty:
         """
         name = members.pop("name", f"Application-{token_urlsafe(6)}")
         project_id = project_id or world.a_project().id
-        command = RegisterApplication(
+        command = RegisterApplication.of(
             name=name,
             type=type,
             redirect_uris=members.pop("redirect_uris", (redirect_uri,)),

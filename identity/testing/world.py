@@ -244,7 +244,7 @@ class World:
         key = self.key_pool.next()
         with self.transaction() as services:
             organization = organization or self._organization(services)
-            command = CreateServiceUser(
+            command = CreateServiceUser.of(
                 user_name=_unique("robot"), display_name=display_name, access_token_type=token_format
             )
             user = services.service_users.create(organization.id, command)
@@ -303,10 +303,10 @@ class World:
         with self.transaction() as services:
             organization = organization or self._organization(services)
             project = services.projects.create(
-                organization.id, CreateProject(name=_unique("Project"), **members), by=THE_OPERATOR
+                organization.id, CreateProject.of(name=_unique("Project"), **members), by=THE_OPERATOR
             )
             for key in roles:
-                services.projects.add_role(project.id, AddProjectRole(key=key, display_name=key))
+                services.projects.add_role(project.id, AddProjectRole.of(key=key, display_name=key))
             return project
 
     def a_grant(
@@ -339,7 +339,7 @@ class World:
         """The credentials of a new application, by default of a new project, whose people are not asked for consent."""
         project_id = project_id or self.a_project().id
         with self.transaction() as services:
-            command = RegisterApplication(name=_unique("Application"), type=type, **(UNASKED | members))
+            command = RegisterApplication.of(name=_unique("Application"), type=type, **(UNASKED | members))
             application, secret = services.applications.register(project_id, command, by=THE_OPERATOR)
         assert secret is not None, "the application is public"
         in_form = application.authentication_method == "client_secret_post"
@@ -354,7 +354,7 @@ class World:
         project_id = project_id or self.a_project().id
         with self.transaction() as services:
             public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
-            command = RegisterApplication(name=_unique("Application"), **(_WEB | UNASKED | public | members))
+            command = RegisterApplication.of(name=_unique("Application"), **(_WEB | UNASKED | public | members))
             application, _ = services.applications.register(project_id, command, by=THE_OPERATOR)
         return application.id
 

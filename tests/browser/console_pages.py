@@ -71,7 +71,7 @@ def estate(site: Acme, long: bool) -> Estate:
         for one, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
             services.organizations.change(one.id, ChangeOrganization(name=called))
         for project_id, called in ((project.id, word), (granted.id, f"Fleet {name}"[:200])):
-            services.projects.change(project_id, ChangeProject(name=called))
+            services.projects.change(project_id, ChangeProject(name=called), by=THE_OPERATOR)
         proven, asserted = (f"{one}-{organization.id}.example" for one in ("proven", "asserted"))
         for domain in (DOMAIN, proven, asserted):
             services.domains.ask(organization.id, AddDomain(domain=domain))
@@ -155,8 +155,8 @@ def _idle(site: Acme, organization: Organization, partner: Organization) -> dict
         services.service_users.deactivate(robot.id, by=THE_OPERATOR)
         services.users.deactivate(person.user.id, by=THE_OPERATOR)
         services.applications.deactivate(application.id, by=THE_OPERATOR)
-        services.project_grants.deactivate(grant.id)
-        services.projects.deactivate(project.id)
+        services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
+        services.projects.deactivate(project.id, by=THE_OPERATOR)
         services.organizations.deactivate(closed.id, by=THE_OPERATOR)
     return {
         "idle_robot": robot.id,

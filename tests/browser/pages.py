@@ -14,6 +14,7 @@ from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
 from identity.domain.words import LANGUAGES
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import ChangeProject
 from identity.testing.relying_party import RelyingParty
@@ -240,7 +241,7 @@ def consent_of_others(scene: Scene) -> None:
     if scene.long:
         with world.transaction() as services:
             services.organizations.change(owner.id, ChangeOrganization(name=LONG))
-            services.projects.change(fleet.id, ChangeProject(name=LONG_WORD))
+            services.projects.change(fleet.id, ChangeProject(name=LONG_WORD), by=THE_OPERATOR)
     foreign = scene.site.an_application(LONG_WORD if scene.long else "Parcels", owner, consent=ConsentRule.WHEN_FOREIGN)
     ours = f"urn:service:iam:user:resourceowner urn:service:iam:org:projects:roles {world.audience_scope(fleet.id)}"
     scene.site.ask(scene.tab, foreign, scope=f"openid profile email phone offline_access {ours}")

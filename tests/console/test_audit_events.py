@@ -58,7 +58,7 @@ def test_no_row_tells_a_bare_id(world: World, owner: Browser, organization: Orga
         services.managers.change(manager.id, ChangeManager(roles=frozenset({"ORG_OWNER"})), by=THE_OPERATOR)
         services.managers.remove(manager.id, by=THE_OPERATOR)
         services.user_grants.remove(grant.id, by=THE_OPERATOR)
-        services.projects.remove(project.id)
+        services.projects.remove(project.id, by=THE_OPERATOR)
     page = events(owner, organization, "?limit=50")
     named = {
         row.select("td")[-2].get_text(" ", strip=True): row.th.get_text(" ", strip=True)

@@ -5,6 +5,7 @@ import pytest
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, project_resource
 from identity.domain.projects import Project
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.projects import ChangeProject
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -70,7 +71,7 @@ def test_list_counts_and_search(world: World, owner: Browser, organization: Orga
     world.an_application(project.id)
     other = world.a_project(organization)
     with world.transaction() as services:
-        services.projects.deactivate(other.id)
+        services.projects.deactivate(other.id, by=THE_OPERATOR)
     page = owner.open(_list(organization))
     row = next(one for one in page.html.select("tbody tr") if project.name in one.text)
     assert [one.text for one in row.select("td")][:3] == ["1", "2", "Active"]
@@ -84,7 +85,7 @@ def test_list_counts_and_search(world: World, owner: Browser, organization: Orga
 def test_a_stale_change_keeps_what_was_typed(world: World, owner: Browser, project: Project) -> None:
     owner.open(f"/console/projects/{project.id}/edit")
     with world.transaction() as services:
-        services.projects.change(project.id, ChangeProject(name="Theirs"))
+        services.projects.change(project.id, ChangeProject(name="Theirs"), by=THE_OPERATOR)
     page = owner.submit({"name": "Mine"}, form="page-form")
     assert page.status_int == 409
     assert "Saved now: Theirs" in page

@@ -8,6 +8,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.console.conftest import SignIn
@@ -231,7 +232,7 @@ def test_a_manager_of_the_grant_alone_gives_roles(
 def test_a_deactivated_grant_gives_nothing(world: World, holding: Browser, grant: ProjectGrant) -> None:
     assert _of_grant(grant, "/new") in _links(holding, _of_grant(grant))
     with world.transaction() as services:
-        services.project_grants.deactivate(grant.id)
+        services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
     assert _of_grant(grant, "/new") not in _links(holding, _of_grant(grant))
 
 

@@ -83,7 +83,7 @@ CHANGES: dict[str, tuple[Callable[[Scene, Services], object], set[str]]] = {
         {"introspection"},
     ),
     "project deactivated": (
-        lambda scene, services: services.projects.deactivate(scene.project.id),
+        lambda scene, services: services.projects.deactivate(scene.project.id, by=THE_OPERATOR),
         {"userinfo", "introspection", "session"},
     ),
     "organization deactivated": (

@@ -53,18 +53,18 @@ def everything(services: Services) -> set[str]:
     services.organizations.deactivate(other.id, by=THE_OPERATOR)
     services.organizations.reactivate(other.id, by=THE_OPERATOR)
     project = services.projects.create(own.id, CreateProject(name="Project"), by=THE_OPERATOR)
-    services.projects.change(project.id, ChangeProject(check_roles=True))
-    services.projects.deactivate(project.id)
-    services.projects.reactivate(project.id)
+    services.projects.change(project.id, ChangeProject(check_roles=True), by=THE_OPERATOR)
+    services.projects.deactivate(project.id, by=THE_OPERATOR)
+    services.projects.reactivate(project.id, by=THE_OPERATOR)
     services.projects.add_role(project.id, AddProjectRole(key="editor", display_name="Editor"))
     services.projects.change_role(project.id, "editor", ChangeProjectRole(display_name="Writer"))
     grant = services.project_grants.add(
         project.id, AddProjectGrant(organization_id=other.id, roles=frozenset({"editor"})), by=THE_OPERATOR
     )
-    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()))
-    services.project_grants.deactivate(grant.id)
-    services.project_grants.reactivate(grant.id)
-    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset({"editor"})))
+    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()), by=THE_OPERATOR)
+    services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
+    services.project_grants.reactivate(grant.id, by=THE_OPERATOR)
+    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset({"editor"})), by=THE_OPERATOR)
     guest = services.users.create(other.id, CreateHumanUser(user_name="guest", given_name="G", family_name="H"))
     given = services.user_grants.add(
         AddUserGrant(user_id=guest.id, project_id=project.id, roles=frozenset({"editor"})), by=THE_OPERATOR
@@ -79,7 +79,7 @@ def everything(services: Services) -> set[str]:
     invited = InviteHumanUser(user_name="ida", given_name="I", family_name="J")
     ida, invitation = services.users.invite(own.id, invited, by=THE_OPERATOR)
     initial = services.users.one_time_password(ida.id, by=THE_OPERATOR)
-    services.project_grants.withdraw(grant.id)
+    services.project_grants.remove(grant.id, by=THE_OPERATOR)
     services.projects.remove_role(project.id, "editor")
     application, secret = services.applications.register(
         project.id, RegisterApplication(name="API", type="api"), by=THE_OPERATOR
@@ -140,7 +140,7 @@ def everything(services: Services) -> set[str]:
     services.service_users.remove(robot.id, by=THE_OPERATOR)
     services.signing_keys.add_first()
     services.signing_keys.rotate()
-    services.projects.remove(project.id)
+    services.projects.remove(project.id, by=THE_OPERATOR)
     services.organizations.remove(other.id, by=THE_OPERATOR)
     links = {one.rpartition("/")[2] for one in (link, email_link, invitation.secret)}
     passwords = {password, recovered, initial, _PASSWORD}

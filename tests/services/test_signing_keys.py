@@ -8,7 +8,7 @@ import pytest
 
 from identity.app import Identity, assemble
 from identity.crypto.sealing import MasterKey, Sealer, Unsealable, read_master_keys
-from identity.domain.applications import LONGEST_TOKEN_LIFETIME
+from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.signing_keys import KeyState
 from identity.services.signing_keys import CACHE_AGE, EMERGENCY_DELAY, LAST_KNOWN_AGE, KeyRing, NoSigningKey
 from identity.storage.errors import Unavailable

@@ -87,7 +87,7 @@ def test_a_user_of_another_organization_has_one_that_derives_from_its_grant(shop
     grant = shop.give(otto, "reader")
     assert (grant.project_grant_id, grant.organization_id) == (shop.grant.id, shop.other.id)
     assert shop.services.user_grants.resource(grant) == shop.of_grant
-    shop.services.project_grants.withdraw(shop.grant.id)
+    shop.services.project_grants.remove(shop.grant.id, by=THE_OPERATOR)
     assert shop.effective(otto) == set()
 
 
@@ -100,7 +100,7 @@ def test_a_project_grant_gives_its_own_roles_and_no_others(shop: Shop) -> None:
     grant = shop.give(otto, "reader")
     with pytest.raises(Invalid, match="does not hold the role editor"):
         shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"editor"})), by=THE_OPERATOR)
-    shop.services.project_grants.change(shop.grant.id, ChangeProjectGrant(roles=frozenset()))
+    shop.services.project_grants.change(shop.grant.id, ChangeProjectGrant(roles=frozenset()), by=THE_OPERATOR)
     assert shop.effective(otto) == set()
 
 
@@ -129,7 +129,7 @@ def test_an_organization_without_an_active_grant_has_none(shop: Shop) -> None:
     with pytest.raises(Invalid) as refusal:
         shop.give(shop.person(shop.third), "reader", by=owner)
     assert fields(refusal) == {"user_id": "The organization of this user has no grant of the project."}
-    shop.services.project_grants.deactivate(shop.grant.id)
+    shop.services.project_grants.deactivate(shop.grant.id, by=THE_OPERATOR)
     with pytest.raises(Invalid, match="has no grant of the project"):
         shop.give(shop.person(shop.other), "reader", by=owner)
 

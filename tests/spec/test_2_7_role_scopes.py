@@ -6,6 +6,7 @@ import pytest
 
 from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.projects import ChangeProject
 from identity.storage.memory.user_grants import MemoryUserGrantStore
 from identity.testing.assertions import decoded
@@ -68,7 +69,7 @@ class Scene:
     def change(self, project: Project, **members: bool) -> None:
         """Change a project's settings."""
         with self.world.transaction() as services:
-            services.projects.change(project.id, ChangeProject(**members))
+            services.projects.change(project.id, ChangeProject(**members), by=THE_OPERATOR)
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_what_is_taken_away_is_told_no_more(world: World, scene: Scene) -> None:
     told = scene.told_for(token["access_token"])
     assert told[of(project)] == {"reader"}
     with world.transaction() as services:
-        services.project_grants.deactivate(grant.id)
+        services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
         services.storage.user_grants.remove(scene.grant.id)
     assert scene.told_for(token["access_token"]) == {}
 
@@ -164,7 +165,7 @@ def test_what_is_taken_away_is_told_no_more(world: World, scene: Scene) -> None:
 def test_a_deactivated_project_tells_nothing(scene: Scene) -> None:
     token = scene.tokens(ALL)["access_token"]
     with scene.world.transaction() as services:
-        services.projects.deactivate(scene.other.id)
+        services.projects.deactivate(scene.other.id, by=THE_OPERATOR)
     assert scene.told_for(token) == {OWN: {"reader", "writer"}, of(scene.project): {"reader", "writer"}}
 
 

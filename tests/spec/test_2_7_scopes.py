@@ -109,7 +109,7 @@ def test_a_project_grant_gives_the_audience_and_takes_it_away(world: World, robo
     token = robot.access_token(scope)
     assert world.client.introspect(token, client).json["active"] is True
     with world.transaction() as services:
-        services.project_grants.withdraw(grant.id)
+        services.project_grants.remove(grant.id, by=THE_OPERATOR)
     check_inactive(world.client.introspect(token, client))
     check_refused(robot.token(scope), "invalid_scope")
     # The token itself still tells its bearer who they are.
@@ -129,11 +129,11 @@ def test_a_deactivated_grant_counts_for_nothing_until_it_is_reactivated(world: W
     scope = f"openid {world.audience_scope(project.id)}"
     token = robot.access_token(scope)
     with world.transaction() as services:
-        services.project_grants.deactivate(grant.id)
+        services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
     check_inactive(world.client.introspect(token, client))
     check_refused(robot.token(scope), "invalid_scope")
     with world.transaction() as services:
-        services.project_grants.reactivate(grant.id)
+        services.project_grants.reactivate(grant.id, by=THE_OPERATOR)
     assert world.client.introspect(token, client).json["active"] is True
     check_granted(robot.token(scope))
 
@@ -141,7 +141,7 @@ def test_a_deactivated_grant_counts_for_nothing_until_it_is_reactivated(world: W
 def test_a_deactivated_project_is_no_audience(world: World, robot: Robot) -> None:
     project = world.a_project(robot.organization)
     with world.transaction() as services:
-        services.projects.deactivate(project.id)
+        services.projects.deactivate(project.id, by=THE_OPERATOR)
     check_refused(robot.token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
 
 

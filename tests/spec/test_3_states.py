@@ -138,8 +138,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str]]] = {
         CLIENT_GONE,
     ),
     "project": (
-        lambda scene, services: services.projects.deactivate(scene.project.id),
-        lambda scene, services: services.projects.reactivate(scene.project.id),
+        lambda scene, services: services.projects.deactivate(scene.project.id, by=THE_OPERATOR),
+        lambda scene, services: services.projects.reactivate(scene.project.id, by=THE_OPERATOR),
         PROJECT_GONE,
     ),
     "project's organization": (
@@ -148,8 +148,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str]]] = {
         PROJECT_GONE,
     ),
     "grant": (
-        lambda scene, services: services.project_grants.deactivate(scene.grant.id),
-        lambda scene, services: services.project_grants.reactivate(scene.grant.id),
+        lambda scene, services: services.project_grants.deactivate(scene.grant.id, by=THE_OPERATOR),
+        lambda scene, services: services.project_grants.reactivate(scene.grant.id, by=THE_OPERATOR),
         GRANT_GONE,
     ),
 }
@@ -169,12 +169,12 @@ DELETED: dict[str, tuple[Change, dict[str, str]]] = {
         lambda scene, services: services.applications.remove(scene.client.client_id, by=THE_OPERATOR),
         CLIENT_GONE,
     ),
-    "project": (lambda scene, services: services.projects.remove(scene.project.id), PROJECT_GONE),
+    "project": (lambda scene, services: services.projects.remove(scene.project.id, by=THE_OPERATOR), PROJECT_GONE),
     "project's organization": (
         lambda scene, services: services.organizations.remove(scene.owner.id, by=THE_OPERATOR),
         PROJECT_GONE,
     ),
-    "grant": (lambda scene, services: services.project_grants.withdraw(scene.grant.id), GRANT_GONE),
+    "grant": (lambda scene, services: services.project_grants.remove(scene.grant.id, by=THE_OPERATOR), GRANT_GONE),
 }
 
 

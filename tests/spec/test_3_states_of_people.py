@@ -124,8 +124,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str], dict[str, str]]] = 
         UNKNOWN,
     ),
     "project": (
-        lambda scene, services: services.projects.deactivate(scene.project.id),
-        lambda scene, services: services.projects.reactivate(scene.project.id),
+        lambda scene, services: services.projects.deactivate(scene.project.id, by=THE_OPERATOR),
+        lambda scene, services: services.projects.reactivate(scene.project.id, by=THE_OPERATOR),
         NO_CLIENT,
         UNKNOWN,
     ),
@@ -136,8 +136,8 @@ DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str], dict[str, str]]] = 
         UNKNOWN,
     ),
     "project grant": (
-        lambda scene, services: services.project_grants.deactivate(scene.grant.id),
-        lambda scene, services: services.project_grants.reactivate(scene.grant.id),
+        lambda scene, services: services.project_grants.deactivate(scene.grant.id, by=THE_OPERATOR),
+        lambda scene, services: services.project_grants.reactivate(scene.grant.id, by=THE_OPERATOR),
         NO_GRANT,
         NO_AUDIENCE,
     ),
@@ -155,13 +155,21 @@ DELETED: dict[str, tuple[Change, dict[str, str], dict[str, str]]] = {
         NO_CLIENT,
         UNKNOWN,
     ),
-    "project": (lambda scene, services: services.projects.remove(scene.project.id), NO_CLIENT, UNKNOWN),
+    "project": (
+        lambda scene, services: services.projects.remove(scene.project.id, by=THE_OPERATOR),
+        NO_CLIENT,
+        UNKNOWN,
+    ),
     "project's organization": (
         lambda scene, services: services.organizations.remove(scene.owner.id, by=THE_OPERATOR),
         NO_OWNER,
         UNKNOWN,
     ),
-    "project grant": (lambda scene, services: services.project_grants.withdraw(scene.grant.id), NO_GRANT, NO_AUDIENCE),
+    "project grant": (
+        lambda scene, services: services.project_grants.remove(scene.grant.id, by=THE_OPERATOR),
+        NO_GRANT,
+        NO_AUDIENCE,
+    ),
 }
 
 

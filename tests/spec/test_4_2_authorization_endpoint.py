@@ -331,7 +331,7 @@ def test_a_deactivated_application_is_an_unknown_one(
         if what == "application":
             services.applications.deactivate(application.id, by=THE_OPERATOR)
         elif what == "project":
-            services.projects.deactivate(project.id)
+            services.projects.deactivate(project.id, by=THE_OPERATOR)
         else:
             services.organizations.deactivate(project.organization_id, by=THE_OPERATOR)
     title = "We do not know this application"
@@ -345,7 +345,7 @@ def test_a_project_that_checks_roles_refuses_who_has_none(world: World, browser:
     project = world.a_project()
     party = RelyingParty.of(world, project_id=project.id)
     with world.transaction() as services:
-        services.projects.change(project.id, ChangeProject(check_roles=True))
+        services.projects.change(project.id, ChangeProject(check_roles=True), by=THE_OPERATOR)
     asked = party.ask()
     party.refused(browser.open(asked.url), asked, "access_denied")
 

@@ -80,7 +80,7 @@ def test_projects_are_those_of_the_application_s_organization(world: World) -> N
     api = world.an_application(foreign.id)
     assert world.client.introspect(token, api).json["active"] is True
     with world.transaction() as services:
-        services.project_grants.withdraw(grant.id)
+        services.project_grants.remove(grant.id, by=THE_OPERATOR)
     check_inactive(world.client.introspect(token, api))
     assert world.client.introspect(token, client).json["active"] is True
     check_refused(ask(world, client, scope), "invalid_scope")
@@ -218,7 +218,7 @@ def test_projects_are_those_of_the_service_user_s_organization(world: World, rob
     api = world.an_application(foreign.id)
     assert world.client.introspect(token, api).json["active"] is True
     with world.transaction() as services:
-        services.project_grants.withdraw(grant.id)
+        services.project_grants.remove(grant.id, by=THE_OPERATOR)
     check_inactive(world.client.introspect(token, api))
     check_refused(ask(world, secret, scope), "invalid_scope")
 

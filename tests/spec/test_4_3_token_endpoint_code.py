@@ -8,6 +8,7 @@ import pytest
 from identity.crypto.secrets import digest
 from identity.domain.audit import AuditEvent
 from identity.domain.users import TokenFormat
+from identity.services.access import THE_OPERATOR
 from identity.testing.assertions import decoded
 from identity.testing.factories import a_code, a_family
 from identity.testing.fixtures import MakeWorld
@@ -311,7 +312,7 @@ def test_a_project_in_the_scope_is_looked_at_again(world: World, session: Browse
     grant = world.a_grant(project, organization)
     code = world.a_code(client, session, scope=f"openid {world.audience_scope(project.id)}")
     with world.transaction() as services:
-        services.project_grants.withdraw(grant.id)
+        services.project_grants.remove(grant.id, by=THE_OPERATOR)
     check_refused(world.redeem(code, client), "invalid_scope")
 
 

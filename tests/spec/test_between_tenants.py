@@ -186,7 +186,7 @@ def test_a_project_needs_the_right_of_the_user_and_of_the_application(world: Wor
         members = world.tokens(shared.client, shared.session, scope=f"{shared.scope} offline_access")
         assert world.client.introspect(members["access_token"], api).json["active"] is True
         with world.transaction() as services:
-            services.project_grants.deactivate(grant.id)
+            services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
         check_inactive(world.client.introspect(members["access_token"], api))
         told = world.client.introspect(members["access_token"], shared.client).json
         assert told["active"] is True
@@ -194,7 +194,7 @@ def test_a_project_needs_the_right_of_the_user_and_of_the_application(world: Wor
         check_refused(world.redeem(code, shared.client), "invalid_scope")
         check_refused(world.refresh(members["refresh_token"], shared.client), "invalid_scope")
         with world.transaction() as services:
-            services.project_grants.reactivate(grant.id)
+            services.project_grants.reactivate(grant.id, by=THE_OPERATOR)
         assert world.client.introspect(members["access_token"], api).json["active"] is True
 
 
@@ -208,7 +208,7 @@ def test_a_project_that_is_given_again_is_not_in_tokens_from_before(world: World
         world.clock.advance(minutes=1)
         assert world.client.introspect(token, api).json["active"] is True
         with world.transaction() as services:
-            services.project_grants.withdraw(grants[holder.id].id)
+            services.project_grants.remove(grants[holder.id].id, by=THE_OPERATOR)
         grants[holder.id] = world.a_grant(shared.project, holder, roles=roles)
         check_inactive(world.client.introspect(token, api))
         assert shared.project.id not in world.client.introspect(token, shared.client).json["aud"]
@@ -239,7 +239,7 @@ def test_of_a_shared_project_the_application_is_told_of_the_roles_that_both_hold
         assert set(decoded(members["access_token"])[1][claim]) == {"writer"}
     assert shared.roles(members["access_token"]) == {"writer"}
     with world.transaction() as services:
-        services.project_grants.change(to_client.id, ChangeProjectGrant(roles=frozenset({"auditor"})))
+        services.project_grants.change(to_client.id, ChangeProjectGrant(roles=frozenset({"auditor"})), by=THE_OPERATOR)
     assert shared.roles(members["access_token"]) == set()
 
 

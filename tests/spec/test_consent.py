@@ -137,7 +137,7 @@ def test_nor_does_a_project_that_is_granted_to_it(scene: Scene) -> None:
     grant = scene.world.a_grant(scene.project, scene.home)
     tokens = scene.silently("openid offline_access")
     with scene.world.transaction() as services:
-        services.project_grants.deactivate(grant.id)
+        services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
     # It is the application of others now.
     check_refused(scene.party.refresh(tokens.refresh_token), "invalid_grant")
     scene.agreed("openid offline_access")
@@ -365,7 +365,7 @@ def test_who_is_refused_anyhow_is_not_asked(scene: Scene) -> None:
     asked = scene.ask(f"openid {scene.world.audience_scope(scene.world.a_project().id)}")
     scene.party.refused(scene.browser.page, asked, "invalid_scope")
     with scene.world.transaction() as services:
-        services.projects.change(scene.project.id, ChangeProject(check_roles=True))
+        services.projects.change(scene.project.id, ChangeProject(check_roles=True), by=THE_OPERATOR)
     asked = scene.ask()
     scene.party.refused(scene.browser.page, asked, "access_denied")
     assert scene.events() == []

@@ -305,7 +305,7 @@ def test_a_personal_access_token_opens_what_its_service_user_may(house: House) -
     assert want is not None
     assert house.opened(token, None) == want
     with world.transaction() as services:
-        services.project_grants.withdraw(house.grants["user"].id)
+        services.project_grants.remove(house.grants["user"].id, by=THE_OPERATOR)
     left = replace(want, shared=False, roles=frozenset(), projects=frozenset({world.instance.project_id}))
     assert house.opened(token, None) == left
 
@@ -409,7 +409,7 @@ def _withdraw_consent(scene: Scene, services: Services) -> None:
 
 
 def _check_roles(scene: Scene, services: Services) -> None:
-    services.projects.change(scene.project.id, ChangeProject(check_roles=True))
+    services.projects.change(scene.project.id, ChangeProject(check_roles=True), by=THE_OPERATOR)
     services.storage.user_grants.remove(scene.given.id)
 
 
@@ -436,24 +436,27 @@ POLICIES: dict[str, tuple[Break, dict[str, Try]]] = {
         OF_PEOPLE | OF_APPLICATIONS,
     ),
     "application's project": (
-        lambda scene, services: services.projects.deactivate(scene.project.id),
+        lambda scene, services: services.projects.deactivate(scene.project.id, by=THE_OPERATOR),
         OF_PEOPLE | OF_APPLICATIONS,
     ),
     "application's organization": (
         lambda scene, services: services.organizations.deactivate(scene.owner.id, by=THE_OPERATOR),
         OF_PEOPLE | OF_APPLICATIONS,
     ),
-    "shared project": (lambda scene, services: services.projects.deactivate(scene.house.shared.id), EVERYBODY),
+    "shared project": (
+        lambda scene, services: services.projects.deactivate(scene.house.shared.id, by=THE_OPERATOR),
+        EVERYBODY,
+    ),
     "shared project's organization": (
         lambda scene, services: services.organizations.deactivate(scene.house.shared.organization_id, by=THE_OPERATOR),
         EVERYBODY,
     ),
     "grant to the user's organization": (
-        lambda scene, services: services.project_grants.deactivate(scene.house.grants["user"].id),
+        lambda scene, services: services.project_grants.deactivate(scene.house.grants["user"].id, by=THE_OPERATOR),
         OF_PEOPLE | OF_SERVICE_USERS,
     ),
     "grant to the application's organization": (
-        lambda scene, services: services.project_grants.withdraw(scene.house.grants["client"].id),
+        lambda scene, services: services.project_grants.remove(scene.house.grants["client"].id, by=THE_OPERATOR),
         OF_PEOPLE | OF_APPLICATIONS,
     ),
 }

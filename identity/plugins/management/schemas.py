@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 
-from identity.domain.applications import LONGEST_TOKEN_LIFETIME
+from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 
 _COMPONENT = "#/components/schemas/{model}"
 

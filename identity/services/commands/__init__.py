@@ -4,7 +4,7 @@ A rule about a value stands once, here or in the domain, and comes out as the sa
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,6 +21,11 @@ class Command(BaseModel):
 
     # Built when a command is first used: to build all of them is a twentieth of a start.
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, defer_build=True)
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """The command with these members, of which type checkers do not know those that follow from an entity."""
+        return cls(**values)
 
 
 _WORDS = {

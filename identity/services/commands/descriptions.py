@@ -14,9 +14,9 @@ from identity.domain.words import say
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.documents import Document
-from identity.services.commands.fields import Domain, Name, UserName
+from identity.services.commands.fields import Domain, Name, RoleKey, UserName
 from identity.services.commands.managers import Roles
-from identity.services.commands.projects import AddProjectRole, CreateProject, RoleKey
+from identity.services.commands.projects import AddProjectRole, CreateProject
 from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser, UploadServiceUserKey
 from identity.services.commands.users import ChangeHumanUser
 

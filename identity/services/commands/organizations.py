@@ -1,9 +1,12 @@
 """Changes to organizations."""
 
+from identity.domain.organizations import Organization
 from identity.services.commands import Command
+from identity.services.commands.derived import changing, making
 from identity.services.commands.fields import Domain, Name
 
 
+@making(Organization)
 class CreateOrganization(Command):
     """Create an organization; the primary domain is derived from the name unless given.
 
@@ -13,15 +16,13 @@ class CreateOrganization(Command):
 
     name: Name
     primary_domain: Domain | None = None
-    registration: bool = False
 
 
+@changing(Organization)
 class ChangeOrganization(Command):
     """Change what is given."""
 
-    name: Name | None = None
     primary_domain: Domain | None = None
-    registration: bool | None = None
 
 
 class AddDomain(Command):

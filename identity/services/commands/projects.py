@@ -1,55 +1,33 @@
 """Changes to projects, their roles and their grants."""
 
-from typing import Annotated
-
-from pydantic import AfterValidator
-
-from identity.domain.words import say
+from identity.domain.projects import Project, ProjectRole
 from identity.services.commands import Command
-from identity.services.commands.fields import Name, OptionalText
+from identity.services.commands.derived import changing, making
+from identity.services.commands.fields import Name, RoleKey
 
 
-def _role_key(key: str) -> str:
-    if not key or len(key) > 100 or any(character.isspace() or not character.isprintable() for character in key):
-        raise ValueError(say("Use 1 to 100 printable characters without spaces."))
-    if key in (".", ".."):
-        # Browsers take such a step out of an address.
-        raise ValueError(say("Use another key: this one cannot stand in an address."))
-    return key
-
-
-RoleKey = Annotated[str, AfterValidator(_role_key)]
-
-
+@making(Project)
 class CreateProject(Command):
     """Create a project."""
 
     name: Name
-    assert_roles: bool = False
-    check_roles: bool = False
 
 
+@changing(Project)
 class ChangeProject(Command):
     """Change what is given."""
 
-    name: Name | None = None
-    assert_roles: bool | None = None
-    check_roles: bool | None = None
 
-
+@making(ProjectRole)
 class AddProjectRole(Command):
     """Add a role to a project."""
 
     key: RoleKey
-    display_name: Name
-    group: OptionalText = ""
 
 
+@changing(ProjectRole)
 class ChangeProjectRole(Command):
     """Change what is given; the key stays."""
-
-    display_name: Name | None = None
-    group: OptionalText | None = None
 
 
 class AddProjectGrant(Command):

@@ -2,27 +2,22 @@
 
 from typing import Literal
 
-from identity.domain.users import TokenFormat
+from identity.domain.users import ServiceUser
 from identity.services.commands import Command
-from identity.services.commands.fields import Description, Expiration, Name, ScopeWords, UserName
+from identity.services.commands.derived import changing, making
+from identity.services.commands.fields import Expiration, Name, ScopeWords, UserName
 
 
+@making(ServiceUser)
 class CreateServiceUser(Command):
     """Create a service user (service description §2.1)."""
 
     user_name: UserName
-    display_name: Name
-    description: Description = ""
-    access_token_type: TokenFormat = TokenFormat.OPAQUE
 
 
+@changing(ServiceUser)
 class ChangeServiceUser(Command):
     """Change what is given."""
-
-    user_name: UserName | None = None
-    display_name: Name | None = None
-    description: Description | None = None
-    access_token_type: TokenFormat | None = None
 
 
 class AddServiceUserKey(Command):

@@ -5,19 +5,8 @@ from typing import Literal
 
 from identity.domain.users import Address, Profile
 from identity.services.commands import Command
-from identity.services.commands.fields import (
-    BirthDate,
-    Email,
-    Locale,
-    Name,
-    OptionalEmail,
-    OptionalLines,
-    OptionalText,
-    Phone,
-    UserName,
-    WebAddress,
-    ZoneInfo,
-)
+from identity.services.commands.derived import changing, making
+from identity.services.commands.fields import Email, Name, OptionalEmail, UserName
 
 
 class CreateHumanUser(Command):
@@ -45,34 +34,17 @@ class RegisterUser(Command):
     email: Email
 
 
+@making(Address)
 class ChangeAddress(Command):
     """A postal address, as one says it of oneself."""
 
-    formatted: OptionalLines = ""
-    street_address: OptionalLines = ""
-    locality: OptionalText = ""
-    region: OptionalText = ""
-    postal_code: OptionalText = ""
-    country: OptionalText = ""
 
-
+@changing(Profile)
 class ChangeProfile(Command):
     """Change what is given of what people say of themselves; nothing here is verified by saying it."""
 
-    given_name: Name | None = None
-    family_name: Name | None = None
-    middle_name: OptionalText | None = None
-    nickname: OptionalText | None = None
-    display_name: OptionalText | None = None
-    profile: WebAddress | None = None
-    picture: WebAddress | None = None
-    website: WebAddress | None = None
-    gender: OptionalText | None = None
-    birthdate: BirthDate | None = None
-    zoneinfo: ZoneInfo | None = None
-    locale: Locale | None = None
     email: OptionalEmail | None = None
-    phone: Phone | None = None
+    phone: str | None = None
     address: ChangeAddress | None = None
 
     def apply_to(self, profile: Profile) -> Profile:

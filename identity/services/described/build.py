@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from identity.domain.effects import Effects
+from identity.domain.entity import members
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
@@ -24,9 +25,6 @@ from identity.services.described.present import TWICE, named, organizations_name
 
 if TYPE_CHECKING:
     from identity.services.bundle import Services
-
-#: Members for which None is a value: the instance's own.
-_LIFETIMES = frozenset({"access_token_lifetime", "id_token_lifetime"})
 
 #: What use cases call a member that documents call otherwise.
 _MEMBERS = {"user_id": "user", "organization_id": "organization", "project_id": "user"}
@@ -78,15 +76,18 @@ Asked = TypeVar("Asked", bound=Command)
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Kind(Generic[Thing]):
-    """The use cases of one kind of thing."""
+    """The use cases of one kind of thing, and the command that changes it."""
 
-    name: str
+    use_cases: Any
     change_type: type[Command]
-    change: Callable[[str, Any], Thing]
-    deactivate: Callable[[str], Thing]
-    reactivate: Callable[[str], Thing]
+
+    @property
+    def name(self) -> str:
+        """How documents call the kind."""
+        name: str = self.use_cases.kind
+        return name.replace("_", " ")
 
 
 class Build:
@@ -233,10 +234,10 @@ class Build:
             if not self.is_new(path, kind.name, thing.id):
                 return None
             self.remember(path, described, thing.id)
-            before = facts_of(thing)
-            differing = differences(described, before, kind.change_type)
+            before = thing
+            differing = differences(described, thing, kind.change_type)
             if differing:
-                thing = kind.change(thing.id, kind.change_type(**differing))
+                thing = kind.use_cases.change(thing.id, kind.change_type(**differing), by=self.by)
                 if stored is not None:
                     self.note(Action.CHANGE, kind.name, name, told(before, differing))
             self._set_state(path, name, described, kind, thing, told=stored is not None)
@@ -295,12 +296,12 @@ class Build:
         if "active" not in described.model_fields_set or described.active == thing.active:
             return
         if described.active:
-            kind.reactivate(thing.id)
+            kind.use_cases.reactivate(thing.id, by=self.by)
             self.note(Action.CHANGE, kind.name, name, "reactivated")
             return
 
         def deactivate() -> None:
-            if self.attempt(path, lambda: kind.deactivate(thing.id)) and told:
+            if self.attempt(path, lambda: kind.use_cases.deactivate(thing.id, by=self.by)) and told:
                 self.note(Action.CHANGE, kind.name, name, "deactivated")
 
         self.at_the_end(deactivate)
@@ -330,10 +331,16 @@ def asked(described: Any, command: type[Asked]) -> Asked:
     return command(**{name: value for name, value in given.items() if value is not None})
 
 
-def differences(described: Any, present: Mapping[str, object], command: type[Command]) -> dict[str, Any]:
-    """What a command of this type has to change so that the present values are those described."""
+def differences(described: Any, thing: Any, command: type[Command]) -> dict[str, Any]:
+    """What a command of this type has to change so that the thing is as described."""
+    present, declared = facts_of(thing), members(type(thing))
     wanted = {name: getattr(described, name) for name in sorted(_given(described, command))}
-    return {name: value for name, value in wanted.items() if not _same(name, value, present.get(name))}
+    return {
+        name: value
+        for name, value in wanted.items()
+        if not (value is None and not (name in declared and declared[name].nullable))
+        and not _same(name, value, present.get(name))
+    }
 
 
 def facts_of(thing: Any) -> Mapping[str, object]:
@@ -350,8 +357,6 @@ def _given(described: Any, command: type[Command]) -> Set[str]:
 
 def _same(name: str, wanted: Any, present: Any) -> bool:
     """True if changing it would change nothing. The order of a response type's words means nothing."""
-    if wanted is None and name not in _LIFETIMES:
-        return True
     if name == "response_types":
         wanted, present = ({frozenset(one.split()) for one in words} for words in (wanted, present))
     elif isinstance(wanted, tuple):
@@ -361,8 +366,9 @@ def _same(name: str, wanted: Any, present: Any) -> bool:
     return bool(wanted == present)
 
 
-def told(before: Mapping[str, object], differing: Mapping[str, Any]) -> str:
-    """What becomes different, for people."""
+def told(thing: Any, differing: Mapping[str, Any]) -> str:
+    """What becomes different of the thing, for people."""
+    before = facts_of(thing)
     return "; ".join(f"{name}: {_text(before.get(name))} → {_text(value)}" for name, value in differing.items())
 
 

@@ -17,13 +17,7 @@ def ensure_project_grants(build: Build, place: Place) -> list[Place]:
         return []
     build.services.access.require(build.by, "project_grant.write", place.resource)
     grants, project = build.services.project_grants, place.project
-    kind = Kind(
-        name="project grant",
-        change_type=ChangeProjectGrant,
-        change=grants.change,
-        deactivate=grants.deactivate,
-        reactivate=grants.reactivate,
-    )
+    kind = Kind[ProjectGrant](grants, ChangeProjectGrant)
     places = []
     for number, one in enumerate(described):
         path = f"{place.path}.grants[{number}]"
@@ -42,7 +36,7 @@ def ensure_project_grants(build: Build, place: Place) -> list[Place]:
         lambda: every_row(partial(build.storage.project_grants.page, project.id)),
         key=lambda grant: (kind.name, grant.id),
         name=lambda grant: f"{place.name} → {_holder(build, grant)}",
-        remove=lambda grant: grants.withdraw(grant.id),
+        remove=lambda grant: grants.remove(grant.id, by=build.by),
         effects=lambda grant: build.services.effects.of_project_grant(grant.id),
     )
     return places

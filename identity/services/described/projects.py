@@ -19,7 +19,6 @@ from identity.services.described.build import (
     Registered,
     asked,
     differences,
-    facts_of,
     told,
 )
 from identity.services.described.present import Present
@@ -56,13 +55,7 @@ def ensure_projects(
     build.require("project.create", organization)
     build.require("project.write", organization)
     projects = build.services.projects
-    kind = Kind(
-        name="project",
-        change_type=ChangeProject,
-        change=projects.change,
-        deactivate=projects.deactivate,
-        reactivate=projects.reactivate,
-    )
+    kind = Kind[Project](projects, ChangeProject)
     rows = partial(every_row, partial(build.storage.projects.page, organization.id))
     present = Present[Project](kind.name, [] if build.fresh else rows())
     places = []
@@ -82,7 +75,7 @@ def ensure_projects(
         lambda: (one for one in rows() if one.id != own),
         key=lambda project: (kind.name, project.id),
         name=lambda project: f"{organization.primary_domain} / {project.name}",
-        remove=lambda project: projects.remove(project.id),
+        remove=lambda project: projects.remove(project.id, by=build.by),
         effects=lambda project: build.services.effects.of_project(project.id),
     )
     return places
@@ -126,10 +119,10 @@ def _ensure_role(
         projects.add_role(project.id, described)
         build.note(Action.ADD, _ROLE, name)
         return
-    differing = differences(described, facts_of(role), ChangeProjectRole)
+    differing = differences(described, role, ChangeProjectRole)
     if differing:
         projects.change_role(project.id, role.key, ChangeProjectRole(**differing))
-        build.note(Action.CHANGE, _ROLE, name, told(facts_of(role), differing))
+        build.note(Action.CHANGE, _ROLE, name, told(role, differing))
 
 
 def _ensure_applications(
@@ -144,13 +137,7 @@ def _ensure_applications(
         return
     build.require("application.write", organization)
     applications = build.services.applications
-    kind = Kind(
-        name="application",
-        change_type=ChangeApplication,
-        change=partial(applications.change, by=build.by),
-        deactivate=partial(applications.deactivate, by=build.by),
-        reactivate=partial(applications.reactivate, by=build.by),
-    )
+    kind = Kind[Application](applications, ChangeApplication)
     rows = partial(every_row, partial(build.storage.applications.page, project.id))
     present = Present[Application](kind.name, [] if build.fresh else rows())
     for number, one in enumerate(described):

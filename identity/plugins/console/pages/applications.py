@@ -8,7 +8,6 @@ from typing import Any
 from pyramid.response import Response
 
 from identity.domain.applications import (
-    LONGEST_TOKEN_LIFETIME,
     Application,
     ApplicationType,
     ConsentRule,
@@ -16,6 +15,7 @@ from identity.domain.applications import (
 )
 from identity.domain.errors import Invalid
 from identity.domain.projects import Project
+from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.users import TokenFormat
 from identity.domain.words import say
 from identity.http import targets

@@ -300,7 +300,7 @@ class ChangeProjectGrantPage(OfProjectGrant, RolesForm):
         """Replace the roles."""
         command = self.decoded(ChangeProjectGrant, {"roles": self.chosen_roles(form)})
         version = version_of(form.one(VERSION))
-        self.services.project_grants.change(self.grant.id, command, expected_version=version)
+        self.services.project_grants.change(self.grant.id, command, expected_version=version, by=self.principal)
         return self.redirect(self.done(self.href))
 
 
@@ -342,7 +342,7 @@ class Deactivate(DeactivatePage, _Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.project_grants.deactivate(self.grant.id)
+        self.services.project_grants.deactivate(self.grant.id, by=self.principal)
         return self.href
 
 
@@ -367,7 +367,7 @@ class Reactivate(ReactivatePage, _Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.project_grants.reactivate(self.grant.id)
+        self.services.project_grants.reactivate(self.grant.id, by=self.principal)
         return self.href
 
 
@@ -392,7 +392,7 @@ class Withdraw(_Confirm):
 
     def act(self) -> str:
         """Do it; then to the other grants of the project."""
-        self.services.project_grants.withdraw(self.grant.id)
+        self.services.project_grants.remove(self.grant.id, by=self.principal)
         return f"{CONSOLE}/projects/{self.grant.project_id}/grants"
 
 

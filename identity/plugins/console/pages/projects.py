@@ -241,7 +241,9 @@ class ChangeProjectPage(OfProject, ProjectForm):
     def submit(self, form: Form) -> Response:
         """Save it."""
         command = self.decoded(ChangeProject, self.typed(form))
-        self.services.projects.change(self.project.id, command, expected_version=version_of(form.one(VERSION)))
+        self.services.projects.change(
+            self.project.id, command, expected_version=version_of(form.one(VERSION)), by=self.principal
+        )
         return self.redirect(self.done(self.project_href))
 
 
@@ -270,7 +272,7 @@ class Deactivate(DeactivatePage, _Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.projects.deactivate(self.project.id)
+        self.services.projects.deactivate(self.project.id, by=self.principal)
         return self.project_href
 
 
@@ -291,7 +293,7 @@ class Reactivate(ReactivatePage, _Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.projects.reactivate(self.project.id)
+        self.services.projects.reactivate(self.project.id, by=self.principal)
         return self.project_href
 
 
@@ -319,7 +321,7 @@ class Delete(_Confirm):
 
     def act(self) -> str:
         """Do it."""
-        self.services.projects.remove(self.project.id)
+        self.services.projects.remove(self.project.id, by=self.principal)
         return f"{self.root}/{SECTION}"
 
 

@@ -60,7 +60,7 @@ def _reactivate(call: Call) -> ProjectGrant:
 
 
 def _withdraw(call: Call) -> None:
-    call.services.project_grants.withdraw(call.value.id)
+    call.services.project_grants.remove(call.value.id)
 
 
 _LIST = "/projects/{project}/grants"

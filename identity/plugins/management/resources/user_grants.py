@@ -12,7 +12,7 @@ from identity.http.targets import Target
 from identity.plugins.management.operation import PAGED, STATES, Call, Operation, shown
 from identity.plugins.management.representation import State, Versioned, Words
 from identity.services.commands import Command
-from identity.services.commands.projects import RoleKey
+from identity.services.commands.fields import RoleKey
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.storage.paging import Page
 

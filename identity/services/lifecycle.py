@@ -1,0 +1,121 @@
+"""Lifecycle: what can be done with every kind of thing that is made, changed, deactivated, reactivated and removed."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+from identity.crypto.secrets import new_id
+from identity.domain.entity import members
+from identity.services.access import Principal
+from identity.services.changes import UseCases, refuse_stale, told
+from identity.services.commands import Command
+
+Thing = TypeVar("Thing")
+
+
+class Entities(UseCases, Generic[Thing]):
+    """The use cases of one kind of thing that is kept, under the rules that it adds.
+
+    ``kind`` is how events call it, ``store`` where it is kept, ``taken`` what is said of a value that is another's.
+    """
+
+    kind: ClassVar[str]
+    store: ClassVar[str]
+    taken: ClassVar[Mapping[str, str]] = {}
+
+    def get(self, id: str) -> Thing:  # noqa: A002
+        """The thing. Raises NotFound."""
+        found: Thing | None = self._stored.find(id)
+        return self._found(found, self._noun, id)
+
+    def remove(self, id: str, *, by: Principal) -> None:  # noqa: A002
+        """Delete the thing with all that is its own. Raises NotFound; Denied and Conflict by its rules."""
+        thing = self._governed(id, by)
+        self._refuse_end(thing)
+        organization_id = self._organization_id(thing)
+        with told(self._noun, id):
+            self._stored.remove(id)
+        self._record_removed(f"{self.kind}.removed", self.kind, thing, organization_id)
+
+    # --- rules -----------------------------------------------------------------------------------------------------
+
+    def _check(self, thing: Thing, by: Principal) -> None:
+        """Raise Denied if the caller may not change the thing, whatever the permission that addresses ask for."""
+
+    def _refuse_end(self, thing: Thing) -> None:
+        """Raise Conflict if the thing has to stay as it is."""
+
+    def _organization_id(self, thing: Any) -> str | None:
+        """The organization whose audit trail tells of it."""
+        organization_id: str | None = thing.organization_id
+        return organization_id
+
+    # --- for use cases ---------------------------------------------------------------------------------------------
+
+    @property
+    def _stored(self) -> Any:
+        return getattr(self._storage, self.store)
+
+    @property
+    def _noun(self) -> str:
+        return self.kind.replace("_", " ")
+
+    def _governed(self, id: str, by: Principal) -> Thing:  # noqa: A002
+        """The thing, if the caller may change it. Raises NotFound, Denied."""
+        thing = self.get(id)
+        self._check(thing, by)
+        return thing
+
+    def _made(self, kind: type[Thing], command: Command | None = None, **given: Any) -> Thing:
+        """A new thing of this moment: what was given and, besides, what the command says."""
+        declared = members(kind)
+        said = {name: value for name, value in command or () if name in declared}
+        stamps = {name: self._now for name in ("created_at", "changed_at") if name in declared}
+        given["id"] = given.get("id") or new_id()
+        return kind(**{**stamps, **said, **given})
+
+    def _next(
+        self, before: Thing, command: Command | None = None, *, expected_version: int | None = None, **given: Any
+    ) -> Thing:
+        """The thing with what was given and, besides, what the command says, as its next version. Raises Conflict.
+
+        None says nothing, unless it was sent and is one of the field's values.
+        """
+        thing: Any = before
+        refuse_stale(thing.version, expected_version)
+        declared, sent = members(type(thing)), set() if command is None else command.model_fields_set
+        said = {
+            name: value
+            for name, value in command or ()
+            if name in declared and (value is not None or (declared[name].nullable and name in sent))
+        }
+        after: Thing = replace(thing, **{**said, **given}, version=thing.version + 1, changed_at=self._now)
+        return after
+
+    def _add(self, event: str, thing: Any, organization_id: str | None, *, of: tuple[str, str]) -> None:
+        """Store a new thing, with its event. ``of`` names what it belongs to: kind and id. Raises NotFound, Invalid."""
+        with told(*of, self.taken):
+            self._stored.add(thing)
+        self._record_created(event, self.kind, thing, organization_id)
+
+    def _keep(self, event: str, before: Thing, after: Thing) -> Thing:
+        """What is stored from now on, with its event. Raises NotFound, Conflict, Invalid."""
+        stored: Thing = self._replace(
+            self._stored.update, event, before, after, self._organization_id(before), kind=self.kind, taken=self.taken
+        )
+        return stored
+
+
+class Lifecycle(Entities[Thing]):
+    """The same for things that can be deactivated."""
+
+    def deactivate(self, id: str, *, by: Principal) -> Thing:  # noqa: A002
+        """The thing, without effect until it is reactivated. Raises NotFound; Denied and Conflict by its rules."""
+        before = self._governed(id, by)
+        self._refuse_end(before)
+        return self._keep(f"{self.kind}.deactivated", before, self._next(before, active=False))
+
+    def reactivate(self, id: str, *, by: Principal) -> Thing:  # noqa: A002
+        """Undo deactivate. Raises NotFound, Denied."""
+        before = self._governed(id, by)
+        return self._keep(f"{self.kind}.reactivated", before, self._next(before, active=True))
