@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from identity.domain.entity import entity, made, once, setting, stamp
+from identity.domain.entity import entity, inner, made, once, setting, stamp
 from identity.domain.names import name_problem
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
@@ -35,14 +35,14 @@ class ConsentRule(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ClientSecret:
     """A client secret as it is stored: its SHA-256."""
 
-    id: str
-    digest: bytes
-    created_at: datetime
-    last_used_at: datetime | None = None
+    id: str = made()
+    digest: bytes = inner()
+    created_at: datetime = stamp()
+    last_used_at: datetime | None = made(default=None)
 
 
 #: People sign in to all but APIs.

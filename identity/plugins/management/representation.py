@@ -1,11 +1,12 @@
 """Representation: how a thing looks to clients of the API; the model doubles as the schema in the document."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, create_model
 
+from identity.domain.entity import members
 from identity.domain.expirations import NEVER, NEVER_WORD
 
 #: A moment in UTC and whole seconds (RFC 3339).
@@ -35,8 +36,12 @@ State = Annotated[Literal["active", "deactivated"], BeforeValidator(_state)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_in_order)]
 Lifetime = Annotated[int | None, BeforeValidator(_seconds)]
 
+#: How fields of these types are shown.
+_SHOWN: dict[Any, Any] = {frozenset[str]: Words, timedelta: Lifetime, datetime: Moment}
 #: Members that are called otherwise inside.
 _SOURCES = {"state": "active"}
+
+Shown = TypeVar("Shown", bound="Representation")
 
 
 class Representation(BaseModel):
@@ -57,10 +62,19 @@ class Representation(BaseModel):
         return cls.model_validate(members | further)
 
 
-class Versioned(Representation):
-    """What changes, version by version."""
+def showing(entity: type, *, without: Collection[str] = ()) -> Callable[[type[Shown]], type[Shown]]:
+    """Add to a representation what everybody who sees such a thing is shown, unless it says it itself."""
 
-    id: str
-    version: int
-    created_at: Moment
-    changed_at: Moment
+    def derive(representation: type[Shown]) -> type[Shown]:
+        given: dict[str, Any] = {}
+        for one in members(entity).values():
+            name = "state" if one.name == "active" else one.name
+            if one.shown and name not in {*without, *representation.model_fields}:
+                plain = State if name == "state" else _SHOWN.get(one.type, one.type)
+                given[name] = (plain | None if one.nullable else plain, ...)
+        kind, said = representation.__name__, representation.__doc__
+        model: type[Shown] = create_model(kind, __base__=representation, __doc__=said, **given)
+        model.__module__ = representation.__module__
+        return model
+
+    return derive

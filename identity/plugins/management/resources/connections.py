@@ -2,9 +2,9 @@
 
 from identity.domain import tokens
 from identity.http import targets
-from identity.plugins.management.operation import Call, Operation
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Moment, Representation
-from identity.storage.paging import Page
+from identity.plugins.management.resource import Resource
 
 
 class Connection(Representation):
@@ -20,41 +20,32 @@ class Connection(Representation):
     last_used_at: Moment
 
 
-def _shown(one: tokens.Connection) -> Connection:
+def _shown(_call: Call, one: tokens.Connection) -> Connection:
     client = one.client
     name, organization = client.application.name, client.organization.name
     return Connection.of(one, id=client.id, application=name, organization=organization)
 
 
-def _list(call: Call) -> Page[Connection]:
-    return Page(tuple(map(_shown, call.services.users.connections(call.value.id))))
-
-
-def _end(call: Call) -> None:
-    call.services.users.end_connection(call.value.id, call.names["application"], by=call.by)
-
-
-_LIST = "/users/{user}/connections"
+_CONNECTIONS = Resource(
+    kind="connection",
+    answers=Connection,
+    path="/users/{user}/connections/{application}",
+    list_path="/users/{user}/connections",
+    target=targets.user,
+    owner=targets.user,
+    of="session",
+    show=_shown,
+)
 
 OPERATIONS = (
-    Operation(
-        name="list_connections",
-        method="GET",
-        path=_LIST,
-        summary="Lists the applications that hold access to a person's account, last used first.",
-        permission="session.read",
-        target=targets.user,
-        handle=_list,
-        answers=Connection,
-        many=True,
+    _CONNECTIONS.lists(
+        "Lists the applications that hold access to a person's account, last used first.",
+        lambda call: call.services.users.connections(call.value.id),
+        paged=False,
     ),
-    Operation(
-        name="end_connection",
-        method="DELETE",
-        path=f"{_LIST}/{{application}}",
-        summary="Takes from an application all that it holds of a person, and what they agreed to.",
-        permission="session.delete",
-        target=targets.user,
-        handle=_end,
+    _CONNECTIONS.removes(
+        "Takes from an application all that it holds of a person, and what they agreed to.",
+        lambda call: call.services.users.end_connection(call.value.id, call.names["application"], by=call.by),
+        verb="end",
     ),
 )

@@ -3,11 +3,10 @@
 from identity.domain.domains import Proof
 from identity.http import targets
 from identity.http.domain_checks import check_domain
-from identity.plugins.management.operation import Call, Operation, shown
 from identity.plugins.management.representation import Moment, Representation
+from identity.plugins.management.resource import Resource
 from identity.services.commands.organizations import AddDomain
 from identity.services.domains import ASSERTS
-from identity.storage.paging import Page
 
 
 class Domain(Representation):
@@ -26,97 +25,54 @@ class Domain(Representation):
     verified_at: Moment | None
 
 
-def _list(call: Call) -> Page[Domain]:
-    return shown(Domain, call.services.domains.of_organization(call.value.id))
-
-
-def _ask(call: Call) -> Domain:
-    return Domain.of(call.services.domains.ask(call.value.id, call.command))
-
-
-def _show(call: Call) -> Domain:
-    return Domain.of(call.services.domains.get(call.value.id, call.names["domain"]))
-
-
-def _verify(call: Call) -> Domain:
-    return Domain.of(check_domain(call.request, call.value.id, call.names["domain"]))
-
-
-def _assert(call: Call) -> Domain:
-    return Domain.of(call.services.domains.assert_domain(call.value.id, call.names["domain"], by=call.by))
-
-
-def _remove(call: Call) -> None:
-    call.services.domains.remove(call.value.id, call.names["domain"], by=call.by)
-
-
 _LIST = "/organizations/{organization}/domains"
-_PATH = f"{_LIST}/{{domain}}"
+_DOMAINS = Resource(
+    kind="domain",
+    answers=Domain,
+    path=f"{_LIST}/{{domain}}",
+    list_path=_LIST,
+    target=targets.organization,
+    owner=targets.organization,
+    of="organization",
+    delete="write",
+)
 
 OPERATIONS = (
-    Operation(
-        name="list_domains",
-        method="GET",
-        path=_LIST,
-        summary="Lists the domains that an organization has or waits for, by name.",
-        permission="organization.read",
-        target=targets.organization,
-        handle=_list,
-        answers=Domain,
-        many=True,
+    _DOMAINS.lists(
+        "Lists the domains that an organization has or waits for, by name.",
+        lambda call: call.services.domains.of_organization(call.value.id),
+        paged=False,
     ),
-    Operation(
-        name="add_domain",
-        method="POST",
-        path=_LIST,
-        summary="Asks for a domain.",
+    _DOMAINS.makes(
+        "add",
+        "Asks for a domain.",
+        AddDomain,
+        lambda call: call.services.domains.ask(call.value.id, call.command),
         description="It waits until it is proven or asserted; one in the service's own name space counts at once.",
-        permission="organization.write",
-        target=targets.organization,
-        handle=_ask,
-        command=AddDomain,
-        answers=Domain,
         location="/organizations/{organization}/domains/{name}",
     ),
-    Operation(
-        name="show_domain",
-        method="GET",
-        path=_PATH,
-        summary="Shows a domain, and what proves it.",
-        permission="organization.read",
-        target=targets.organization,
-        handle=_show,
-        answers=Domain,
+    _DOMAINS.shows(
+        "Shows a domain, and what proves it.",
+        lambda call: call.services.domains.get(call.value.id, call.names["domain"]),
     ),
-    Operation(
-        name="verify_domain",
-        method="POST",
-        path=f"{_PATH}/verify",
-        summary="Looks for the proof of a domain now.",
+    _DOMAINS.does(
+        "verify",
+        "POST",
+        "Looks for the proof of a domain now.",
+        lambda call: check_domain(call.request, call.value.id, call.names["domain"]),
         description="422 if neither record nor file is found. Then the organization can make it the primary domain.",
-        permission="organization.write",
-        target=targets.organization,
-        handle=_verify,
-        answers=Domain,
     ),
-    Operation(
-        name="assert_domain",
-        method="POST",
-        path=f"{_PATH}/assert",
-        summary="Says without a proof that a domain is the organization's.",
+    _DOMAINS.does(
+        "assert",
+        "POST",
+        "Says without a proof that a domain is the organization's.",
+        lambda call: call.services.domains.assert_domain(call.value.id, call.names["domain"], by=call.by),
         permission=ASSERTS,
-        target=targets.organization,
-        handle=_assert,
-        answers=Domain,
     ),
-    Operation(
-        name="remove_domain",
-        method="DELETE",
-        path=_PATH,
-        summary="Takes a domain from an organization.",
+    _DOMAINS.removes(
+        "Takes a domain from an organization.",
+        lambda call: call.services.domains.remove(call.value.id, call.names["domain"], by=call.by),
+        verb="remove",
         description="One that counts only whoever manages the instance can take; then it is free for others.",
-        permission="organization.write",
-        target=targets.organization,
-        handle=_remove,
     ),
 )

@@ -3,20 +3,20 @@
 import json
 from typing import Any, Literal
 
+from identity.domain import service_user_keys
 from identity.http import targets
-from identity.plugins.management.operation import PAGED, Call, Operation, shown
-from identity.plugins.management.representation import Expiration, Moment, Representation
+from identity.plugins.management.operation import Call
+from identity.plugins.management.representation import Expiration, Representation, showing
+from identity.plugins.management.resource import Resource
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
-from identity.storage.paging import Page
 
 
+@showing(service_user_keys.ServiceUserKey, without={"user_id"})
 class ServiceUserKey(Representation):
     """A key, without its private half, which the service does not have. `expires_at` may be never."""
 
     id: str
-    created_at: Moment
     expires_at: Expiration
-    last_used_at: Moment | None
 
 
 class KeyFile(Representation):
@@ -40,10 +40,6 @@ class NewKey(AddServiceUserKey):
     public_key: str | None = None
 
 
-def _list(call: Call) -> Page[ServiceUserKey]:
-    return shown(ServiceUserKey, call.services.service_users.keys(call.value.id, call.page))
-
-
 def _add(call: Call) -> NewServiceUserKey:
     users, command = call.services.service_users, call.command
     if command.public_key is not None:
@@ -54,59 +50,41 @@ def _add(call: Call) -> NewServiceUserKey:
     return NewServiceUserKey.of(users.key(call.value.id, made.key_id), key_file=file)
 
 
-def _show(call: Call) -> ServiceUserKey:
-    return ServiceUserKey.of(call.services.service_users.key(call.value.id, call.names["key"]))
+def _find(call: Call) -> Any:
+    return call.services.service_users.key(call.value.id, call.names["key"])
 
 
-def _remove(call: Call) -> None:
-    call.services.service_users.remove_key(call.value.id, call.names["key"], by=call.by)
-
-
-_LIST = "/service-users/{service_user}/keys"
-_PATH = f"{_LIST}/{{key}}"
-_READ: dict[str, Any] = {"permission": "service_user.read", "target": targets.service_user}
-_WRITE: dict[str, Any] = {"permission": "service_user.write", "target": targets.service_user}
+_KEYS = Resource(
+    kind="service_user_key",
+    answers=ServiceUserKey,
+    path="/service-users/{service_user}/keys/{key}",
+    list_path="/service-users/{service_user}/keys",
+    target=targets.service_user,
+    owner=targets.service_user,
+    of="service_user",
+)
 
 OPERATIONS = (
-    Operation(
-        name="list_service_user_keys",
-        method="GET",
-        path=_LIST,
-        summary="Lists the keys of a service user, newest first.",
-        handle=_list,
-        answers=ServiceUserKey,
-        many=True,
-        parameters=PAGED,
-        **_READ,
+    _KEYS.lists(
+        "Lists the keys of a service user, newest first.",
+        lambda call: call.services.service_users.keys(call.value.id, call.page),
+        states=False,
     ),
-    Operation(
-        name="add_service_user_key",
-        method="POST",
-        path=_LIST,
-        summary="Adds a key to a service user; the answer carries its key file, once.",
+    _KEYS.makes(
+        "add",
+        "Adds a key to a service user; the answer carries its key file, once.",
+        NewKey,
+        _add,
         description="Without `expires_at` it works for a year, or what the operator set; `never` has to be said. With"
         " `public_key` none is generated, and there is no key file.",
-        handle=_add,
-        command=NewKey,
         answers=NewServiceUserKey,
         location="/service-users/{service_user}/keys/{id}",
-        **_WRITE,
     ),
-    Operation(
-        name="show_service_user_key",
-        method="GET",
-        path=_PATH,
-        summary="Shows when a key was made, last used, and expires.",
-        handle=_show,
-        answers=ServiceUserKey,
-        **_READ,
-    ),
-    Operation(
-        name="remove_service_user_key",
-        method="DELETE",
-        path=_PATH,
-        summary="Removes a key: the tokens that it obtained end at once.",
-        handle=_remove,
-        **_WRITE,
+    _KEYS.shows("Shows when a key was made, last used, and expires.", _find),
+    _KEYS.removes(
+        "Removes a key: the tokens that it obtained end at once.",
+        lambda call: call.services.service_users.remove_key(call.value.id, call.names["key"], by=call.by),
+        verb="remove",
+        permission="service_user.write",
     ),
 )

@@ -1,9 +1,8 @@
 """Sessions: where a person is signed in."""
 
 from identity.http import targets
-from identity.plugins.management.operation import Call, Operation, shown
 from identity.plugins.management.representation import Moment, Representation
-from identity.storage.paging import Page
+from identity.plugins.management.resource import Resource
 
 
 class Session(Representation):
@@ -19,48 +18,31 @@ class Session(Representation):
     client_address: str
 
 
-def _list(call: Call) -> Page[Session]:
-    return shown(Session, call.services.users.sessions(call.value.id))
-
-
-def _end(call: Call) -> None:
-    call.services.users.end_session(call.value.id, call.names["session"], by=call.by)
-
-
-def _end_all(call: Call) -> None:
-    call.services.users.end_sessions(call.value.id, by=call.by)
-
-
 _LIST = "/users/{user}/sessions"
+_SESSIONS = Resource(
+    kind="session",
+    answers=Session,
+    path=f"{_LIST}/{{session}}",
+    list_path=_LIST,
+    target=targets.user,
+    owner=targets.user,
+)
 
 OPERATIONS = (
-    Operation(
-        name="list_sessions",
-        method="GET",
-        path=_LIST,
-        summary="Lists the live sessions of a person, last seen first; 100 at most.",
-        permission="session.read",
-        target=targets.user,
-        handle=_list,
-        answers=Session,
-        many=True,
+    _SESSIONS.lists(
+        "Lists the live sessions of a person, last seen first; 100 at most.",
+        lambda call: call.services.users.sessions(call.value.id),
+        paged=False,
     ),
-    Operation(
-        name="end_session",
-        method="DELETE",
-        path=f"{_LIST}/{{session}}",
-        summary="Signs a person out of one session: its access tokens end at once.",
-        permission="session.delete",
-        target=targets.user,
-        handle=_end,
+    _SESSIONS.removes(
+        "Signs a person out of one session: its access tokens end at once.",
+        lambda call: call.services.users.end_session(call.value.id, call.names["session"], by=call.by),
+        verb="end",
     ),
-    Operation(
+    _SESSIONS.removes(
+        "Signs a person out everywhere.",
+        lambda call: call.services.users.end_sessions(call.value.id, by=call.by),
         name="end_sessions",
-        method="DELETE",
         path=_LIST,
-        summary="Signs a person out everywhere.",
-        permission="session.delete",
-        target=targets.user,
-        handle=_end_all,
     ),
 )
