@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from identity.crypto.secrets import digest, new_client_id, new_id, new_token, same
@@ -20,14 +19,12 @@ from identity.domain.permissions import INSTANCE
 from identity.domain.projects import Project
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.audit import Recorder
 from identity.services.changes import Look, told
 from identity.services.choices import IMPLICIT, Choices, brings_tokens
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.last_uses import LastUses
 from identity.services.lifecycle import Lifecycle
 from identity.services.projects import Projects
-from identity.storage.backend import Storage
 
 #: Compared when there is no such client, so that an unknown id costs what a wrong secret costs.
 _NO_SECRET = digest("no secret has this digest")
@@ -57,24 +54,11 @@ class Applications(Lifecycle[Application]):
     kind = "application"
     store = "applications"
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        look: Look,
-        access: Access,
-        projects: Projects,
-        choices: Choices,
-        uses: LastUses,
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._look = look
-        self._access = access
-        self._projects = projects
-        self._choices = choices
-        self._uses = uses
+    _look: Look
+    _access: Access
+    _projects: Projects
+    _choices: Choices
+    _uses: LastUses
 
     def find_client(self, client_id: str) -> Client | None:
         """The application with project and organization, active or not; nothing is proved by its id."""

@@ -11,10 +11,8 @@ from identity.domain.errors import DomainError
 from identity.domain.names import login_name_key
 from identity.domain.users import Subject
 from identity.log_format import OnceAMinute
-from identity.services.audit import Recorder
 from identity.services.changes import UseCases
 from identity.settings import Settings
-from identity.storage.backend import Storage
 
 log = logging.getLogger(__name__)
 log.addFilter(OnceAMinute())
@@ -62,9 +60,7 @@ class Attempts(UseCases):
     its names, whatever it is called. A browser that the account knows is counted for itself.
     """
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, settings: Settings) -> None:
-        super().__init__(storage, audit, now)
-        self._settings = settings
+    _settings: Settings
 
     def reserve(self, login_name: str, subject: Subject | None, browser: str | None) -> Reservation:
         """Ask for one attempt, to be committed before the password is looked at.

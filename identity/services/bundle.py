@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 from identity.crypto.sealing import Sealer
 from identity.domain.audit import Actor, AuditEvent
@@ -63,6 +64,25 @@ class ProcessState:
     instance: Instance | None = None
 
 
+_OF_PROCESS = {one.name for one in fields(ProcessState)} - {"instance"}
+Kind = TypeVar("Kind")
+
+
+class _Made(Generic[Kind]):
+    """A service that is made when it is first asked for, and kept."""
+
+    def __init__(self, kind: Callable[["Services"], Kind]) -> None:
+        self._kind = kind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, services: "Services", owner: type | None = None) -> Kind:
+        made = self._kind(services)
+        services.__dict__[self._name] = made
+        return made
+
+
 class Services:
     """One attribute per service; each is made when first asked for, and the storage is opened by its first use.
 
@@ -117,7 +137,7 @@ class Services:
             self.storage,
             self.now,
             self._actor,
-            on_first_record=self._note_effect,
+            on_first_record=self.note_effect,
             on_record=lambda event: self.outbox.announce(event),
         )
 
@@ -146,257 +166,49 @@ class Services:
         """Who may do what."""
         return Access(self.storage, self._process.roles, self._process.deny, self.lookup)
 
-    @cached_property
-    def organizations(self) -> Organizations:
-        """Organizations."""
-        return Organizations(
-            self.storage,
-            self.audit,
-            self.now,
-            instance=self.instance,
-            access=self.access,
-            domains=self.domains,
-        )
-
-    @cached_property
-    def domains(self) -> Domains:
-        """Domains of organizations."""
-        return Domains(
-            self.storage,
-            self.audit,
-            self.now,
-            access=self.access,
-            instance=self.instance,
-            name_space=self._process.settings.name_space,
-        )
-
-    @cached_property
-    def projects(self) -> Projects:
-        """Projects and their roles."""
-        return Projects(
-            self.storage,
-            self.audit,
-            self.now,
-            look=self.look,
-            instance=self.instance,
-            access=self.access,
-            managers=self.managers,
-        )
-
-    @cached_property
-    def project_grants(self) -> ProjectGrants:
-        """Project grants."""
-        return ProjectGrants(self.storage, self.audit, self.now, access=self.access)
-
-    @cached_property
-    def user_grants(self) -> UserGrants:
-        """Roles of projects, given to users."""
-        return UserGrants(self.storage, self.audit, self.now, access=self.access, project_grants=self.project_grants)
-
-    @cached_property
-    def users(self) -> Users:
-        """Human users."""
-        return Users(
-            self.storage,
-            self.audit,
-            self.now,
-            attempts=self.attempts,
-            passwords=self.passwords,
-            links=self.links,
-            sessions=self.sessions,
-            consents=self.consents,
-            access=self.access,
-        )
-
-    @cached_property
-    def passwords(self) -> Passwords:
-        """People's passwords."""
-        return Passwords(
-            self.storage,
-            self.audit,
-            self.now,
-            look=self.look,
-            instance=self.instance,
-            attempts=self.attempts,
-            known_browsers=self.known_browsers,
-            sessions=self.sessions,
-            links=self.links,
-            hasher=self._process.hasher,
-            settings=self._process.settings,
-        )
-
-    @cached_property
-    def attempts(self) -> Attempts:
-        """Attempts at passwords."""
-        return Attempts(self.storage, self.audit, self.now, settings=self._process.settings)
-
-    @cached_property
-    def known_browsers(self) -> KnownBrowsers:
-        """Browsers that signed in before."""
-        return KnownBrowsers(self.storage, self.now, sealer=self._process.sealer)
-
-    @cached_property
-    def registration(self) -> Registration:
-        """Accounts that people make for themselves."""
-        return Registration(self.storage, self.audit, self.now, links=self.links)
-
-    @cached_property
-    def links(self) -> Links:
-        """Links that work once."""
-        settings = self._process.settings
-        return Links(
-            self.storage,
-            self.audit,
-            self.now,
-            sealer=self._process.sealer,
-            login_url=settings.login_url,
-            lifetime=settings.link_lifetime,
-        )
-
-    @cached_property
-    def mails(self) -> Mails:
-        """Mails to people."""
-        enabled = bool(self._process.settings.smtp.host)
-        return Mails(self.storage, self.now, self.outbox, enabled=enabled)
-
-    @cached_property
-    def outbox(self) -> Outbox:
-        """What is to leave the service."""
-        return Outbox(
-            self.storage,
-            self.now,
-            sealer=self._process.sealer,
-            deliveries=self._process.deliveries,
-            on_first_queued=self._note_effect,
-        )
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        """Sessions of people at their browsers."""
-        settings = self._process.settings
-        return Sessions(
-            self.storage,
-            self.audit,
-            self.now,
-            look=self.look,
-            idle_age=settings.session_idle_age,
-            max_age=settings.session_max_age,
-        )
-
-    @cached_property
-    def sign_ins(self) -> SignIns:
-        """Sign-ins under way."""
-        lifetime = self._process.settings.sign_in_lifetime
-        return SignIns(self.storage, self.audit, self.now, look=self.look, lifetime=lifetime)
-
-    @cached_property
-    def service_users(self) -> ServiceUsers:
-        """Service users, their keys, secrets and personal access tokens."""
-        settings = self._process.settings
-        return ServiceUsers(
-            self.storage,
-            self.audit,
-            self.now,
-            look=self.look,
-            access=self.access,
-            instance=self.instance,
-            uses=self._process.uses,
-            key_lifetime=settings.service_user_key_lifetime,
-            key_max_age=settings.service_user_key_max_age,
-            namespace=settings.urn_namespaces[0],
-        )
-
-    @cached_property
-    def applications(self) -> Applications:
-        """Applications and their secrets."""
-        process = self._process
-        return Applications(
-            self.storage,
-            self.audit,
-            self.now,
-            look=self.look,
-            access=self.access,
-            projects=self.projects,
-            choices=process.choices,
-            uses=process.uses,
-        )
-
-    @cached_property
-    def consents(self) -> Consents:
-        """What people have agreed to."""
-        return Consents(self.storage, self.audit, self.now, look=self.look)
-
-    @cached_property
-    def managers(self) -> Managers:
-        """Managers."""
-        return Managers(self.storage, self.audit, self.now, access=self.access, roles=self._process.roles)
-
-    @cached_property
-    def tokens(self) -> Tokens:
-        """Tokens."""
-        settings = self._process.settings
-        return Tokens(
-            self.storage,
-            self.audit,
-            self.now,
-            look=self.look,
-            projects=self.projects,
-            issuer=settings.issuer_url,
-            uses=self._process.uses,
-            grace=settings.refresh_token_grace,
-        )
-
-    @cached_property
-    def signing_keys(self) -> SigningKeys:
-        """The service's signing keys."""
-        settings = self._process.settings
-        return SigningKeys(
-            self.storage,
-            self.audit,
-            self.now,
-            look=self.look,
-            ring=self._process.ring,
-            bits=settings.signing_key_bits,
-            active_age=settings.signing_key_active_age,
-            announcement_age=settings.announcement_age,
-        )
+    organizations = _Made(Organizations)
+    domains = _Made(Domains)
+    projects = _Made(Projects)
+    project_grants = _Made(ProjectGrants)
+    user_grants = _Made(UserGrants)
+    users = _Made(Users)
+    passwords = _Made(Passwords)
+    attempts = _Made(Attempts)
+    known_browsers = _Made(KnownBrowsers)
+    registration = _Made(Registration)
+    links = _Made(Links)
+    mails = _Made(Mails)
+    outbox = _Made(Outbox)
+    sessions = _Made(Sessions)
+    sign_ins = _Made(SignIns)
+    service_users = _Made(ServiceUsers)
+    applications = _Made(Applications)
+    consents = _Made(Consents)
+    managers = _Made(Managers)
+    tokens = _Made(Tokens)
+    signing_keys = _Made(SigningKeys)
+    overview = _Made(Overview)
+    effects = _Made(EffectsOf)
+    cursors = _Made(Cursors)
+    idempotency = _Made(Idempotency)
+    transfer = _Made(Transfer)
 
     @cached_property
     def audit_trail(self) -> AuditTrail:
         """What was recorded and refused, to be read."""
         return AuditTrail(self.storage)
 
-    @cached_property
-    def overview(self) -> Overview:
-        """What needs somebody's attention."""
-        return Overview(self.storage, self.now, access=self.access, signing_keys=self.signing_keys)
-
-    @cached_property
-    def effects(self) -> EffectsOf:
-        """What would fall with a thing."""
-        return EffectsOf(self.storage, self.now)
-
-    @cached_property
-    def cursors(self) -> Cursors:
-        """Where the next pages of lists start."""
-        return Cursors(self._process.sealer)
-
-    @cached_property
-    def idempotency(self) -> Idempotency:
-        """Requests that are sent twice."""
-        return Idempotency(self.storage, self.audit, self.now, sealer=self._process.sealer)
-
-    @cached_property
-    def transfer(self) -> Transfer:
-        """Organizations as documents."""
-        return Transfer(self)
-
     @property
     def choices(self) -> Choices:
         """What the loaded plugins offer."""
         return self._process.choices
 
-    def _note_effect(self) -> None:
+    def part(self, name: str) -> Any:
+        """What a service names: another one, or what the process keeps."""
+        return getattr(self._process if name in _OF_PROCESS else self, name)
+
+    def note_effect(self) -> None:
+        """Remember that something is to be done after the commit."""
         if not self._has_effect and self.on_first_effect is not None:
             self.on_first_effect()
         self._has_effect = True

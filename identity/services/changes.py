@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.instance import Instance
@@ -11,6 +11,9 @@ from identity.domain.words import say
 from identity.services.audit import Recorder, differences, facts
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Missing, Stale
+
+if TYPE_CHECKING:
+    from identity.services.bundle import Services
 
 Value = TypeVar("Value")
 
@@ -49,12 +52,24 @@ def refuse_stale(version: int, expected: int | None) -> None:
 
 
 class UseCases:
-    """Base of the services: the transaction's storage, its moment and its recorder."""
+    """Base of the services. Each gets what its class names: ``_access: Access`` is the ``access`` of Services, or what
+    the process keeps under this name."""
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime) -> None:
-        self._storage = storage
-        self._audit = audit
-        self._now = now
+    _storage: Storage
+    _audit: Recorder
+    _now: datetime
+
+    #: The names of these attributes.
+    parts: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        named = {name for one in cls.__mro__ for name in vars(one).get("__annotations__", ())}
+        cls.parts = tuple(sorted(name for name in named if name.startswith("_")))
+
+    def __init__(self, services: "Services") -> None:
+        for name in self.parts:
+            setattr(self, name, services.part(name[1:]))
 
     def _found(self, value: Value | None, kind: str, identifier: str) -> Value:
         if value is None:

@@ -1,22 +1,17 @@
 """What people agree to that applications get of them."""
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from identity.domain.applications import Client
 from identity.domain.consents import Consent
 from identity.domain.users import Subject
-from identity.services.audit import Recorder
 from identity.services.changes import Look, UseCases, told
-from identity.storage.backend import Storage
 
 
 class Consents(UseCases):
     """Given once for a set of scopes, remembered, and taken back with all that came of it (Users.disconnect)."""
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, look: Look) -> None:
-        super().__init__(storage, audit, now)
-        self._look = look
+    _look: Look
 
     def cover(self, subject: Subject, client: Client, scope: Iterable[str]) -> bool:
         """True if the person has agreed that the application gets all of this."""

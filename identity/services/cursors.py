@@ -6,14 +6,14 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.domain.errors import Invalid
 from identity.domain.words import say
+from identity.services.changes import UseCases
 from identity.storage.paging import Cursor
 
 
-class Cursors:
+class Cursors(UseCases):
     """Each text is bound to the name of its list: the cursor of one list opens nothing in another."""
 
-    def __init__(self, sealer: Sealer) -> None:
-        self._sealer = sealer
+    _sealer: Sealer
 
     def text(self, cursor: Cursor | None, list_name: str) -> str | None:
         """The cursor as a text for an address; None for None, which is the end of the list."""

@@ -1,20 +1,18 @@
 """Domains of organizations: asked for, proven or asserted, and bound to who had them first."""
 
 from dataclasses import replace
-from datetime import datetime
 
 from identity.crypto.secrets import new_token
-from identity.domain.domains import MOST_DOMAINS, NameSpace, OrganizationDomain, Proof
+from identity.domain.domains import MOST_DOMAINS, OrganizationDomain, Proof
 from identity.domain.errors import Conflict, Denied, Invalid, NotFound
 from identity.domain.names import domain_from_name
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.audit import Recorder
 from identity.services.changes import TellInstance, UseCases, told
 from identity.services.commands.organizations import AddDomain
-from identity.storage.backend import Storage
+from identity.settings import Settings
 from identity.storage.errors import Duplicate, Missing
 
 #: Who may do this may say that a domain is somebody's, and release it.
@@ -35,20 +33,9 @@ _TOO_MANY = say("An organization can have {n} domains. Remove one first.", n=MOS
 class Domains(UseCases):
     """Who goes by which name. A domain that counts is bound to its organization until it is released."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        access: Access,
-        instance: TellInstance,
-        name_space: NameSpace,
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._access = access
-        self._instance = instance
-        self._name_space = name_space
+    _access: Access
+    _instance: TellInstance
+    _settings: Settings
 
     def get(self, organization_id: str, name: str) -> OrganizationDomain:
         """The organization's domain. Raises NotFound."""
@@ -60,7 +47,7 @@ class Domains(UseCases):
 
     def unproven(self) -> tuple[OrganizationDomain, ...]:
         """Some of those that count though they lie outside of the name space and nobody has proven them."""
-        return self._storage.domains.unproven(self._name_space.domain, _FEW)
+        return self._storage.domains.unproven(self._settings.name_space.domain, _FEW)
 
     def may_assert(self, by: Principal | None) -> bool:
         """True for whoever may say without a proof that a domain is somebody's."""
@@ -145,7 +132,7 @@ class Domains(UseCases):
 
     def made_of(self, name: str, organization_id: str) -> str:
         """A domain in the name space that the organization of this name can have: acme, else acme-2 and so on."""
-        stored, space = self._storage.domains, self._name_space
+        stored, space = self._storage.domains, self._settings.name_space
         first = made = domain_from_name(name, space.domain)
         for number in range(2, _NUMBERS):
             holder = stored.find_holder(made)
@@ -165,13 +152,13 @@ class Domains(UseCases):
 
     def _gives_out(self, organization_id: str, name: str) -> bool:
         """True for what lies in the name space; the instance's own organization may have the service's hosts too."""
-        if name in (self._name_space.domain, *self._name_space.hosts):
+        if name in (self._settings.name_space.domain, *self._settings.name_space.hosts):
             instance = self._instance()
             return instance is not None and instance.organization_id == organization_id
-        return self._name_space.holds(name)
+        return self._settings.name_space.holds(name)
 
     def _refuse_unfit(self, organization_id: str, name: str) -> None:
-        problem = self._name_space.problem(name)
+        problem = self._settings.name_space.problem(name)
         if problem is not None and not self._gives_out(organization_id, name):
             raise Invalid({"domain": problem})
 

@@ -1,17 +1,11 @@
 """Effects: what would fall with a thing, for whoever is about to delete it."""
 
-from datetime import datetime
-
 from identity.domain.effects import Effects
-from identity.storage.backend import Storage
+from identity.services.changes import UseCases
 
 
-class EffectsOf:
+class EffectsOf(UseCases):
     """Numbers of what goes along; sessions and tokens count while they are live."""
-
-    def __init__(self, storage: Storage, now: datetime) -> None:
-        self._storage = storage
-        self._now = now
 
     def of_organization(self, organization_id: str) -> Effects:
         """What falls with an organization."""

@@ -2,15 +2,13 @@
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import digest
 from identity.domain.errors import Conflict
 from identity.domain.idempotency import IdempotencyRecord
-from identity.services.audit import Recorder
 from identity.services.changes import UseCases
-from identity.storage.backend import Storage
 
 log = logging.getLogger(__name__)
 
@@ -34,11 +32,9 @@ class Idempotency(UseCases):
     Both live in the transaction of what they guard: what is aborted can be tried again under the same key.
     """
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, sealer: Sealer) -> None:
-        super().__init__(storage, audit, now)
-        self._sealer = sealer
-        #: The key of the request that began last. Whoever goes on in another transaction takes it along.
-        self.claimed: bytes | None = None
+    _sealer: Sealer
+    #: The key of the request that began last. Whoever goes on in another transaction takes it along.
+    claimed: bytes | None = None
 
     def begin(self, principal_id: str, key: str, request: bytes) -> Kept | None:
         """Take the key for this request, whose method, address and body are ``request``.

@@ -2,26 +2,23 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import new_id
-from identity.storage.backend import Storage
+from identity.services.changes import UseCases
 
 #: How long a browser is known after a sign-in.
 KNOWN_FOR = timedelta(days=90)
 
 
-class KnownBrowsers:
+class KnownBrowsers(UseCases):
     """What a browser shows is sealed for one account and one password: nobody can make it, and a new password ends it.
 
     It opens nothing. Nothing is stored of it but the failures of the browser, under its id.
     """
 
-    def __init__(self, storage: Storage, now: datetime, *, sealer: Sealer) -> None:
-        self._storage = storage
-        self._now = now
-        self._sealer = sealer
+    _sealer: Sealer
 
     def remember(self, user_id: str) -> tuple[str, str]:
         """An id for a browser at which the user has just signed in, and the text to show from now on."""

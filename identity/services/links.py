@@ -3,16 +3,15 @@
 import json
 import logging
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import digest, new_token
 from identity.domain.errors import DomainError
 from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.users import HumanUser
-from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
-from identity.storage.backend import Storage
+from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed, Missing
 
 log = logging.getLogger(__name__)
@@ -43,13 +42,8 @@ class Links(UseCases):
     mailbox that is no longer theirs.
     """
 
-    def __init__(
-        self, storage: Storage, audit: Recorder, now: datetime, *, sealer: Sealer, login_url: str, lifetime: timedelta
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._sealer = sealer
-        self._login_url = login_url
-        self._lifetime = lifetime
+    _sealer: Sealer
+    _settings: Settings
 
     def issue(
         self,
@@ -80,10 +74,10 @@ class Links(UseCases):
                     user_id=user_id,
                     sealed=self._sealer.seal(json.dumps(carried).encode(), associated=_place(key)),
                     created_at=self._now,
-                    expires_at=self._now + (lifetime or self._lifetime),
+                    expires_at=self._now + (lifetime or self._settings.link_lifetime),
                 )
             )
-        return f"{self._login_url}{_PATHS[kind]}{code}"
+        return f"{self._settings.login_url}{_PATHS[kind]}{code}"
 
     def look(self, kind: CodeKind, code: str) -> tuple[OneTimeCode, dict[str, str]]:
         """The link and what it carries; looking uses nothing up. Raises LinkUsed."""

@@ -2,14 +2,14 @@
 
 import json
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 
 from identity.crypto.secrets import digest
 from identity.domain.attempts import MAIL_SPAN, MAILS_TO_ONE
 from identity.domain.names import name_key
+from identity.services.changes import UseCases
 from identity.services.outbox import Outbox
-from identity.storage.backend import Storage
+from identity.settings import Settings
 
 KIND = "mail"
 
@@ -48,15 +48,16 @@ class Mail:
         return json.dumps(asdict(self)).encode()
 
 
-class Mails:
+class Mails(UseCases):
     """The way of mails into the outbox, and the limit of what one address gets."""
 
-    def __init__(self, storage: Storage, now: datetime, outbox: Outbox, *, enabled: bool) -> None:
-        self._storage = storage
-        self._now = now
-        self._outbox = outbox
-        #: False if no mail server is set: then nothing is to be promised that needs one.
-        self.enabled = enabled
+    _outbox: Outbox
+    _settings: Settings
+
+    @property
+    def enabled(self) -> bool:
+        """False if no mail server is set: then nothing is to be promised that needs one."""
+        return bool(self._settings.smtp.host)
 
     def queue(self, mail: Mail, reason: Reason, *, proved_by: str = "", instead_of: str = "") -> bool:
         """Have it sent once this transaction is committed; False if its address was written to too often.

@@ -1,14 +1,12 @@
 """Managers: give, change and take manager roles."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager, Role
 from identity.domain.permissions import INSTANCE_KEY, Resource
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.audit import Recorder
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.lifecycle import Entities
 from identity.storage.backend import Storage
@@ -25,12 +23,8 @@ class Managers(Entities[Manager]):
     store = "managers"
     taken = {"user_id": say("This user is a manager here already. Change its roles.")}  # noqa: RUF012
 
-    def __init__(
-        self, storage: Storage, audit: Recorder, now: datetime, *, access: Access, roles: Mapping[str, Role]
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._access = access
-        self._roles = roles
+    _access: Access
+    _roles: Mapping[str, Role]
 
     def page(self, resource: Resource, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
         """The managers of the resource, newest first."""

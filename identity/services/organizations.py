@@ -1,20 +1,16 @@
 """Create, change, deactivate, reactivate and remove organizations."""
 
-from datetime import datetime
-
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.audit import Recorder
 from identity.services.changes import TellInstance
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.domains import Domains
 from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
-from identity.storage.backend import Storage
 
 _TAKEN = {"primary_domain": say("Another organization has this primary domain. Choose another.")}
 
@@ -30,20 +26,9 @@ class Organizations(Lifecycle[Organization]):
     store = "organizations"
     taken = _TAKEN
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        instance: TellInstance,
-        access: Access,
-        domains: Domains,
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._instance = instance
-        self._access = access
-        self._domains = domains
+    _instance: TellInstance
+    _access: Access
+    _domains: Domains
 
     def create(
         self,

@@ -6,13 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from identity.crypto.sealing import Sealer
 from identity.crypto.secrets import new_id
 from identity.domain.audit import AuditEvent
 from identity.domain.outbox import Backlog, OutgoingMessage
-from identity.storage.backend import Storage
+from identity.services.changes import UseCases
 from identity.storage.errors import Missing
+
+if TYPE_CHECKING:
+    from identity.services.bundle import Services
 
 log = logging.getLogger(__name__)
 
@@ -73,23 +77,15 @@ class Delivery(ABC):
         return timedelta(seconds=round(longest.total_seconds() * share))
 
 
-class Outbox:
+class Outbox(UseCases):
     """The way into the outbox, and what a sender needs to empty it."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        now: datetime,
-        *,
-        sealer: Sealer,
-        deliveries: Mapping[str, Delivery],
-        on_first_queued: Callable[[], None] | None = None,
-    ) -> None:
-        self._storage = storage
-        self._now = now
-        self._sealer = sealer
-        self._deliveries = deliveries
-        self._on_first_queued = on_first_queued
+    _sealer: Sealer
+    _deliveries: Mapping[str, Delivery]
+    _note_effect: Callable[[], None]
+
+    def __init__(self, services: "Services") -> None:
+        super().__init__(services)
         #: The kinds of what was queued in this transaction.
         self.queued: set[str] = set()
 
@@ -109,8 +105,7 @@ class Outbox:
                 expires_at=self._now + delivery.worth_sending,
             )
         )
-        if not self.queued and self._on_first_queued is not None:
-            self._on_first_queued()
+        self._note_effect()
         self.queued.add(kind)
 
     def announce(self, event: AuditEvent) -> None:

@@ -13,8 +13,8 @@ from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signing_keys import KeyState, SigningKey
 from identity.domain.users import Subject
 from identity.services.access import Access, Principal
+from identity.services.changes import UseCases
 from identity.services.signing_keys import SigningKeys
-from identity.storage.backend import Storage
 from identity.storage.paging import MAX_PAGE, PageRequest
 from identity.storage.stores.users import UserKind
 
@@ -67,14 +67,11 @@ class FirstSteps:
     manager: bool
 
 
-class Overview:
+class Overview(UseCases):
     """Short lists, each answered by an index; for one organization, or for the instance."""
 
-    def __init__(self, storage: Storage, now: datetime, *, access: Access, signing_keys: SigningKeys) -> None:
-        self._storage = storage
-        self._now = now
-        self._access = access
-        self._signing_keys = signing_keys
+    _access: Access
+    _signing_keys: SigningKeys
 
     def expiring(self, organization_id: str | None, *, by: Principal) -> tuple[Expiring, ...]:
         """What expires within 30 days, soonest first, 50 at most, less what a plugin denies to ``by``.

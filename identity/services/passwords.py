@@ -13,13 +13,11 @@ from identity.domain.users import HumanUser, PasswordHash, Subject
 from identity.domain.words import say
 from identity.hashing import Hasher
 from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
-from identity.services.audit import Recorder
 from identity.services.changes import Look, TellInstance, UseCases, told
 from identity.services.known_browsers import KnownBrowsers
 from identity.services.links import Links, LinkUsed
 from identity.services.sessions import Sessions
 from identity.settings import Settings
-from identity.storage.backend import Storage
 
 LONGEST_PASSWORD = 256
 
@@ -41,30 +39,14 @@ class Trial:
 class Passwords(UseCases):
     """What is expensive, hashing, happens between transactions: nobody waits for a lock meanwhile."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        look: Look,
-        instance: TellInstance,
-        attempts: Attempts,
-        known_browsers: KnownBrowsers,
-        sessions: Sessions,
-        links: Links,
-        hasher: Hasher,
-        settings: Settings,
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._look = look
-        self._instance = instance
-        self._attempts = attempts
-        self._known_browsers = known_browsers
-        self._sessions = sessions
-        self._links = links
-        self._hasher = hasher
-        self._settings = settings
+    _look: Look
+    _instance: TellInstance
+    _attempts: Attempts
+    _known_browsers: KnownBrowsers
+    _sessions: Sessions
+    _links: Links
+    _hasher: Hasher
+    _settings: Settings
 
     @property
     def min_length(self) -> int:

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime
 
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.permissions import organization_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.audit import Recorder
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
 from identity.services.lifecycle import Lifecycle
-from identity.storage.backend import Storage
 
 _TAKEN = {"organization_id": say("This organization has a grant of the project already.")}
 
@@ -24,9 +21,7 @@ class ProjectGrants(Lifecycle[ProjectGrant]):
     store = "project_grants"
     taken = _TAKEN
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, access: Access) -> None:
-        super().__init__(storage, audit, now)
-        self._access = access
+    _access: Access
 
     def add(self, project_id: str, command: AddProjectGrant, *, by: Principal) -> ProjectGrant:
         """A new grant of the project, accepted if the caller gives roles in the organization that gets it.

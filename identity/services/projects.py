@@ -12,12 +12,11 @@ from identity.domain.projects import Project, ProjectRole
 from identity.domain.users import ServiceUser, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.audit import Recorder, differences, facts
+from identity.services.audit import differences, facts
 from identity.services.changes import Look, TellInstance, refuse_stale, told
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
 from identity.services.lifecycle import Lifecycle
 from identity.services.managers import Managers
-from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, only_page
 from identity.storage.stores.projects import ORDERS
 
@@ -31,22 +30,10 @@ class Projects(Lifecycle[Project]):
     kind = "project"
     store = "projects"
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        look: Look,
-        instance: TellInstance,
-        access: Access,
-        managers: Managers,
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._look = look
-        self._instance = instance
-        self._access = access
-        self._managers = managers
+    _look: Look
+    _instance: TellInstance
+    _access: Access
+    _managers: Managers
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE, *, by: Principal) -> Page[Project]:
         """The organization's projects that ``by`` may read, usually by name.

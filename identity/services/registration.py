@@ -1,7 +1,6 @@
 """Registration: people make an account for themselves."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Denied, Invalid
@@ -9,12 +8,10 @@ from identity.domain.one_time_codes import CodeKind
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, PasswordHash, Profile, Subject
 from identity.domain.words import say
-from identity.services.audit import Recorder
 from identity.services.changes import UseCases, told
 from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 from identity.services.links import Links, LinkUsed
-from identity.storage.backend import Storage
 
 #: The same words whether somebody has the name or it is reserved: nobody learns who is there.
 _TAKEN = {"user_name": say("Choose another user name; this one cannot be used.")}
@@ -51,9 +48,7 @@ class Registration(UseCases):
     are known, and every address is verified. Otherwise it is made at once, its address unverified.
     """
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, links: Links) -> None:
-        super().__init__(storage, audit, now)
-        self._links = links
+    _links: Links
 
     def register(self, organization: Organization, command: RegisterUser, hashed: str) -> Subject:
         """The new person, who can sign in at once. Raises Denied if registration is closed; Invalid if taken."""

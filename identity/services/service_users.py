@@ -15,7 +15,6 @@ from identity.domain.tokens import AccessToken
 from identity.domain.users import ServiceUser, Subject, TokenFormat
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.audit import Recorder
 from identity.services.changes import Look, TellInstance, told
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
@@ -27,7 +26,7 @@ from identity.services.commands.service_users import (
 from identity.services.last_uses import LastUses
 from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
-from identity.storage.backend import Storage
+from identity.settings import Settings
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 _TAKEN = {"user_name": say("The organization has a user of this name. Choose another.")}
@@ -53,39 +52,26 @@ class ServiceUsers(Lifecycle[ServiceUser]):
     store = "users"
     taken = _TAKEN
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        look: Look,
-        access: Access,
-        instance: TellInstance,
-        uses: LastUses,
-        key_lifetime: timedelta,
-        key_max_age: timedelta | None,
-        namespace: str,
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._look = look
-        self._access = access
-        self._instance = instance
-        self._uses = uses
-        self._key_lifetime = key_lifetime
-        self._key_max_age = key_max_age
-        self._namespace = namespace
+    _look: Look
+    _access: Access
+    _instance: TellInstance
+    _uses: LastUses
+    _settings: Settings
 
     @property
     def usual_expiration(self) -> datetime:
         """The expiration date of a key or personal access token of which nothing is said."""
-        usual = self._now + self._key_lifetime
+        usual = self._now + self._settings.service_user_key_lifetime
         return usual if self.latest_expiration is None else min(usual, self.latest_expiration)
 
     @property
     def latest_expiration(self) -> datetime | None:
         """The latest expiration date that a new key or personal access token may have; None if any is fine."""
-        return None if self._key_max_age is None else self._now + self._key_max_age
+        return (
+            None
+            if self._settings.service_user_key_max_age is None
+            else self._now + self._settings.service_user_key_max_age
+        )
 
     def get(self, id: str) -> ServiceUser:  # noqa: A002
         """The service user. Raises NotFound."""
@@ -320,7 +306,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         asked = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
         if any(_AUDIENCE in word for word in asked):
             raise Invalid({"scope": say("Choose projects by their ids, without a scope.")})
-        return (*asked, *(f"{self._namespace}{_AUDIENCE}{project_id}:aud" for project_id in audience))
+        return (*asked, *(f"{self._settings.urn_namespaces[0]}{_AUDIENCE}{project_id}:aud" for project_id in audience))
 
     def _add_key(
         self,

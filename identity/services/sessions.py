@@ -9,9 +9,8 @@ from identity.domain.errors import NotFound
 from identity.domain.one_time_codes import CodeKind
 from identity.domain.sessions import Session, SignedIn
 from identity.domain.users import Subject
-from identity.services.audit import Recorder
 from identity.services.changes import Look, UseCases, told
-from identity.storage.backend import Storage
+from identity.settings import Settings
 from identity.storage.errors import Missing
 
 _LAST_SEEN_STEP = timedelta(minutes=1)
@@ -21,20 +20,18 @@ _LONGEST_USER_AGENT = 500
 class Sessions(UseCases):
     """A session belongs to one person at one browser, which shows its secret in a cookie."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        look: Look,
-        idle_age: timedelta,
-        max_age: timedelta,
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._look = look
-        self.idle_age = idle_age
-        self.max_age = max_age
+    _look: Look
+    _settings: Settings
+
+    @property
+    def idle_age(self) -> timedelta:
+        """How long a session lasts that is not used."""
+        return self._settings.session_idle_age
+
+    @property
+    def max_age(self) -> timedelta:
+        """How long a session lasts at most."""
+        return self._settings.session_max_age
 
     def of_browser(self, secrets: Collection[str]) -> tuple[SignedIn, ...]:
         """The sessions whose secrets a browser shows, last selected first; expired ones among them, ended ones not."""

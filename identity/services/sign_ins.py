@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from identity.crypto.secrets import digest, new_id, new_token, same
 from identity.domain.errors import Conflict, DomainError
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
-from identity.services.audit import Recorder
 from identity.services.changes import Look, UseCases
-from identity.storage.backend import Storage
+from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed, Missing, Stale
 
 _TRIES = 3
@@ -54,10 +53,13 @@ class ChangedSignIn(DomainError):
 class SignIns(UseCases):
     """Each change is made to the newest version: two tabs at one sign-in do not get into each other's way."""
 
-    def __init__(self, storage: Storage, audit: Recorder, now: datetime, *, look: Look, lifetime: timedelta) -> None:
-        super().__init__(storage, audit, now)
-        self._look = look
-        self.lifetime = lifetime
+    _look: Look
+    _settings: Settings
+
+    @property
+    def lifetime(self) -> timedelta:
+        """How long a sign-in may take."""
+        return self._settings.sign_in_lifetime
 
     def begin(
         self,

@@ -11,8 +11,8 @@ from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import new_id
 from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
 from identity.log_format import OnceAMinute
-from identity.services.audit import Recorder
-from identity.services.changes import Look
+from identity.services.changes import Look, UseCases
+from identity.settings import Settings
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Unavailable
 
@@ -125,29 +125,12 @@ class KeyRing:
             return False
 
 
-class SigningKeys:
+class SigningKeys(UseCases):
     """Signing keys within one request or job."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        look: Look,
-        ring: KeyRing,
-        bits: int,
-        active_age: timedelta,
-        announcement_age: timedelta,
-    ) -> None:
-        self._storage = storage
-        self._look = look
-        self._audit = audit
-        self._now = now
-        self._ring = ring
-        self._bits = bits
-        self._active_age = active_age
-        self._announcement_age = announcement_age
+    _look: Look
+    _ring: KeyRing
+    _settings: Settings
 
     def schedule(self) -> KeySchedule:
         """All keys and what follows from them; may be CACHE_AGE old. Raises Unavailable."""
@@ -191,7 +174,7 @@ class SigningKeys:
         waiting = schedule.waiting(self._now)
         if not self._ring.opens(waiting):
             waiting = None
-        delay = EMERGENCY_DELAY if emergency else self._announcement_age
+        delay = EMERGENCY_DELAY if emergency else self._settings.announcement_age
         if waiting is not None and (not emergency or waiting.active_at <= self._now + EMERGENCY_DELAY):
             return waiting
         return self._add(schedule.keys[-1].generation + 1, self._now + delay)
@@ -202,7 +185,10 @@ class SigningKeys:
         active = schedule.active(self._now)
         if active is None or self._ring.opens(schedule.waiting(self._now)):
             return False
-        return not self._ring.opens(active) or self._now >= active.active_at + self._active_age - self._announcement_age
+        return (
+            not self._ring.opens(active)
+            or self._now >= active.active_at + self._settings.signing_key_active_age - self._settings.announcement_age
+        )
 
     def remove_unpublished(self) -> int:
         """Delete the keys whose tokens are all gone; returns how many went."""
@@ -230,7 +216,7 @@ class SigningKeys:
         return len(stale)
 
     def _add(self, generation: int, active_at: datetime) -> SigningKey:
-        private_key = generate_private_key(self._bits)
+        private_key = generate_private_key(self._settings.signing_key_bits)
         key_id = new_id()
         key = SigningKey(
             id=key_id,

@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 from identity.crypto.secrets import digest
 from identity.domain.applications import ApplicationType, Client
@@ -11,11 +10,10 @@ from identity.domain.errors import Denied, DomainError
 from identity.domain.parties import Party
 from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser
-from identity.services.audit import Recorder
 from identity.services.changes import Look, UseCases
 from identity.services.last_uses import LastUses
 from identity.services.projects import Projects
-from identity.storage.backend import Storage
+from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed, Missing
 
 
@@ -32,24 +30,10 @@ class NotRedeemable(DomainError):
 class Tokens(UseCases):
     """Tokens are known by digest: what was altered by one character was never issued."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        look: Look,
-        projects: Projects,
-        issuer: str,
-        uses: LastUses,
-        grace: timedelta,
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._look = look
-        self._projects = projects
-        self._issuer = issuer
-        self._uses = uses
-        self._grace = grace
+    _look: Look
+    _projects: Projects
+    _uses: LastUses
+    _settings: Settings
 
     def record(self, token: AccessToken) -> None:
         """Keep an access token; the row is its record, there is no audit event."""
@@ -82,7 +66,11 @@ class Tokens(UseCases):
 
     def within_grace(self, token: RefreshToken) -> bool:
         """True if the token was rotated so recently that its client may just not have heard the answer."""
-        return token.rotated_at is not None and bool(self._grace) and self._now - token.rotated_at <= self._grace
+        return (
+            token.rotated_at is not None
+            and bool(self._settings.refresh_token_grace)
+            and self._now - token.rotated_at <= self._settings.refresh_token_grace
+        )
 
     def add_refresh(self, token: RefreshToken) -> None:
         """Keep the first refresh token of a family."""
@@ -193,7 +181,7 @@ class Tokens(UseCases):
         """The token with those projects in its audience that it may still have there."""
         token, client = issued.token, issued.client
         # The application and its project stand for themselves; the issuer is no project.
-        certain = {self._issuer, token.client_id}
+        certain = {self._settings.issuer_url, token.client_id}
         if client is not None and not self._projects.is_own(client.project.id):
             certain.add(client.project.id)
         named = frozenset(token.audience) - certain

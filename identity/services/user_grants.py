@@ -1,18 +1,14 @@
 """User grants: roles of projects, given to users."""
 
-from datetime import datetime
-
 from identity.domain.errors import Denied, Invalid
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import User
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.audit import Recorder
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.lifecycle import Lifecycle
 from identity.services.project_grants import ProjectGrants, refuse_unknown_roles
-from identity.storage.backend import Storage
 from identity.storage.paging import Page, PageRequest
 
 _WRITE = "user_grant.write"
@@ -28,12 +24,8 @@ class UserGrants(Lifecycle[UserGrant]):
     store = "user_grants"
     taken = _TAKEN
 
-    def __init__(
-        self, storage: Storage, audit: Recorder, now: datetime, *, access: Access, project_grants: ProjectGrants
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._access = access
-        self._project_grants = project_grants
+    _access: Access
+    _project_grants: ProjectGrants
 
     def resource(self, grant: UserGrant) -> Resource:
         """Where permissions on the grant are judged: the project, or the project grant that it derives from.

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
@@ -15,7 +14,7 @@ from identity.domain.users import HumanUser, Profile, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.attempts import Attempts
-from identity.services.audit import Recorder, facts
+from identity.services.audit import facts
 from identity.services.changes import told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
 from identity.services.consents import Consents
@@ -24,7 +23,6 @@ from identity.services.links import Links, LinkUsed
 from identity.services.managers import refuse_last_owner
 from identity.services.passwords import Passwords
 from identity.services.sessions import Sessions
-from identity.storage.backend import Storage
 
 _TAKEN = {"user_name": say("The organization has a user of this name. Choose another.")}
 
@@ -62,26 +60,12 @@ class Users(Lifecycle[HumanUser]):
     store = "users"
     taken = _TAKEN
 
-    def __init__(
-        self,
-        storage: Storage,
-        audit: Recorder,
-        now: datetime,
-        *,
-        attempts: Attempts,
-        passwords: Passwords,
-        links: Links,
-        sessions: Sessions,
-        consents: Consents,
-        access: Access,
-    ) -> None:
-        super().__init__(storage, audit, now)
-        self._attempts = attempts
-        self._passwords = passwords
-        self._links = links
-        self._sessions = sessions
-        self._consents = consents
-        self._access = access
+    _attempts: Attempts
+    _passwords: Passwords
+    _links: Links
+    _sessions: Sessions
+    _consents: Consents
+    _access: Access
 
     def get(self, id: str) -> HumanUser:  # noqa: A002
         """The human user. Raises NotFound."""

@@ -19,7 +19,7 @@ from tests.plugins.management.estate import an_estate
 pytestmark = pytest.mark.storages("sqlite")
 
 MARKUP = "\"'><img src=x onerror=alert(1)><script>alert(2)</script></title></textarea>"
-TEMPLATE = "{{ 7*7 }}{% raise %}${7*7}%(name)s{application}"
+TEMPLATE = "{{ 7331*1337 }}{% raise %}${7331*1337}%(name)s{application}"
 BIDI = "\u202e\u2066\u200f"
 LONG = "W" * 10000
 
@@ -77,7 +77,7 @@ def check_harmless(browser: Browser, text: str) -> bool:
     html = page.html
     assert not html.select("img[src=x], script:not([src])"), where
     assert not [tag.name for tag in html.find_all() if any(name.startswith("on") for name in tag.attrs)], where
-    assert not re.search(r"\b49\b", html.get_text()), where
+    assert "9801547" not in html.get_text(), where
     for link in html.select("a[href], form[action]"):
         address = link.get("href") or link.get("action")
         assert not address.lower().startswith("javascript:"), where

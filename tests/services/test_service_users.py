@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -104,10 +105,16 @@ def test_an_expiration_date_says_its_time_zone() -> None:
     assert command.expires_at == datetime(2027, 1, 1, tzinfo=UTC)
 
 
+def limit_keys(services: Services, span: timedelta) -> None:
+    """Let no key of the service users live longer."""
+    users = services.service_users
+    users._settings = replace(users._settings, service_user_key_max_age=span)
+
+
 def test_a_longest_span_can_be_set(
     services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
 ) -> None:
-    services.service_users._key_max_age = timedelta(days=90)
+    limit_keys(services, timedelta(days=90))
     for wanted in (NEVER, clock() + timedelta(days=91)):
         with pytest.raises(Invalid, match="at the latest"):
             upload(services, robot, public_key, wanted)
@@ -376,7 +383,7 @@ def test_a_scope_names_no_projects_and_has_the_form_of_one(services: Services, r
 def test_the_longest_span_holds_for_personal_access_tokens(
     services: Services, robot: ServiceUser, clock: MovableClock
 ) -> None:
-    services.service_users._key_max_age = timedelta(days=90)
+    limit_keys(services, timedelta(days=90))
     for wanted in (NEVER, clock() + timedelta(days=91)):
         command = AddPersonalAccessToken(name="CI", expires_at=wanted)
         with pytest.raises(Invalid, match="at the latest"):

@@ -48,7 +48,7 @@ def ensure_organization(build: Build, path: str, described: DescribedOrganizatio
         build.services.access.require(build.by, "organization.create", INSTANCE)
         return organizations.create(asked(described, CreateOrganization), by=build.by, id=build.id_for(described))
 
-    kind = Kind[Organization](organizations, ChangeOrganization)
+    kind: Kind[Organization] = Kind(organizations, ChangeOrganization)
     name = described.primary_domain or described.name
     return build.ensure(path, name, described, kind, find=partial(_find, build, described), make=make)
 

@@ -17,7 +17,7 @@ def ensure_project_grants(build: Build, place: Place) -> list[Place]:
         return []
     build.services.access.require(build.by, "project_grant.write", place.resource)
     grants, project = build.services.project_grants, place.project
-    kind = Kind[ProjectGrant](grants, ChangeProjectGrant)
+    kind: Kind[ProjectGrant] = Kind(grants, ChangeProjectGrant)
     places = []
     for number, one in enumerate(described):
         path = f"{place.path}.grants[{number}]"

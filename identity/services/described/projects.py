@@ -55,7 +55,7 @@ def ensure_projects(
     build.require("project.create", organization)
     build.require("project.write", organization)
     projects = build.services.projects
-    kind = Kind[Project](projects, ChangeProject)
+    kind: Kind[Project] = Kind(projects, ChangeProject)
     rows = partial(every_row, partial(build.storage.projects.page, organization.id))
     present = Present[Project](kind.name, [] if build.fresh else rows())
     places = []
@@ -137,7 +137,7 @@ def _ensure_applications(
         return
     build.require("application.write", organization)
     applications = build.services.applications
-    kind = Kind[Application](applications, ChangeApplication)
+    kind: Kind[Application] = Kind(applications, ChangeApplication)
     rows = partial(every_row, partial(build.storage.applications.page, project.id))
     present = Present[Application](kind.name, [] if build.fresh else rows())
     for number, one in enumerate(described):

@@ -20,7 +20,7 @@ def ensure_user_grants(build: Build, place: Place) -> None:
         return
     grants, by = build.services.user_grants, build.by
     build.services.access.require(by, "user_grant.write", place.resource)
-    kind = Kind[UserGrant](grants, ChangeUserGrant)
+    kind: Kind[UserGrant] = Kind(grants, ChangeUserGrant)
     present = {} if build.fresh else {grant.user_id: grant for grant in _grants(build, place)}
     for number, one in enumerate(described):
         _ensure_user_grant(build, f"{place.path}.user_grants[{number}]", place, one, kind, present)

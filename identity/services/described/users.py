@@ -38,7 +38,7 @@ def ensure_users(
         return
     build.require("user.write", organization)
     users, by = build.services.users, build.by
-    kind = Kind[HumanUser](users, ChangeHumanUser)
+    kind: Kind[HumanUser] = Kind(users, ChangeHumanUser)
     if build.fresh:
         _add_people(build, path, organization, described)
         return
@@ -85,7 +85,7 @@ def ensure_service_users(
         return
     build.require("service_user.write", organization)
     users, by = build.services.service_users, build.by
-    kind = Kind[ServiceUser](users, ChangeServiceUser)
+    kind: Kind[ServiceUser] = Kind(users, ChangeServiceUser)
     for number, one in build.items(f"{path}.service_users", described):
         place, name = f"{path}.service_users[{number}]", _login_name(one.user_name, organization)
         user = build.ensure(

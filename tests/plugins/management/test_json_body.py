@@ -1,17 +1,21 @@
 """What is a JSON body, and what becomes of its members."""
 
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
 from identity.domain.errors import Invalid
+from identity.domain.rules import lifetime_problem
 from identity.http.errors import Malformed
 from identity.http.json_object import read_object
 from identity.plugins.management.json_body import decode_members, decoded
 from identity.services.commands import Command
+from identity.services.commands.derived import checked
 from identity.services.commands.documents import Document
-from identity.services.commands.fields import Name, TokenLifetime
+from identity.services.commands.fields import Name
+
+TokenLifetime = Annotated[timedelta, checked(lifetime_problem)]
 
 
 class Part(Command):
