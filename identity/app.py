@@ -41,7 +41,7 @@ from identity.provider.protocol import Protocol
 from identity.provider.response_type import ResponseType
 from identity.provider.scope import Scopes
 from identity.sender import Sender
-from identity.services import last_uses
+from identity.services import last_uses, leases
 from identity.services.access import Deny
 from identity.services.bundle import ProcessState, Services
 from identity.services.changes import Look
@@ -294,7 +294,7 @@ class Identity:
     def _acquire(self, name: str, span: timedelta) -> bool:
         now = self.clock()
         with self.transaction(SYSTEM) as services:
-            return services.storage.leases.acquire(name, at=now, until=now + span)
+            return leases.acquire(services.storage, name, at=now, until=now + span)
 
     def close(self) -> None:
         """Finish background work and give back connections."""

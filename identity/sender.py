@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from identity.clock import Clock
 from identity.crypto.sealing import Unsealable
 from identity.domain.outbox import OutgoingMessage
+from identity.services import leases
 from identity.services.bundle import Services
 from identity.services.outbox import Delivery, NotTaken, Undeliverable
 
@@ -68,7 +69,7 @@ class Sender:
             held_until = renewed
             sent += self._send(message)
         with self._transaction() as services:
-            services.storage.leases.acquire(self.name, at=held_until, until=self._clock())
+            leases.acquire(services.storage, self.name, at=held_until, until=self._clock())
         return sent
 
     def check(self) -> str | None:
@@ -91,7 +92,7 @@ class Sender:
         """Take the lease if it is free at this moment; returns until when it is held, None if another has it."""
         until = self._clock() + self._delivery.lease
         with self._transaction() as services:
-            return until if services.storage.leases.acquire(self.name, at=at, until=until) else None
+            return until if leases.acquire(services.storage, self.name, at=at, until=until) else None
 
     def _send(self, message: OutgoingMessage) -> bool:
         """Send it and forget it; False if it was not sent."""

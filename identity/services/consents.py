@@ -1,11 +1,16 @@
 """What people agree to that applications get of them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from identity.crypto.secrets import digest
 from identity.domain.applications import Client
 from identity.domain.consents import Consent
+from identity.domain.records import CORE, Record
 from identity.domain.users import Subject
 from identity.services.changes import Look, UseCases, told
+
+_KIND = "consent"
 
 
 class Consents(UseCases):
@@ -16,20 +21,30 @@ class Consents(UseCases):
     def cover(self, subject: Subject, client: Client, scope: Iterable[str]) -> bool:
         """True if the person has agreed that the application gets all of this."""
         with self._look() as storage:
-            given = storage.consents.find(subject.user.id, client.id)
-        return given is not None and {*scope} <= {*given.scope}
+            given = storage.records.find(*_place(subject.user.id, client.id))
+        return given is not None and {*scope} <= {*_scope(given)}
+
+    def of_user(self, user_id: str) -> tuple[Consent, ...]:
+        """All that the person has agreed to, last given first."""
+        return tuple(map(_consent, self._storage.records.of_owner(CORE, _KIND, user_id=user_id)))
 
     def give(self, subject: Subject, client: Client, scope: tuple[str, ...]) -> None:
         """Remember that the person agrees, beside what they agreed to before. Raises NotFound."""
-        before = self._storage.consents.find(subject.user.id, client.id)
-        consent = Consent(
+        plugin, kind, key = _place(subject.user.id, client.id)
+        new = Record(
+            plugin=plugin,
+            kind=kind,
+            key=key,
             user_id=subject.user.id,
             application_id=client.id,
-            scope=tuple(dict.fromkeys((*(before.scope if before is not None else ()), *scope))),
-            given_at=self._now,
+            value={"scope": [*scope]},
+            created_at=self._now,
         )
         with told("application", client.id):
-            self._storage.consents.set(consent)
+            before = self._storage.records.add(new)
+            if before is not None:
+                both = [*dict.fromkeys((*_scope(before), *scope))]
+                self._storage.records.replace(replace(new, value={"scope": both}, version=before.version + 1))
         self._record("consent.given", subject, client.id, scope)
 
     def refuse(self, subject: Subject, client: Client, scope: tuple[str, ...]) -> None:
@@ -38,12 +53,11 @@ class Consents(UseCases):
 
     def withdraw(self, subject: Subject, client_id: str) -> bool:
         """Forget what the person agreed to, so that they are asked again; False if there was nothing."""
-        before = self._storage.consents.find(subject.user.id, client_id)
-        if before is None:
+        place = _place(subject.user.id, client_id)
+        before = self._storage.records.find(*place)
+        if before is None or not self._storage.records.drop(*place):
             return False
-        with told("application", client_id):
-            self._storage.consents.remove(subject.user.id, client_id)
-        self._record("consent.withdrawn", subject, client_id, before.scope)
+        self._record("consent.withdrawn", subject, client_id, _scope(before))
         return True
 
     def _record(self, event: str, subject: Subject, client_id: str, scope: tuple[str, ...]) -> None:
@@ -55,3 +69,22 @@ class Consents(UseCases):
                 organization_id=subject.organization.id,
                 detail={"user_id": subject.user.id, "scope": list(scope)},
             )
+
+
+def _place(user_id: str, application_id: str) -> tuple[str, str, bytes]:
+    return CORE, _KIND, digest(f"{user_id}\n{application_id}")
+
+
+def _consent(record: Record) -> Consent:
+    """What the record says. It names both, since it goes with either."""
+    return Consent(
+        user_id=record.user_id or "",
+        application_id=record.application_id or "",
+        scope=_scope(record),
+        given_at=record.created_at,
+    )
+
+
+def _scope(record: Record) -> tuple[str, ...]:
+    scope = record.value.get("scope")
+    return tuple(map(str, scope)) if isinstance(scope, list) else ()

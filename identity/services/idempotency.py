@@ -1,18 +1,19 @@
 """Idempotency: a request that is sent twice is answered twice and done once."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import digest
 from identity.domain.errors import Conflict
-from identity.domain.idempotency import IdempotencyRecord
+from identity.domain.records import CORE, Record
 from identity.services.changes import UseCases
 
 log = logging.getLogger(__name__)
 
 _KEPT_FOR = timedelta(hours=24)
+_KIND = "idempotency key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Idempotency(UseCases):
     """
 
     _sealer: Sealer
-    #: The key of the request that began last. Whoever goes on in another transaction takes it along.
-    claimed: bytes | None = None
+    #: What is kept of the request that began last. Whoever goes on in another transaction takes it along.
+    claimed: Record | None = None
 
     def begin(self, principal_id: str, key: str, request: bytes) -> Kept | None:
         """Take the key for this request, whose method, address and body are ``request``.
@@ -42,16 +43,16 @@ class Idempotency(UseCases):
         None if it is the first one with the key: then ``keep`` its answer. The kept answer if the same request had one
         within 24 hours. Raises Conflict if the key came with another request, or its first one has no answer.
         """
-        name = digest(f"answer\n{principal_id}\n{key}")
-        record = self._record(name, request)
-        stored = self._storage.idempotency.claim(record)
+        record = self._record(f"answer\n{principal_id}\n{key}", {"request": digest(request.decode("latin-1")).hex()})
+        stored = self._storage.records.add(record, replacing_expired=True)
         if stored is None:
-            self.claimed = name
+            self.claimed = record
             return None
-        if stored.request != record.request:
+        if stored.value.get("request") != record.value["request"]:
             raise Conflict("This idempotency key came with another request. Choose a new key for each request.")
         try:
-            return Kept(stored.status, self._sealer.open(stored.sealed, associated=_place(name)))
+            status, _, body = self._sealer.open(stored.sealed, associated=_place(record)).partition(b"\n")
+            return Kept(int(status), body)
         except Unsealable as damage:
             if stored.sealed:
                 log.error("a kept answer cannot be opened: %s", damage)
@@ -63,17 +64,20 @@ class Idempotency(UseCases):
         Without such a request nothing is kept.
         """
         if self.claimed is not None:
-            sealed = self._sealer.seal(body, associated=_place(self.claimed))
-            self._storage.idempotency.complete(self.claimed, status, sealed)
+            sealed = self._sealer.seal(b"%d\n%b" % (status, body), associated=_place(self.claimed))
+            self.claimed = replace(self.claimed, sealed=sealed, version=self.claimed.version + 1)
+            self._storage.records.replace(self.claimed)
 
     def use_once(self, principal_id: str, once: str) -> bool:
         """True the first time that the principal shows this word, False for 24 hours afterwards."""
-        return self._storage.idempotency.claim(self._record(digest(f"once\n{principal_id}\n{once}"), b"")) is None
+        record = self._record(f"once\n{principal_id}\n{once}", {})
+        return self._storage.records.add(record, replacing_expired=True) is None
 
-    def _record(self, name: bytes, request: bytes) -> IdempotencyRecord:
-        asked = digest(request.decode("latin-1"))
-        return IdempotencyRecord(key=name, request=asked, created_at=self._now, expires_at=self._now + _KEPT_FOR)
+    def _record(self, name: str, value: dict[str, str]) -> Record:
+        expires_at = self._now + _KEPT_FOR
+        key = digest(name)
+        return Record(plugin=CORE, kind=_KIND, key=key, value=value, created_at=self._now, expires_at=expires_at)
 
 
-def _place(name: bytes) -> str:
-    return f"idempotency key {name.hex()}"
+def _place(record: Record) -> str:
+    return f"idempotency key {record.key.hex()}"

@@ -4,17 +4,27 @@ import json
 import logging
 from collections.abc import Mapping
 from datetime import timedelta
+from enum import StrEnum
 
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import digest, new_token
 from identity.domain.errors import DomainError
-from identity.domain.one_time_codes import CodeKind, OneTimeCode
+from identity.domain.records import CORE, Record
 from identity.domain.users import HumanUser
 from identity.services.changes import UseCases, told
 from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed, Missing
 
 log = logging.getLogger(__name__)
+
+
+class CodeKind(StrEnum):
+    """What a link is good for."""
+
+    PASSWORD_RESET = "password_reset"  # noqa: S105 - a kind
+    EMAIL_CHANGE = "email_change"
+    REGISTRATION = "registration"
+
 
 #: Where each kind of link leads on the login host.
 _PATHS: Mapping[CodeKind, str] = {
@@ -65,12 +75,13 @@ class Links(UseCases):
         if user is not None:
             carried[_ADDRESS] = user.profile.email
             if replacing:
-                self._storage.one_time_codes.drop(user.id, kind)
+                self.drop(kind, user.id)
         with told("user", user_id or ""):
-            self._storage.one_time_codes.add(
-                OneTimeCode(
-                    digest=key,
+            self._storage.records.add(
+                Record(
+                    plugin=CORE,
                     kind=kind,
+                    key=key,
                     user_id=user_id,
                     sealed=self._sealer.seal(json.dumps(carried).encode(), associated=_place(key)),
                     created_at=self._now,
@@ -79,28 +90,28 @@ class Links(UseCases):
             )
         return f"{self._settings.login_url}{_PATHS[kind]}{code}"
 
-    def look(self, kind: CodeKind, code: str) -> tuple[OneTimeCode, dict[str, str]]:
-        """The link and what it carries; looking uses nothing up. Raises LinkUsed."""
-        found = self._storage.one_time_codes.find(digest(code))
-        if found is None or found.kind is not kind or not found.live(self._now):
+    def look(self, kind: CodeKind, code: str) -> tuple[str | None, dict[str, str]]:
+        """Whose link it is, by id, and what it carries; looking uses nothing up. Raises LinkUsed."""
+        found = self._storage.records.find(CORE, kind, digest(code))
+        if found is None or not found.live(self._now):
             raise LinkUsed
-        return found, self._content(found)
+        return found.user_id, self._content(found)
 
-    def use(self, kind: CodeKind, code: str) -> tuple[OneTimeCode, dict[str, str]]:
+    def use(self, kind: CodeKind, code: str) -> tuple[str | None, dict[str, str]]:
         """The same, used up: of racing callers exactly one gets it. Raises LinkUsed."""
         try:
-            used = self._storage.one_time_codes.consume(digest(code), kind, self._now)
+            used = self._storage.records.take(CORE, kind, digest(code), self._now)
         except (AlreadyUsed, Missing):
             raise LinkUsed from None
-        return used, self._content(used)
+        return used.user_id, self._content(used)
 
     def drop(self, kind: CodeKind, user_id: str) -> None:
         """Have the user's links of this kind stop working."""
-        self._storage.one_time_codes.drop(user_id, kind)
+        self._storage.records.drop_of_owner(CORE, kind, user_id=user_id)
 
-    def _content(self, code: OneTimeCode) -> dict[str, str]:
+    def _content(self, code: Record) -> dict[str, str]:
         try:
-            content: dict[str, str] = json.loads(self._sealer.open(code.sealed, associated=_place(code.digest)))
+            content: dict[str, str] = json.loads(self._sealer.open(code.sealed, associated=_place(code.key)))
         except (Unsealable, ValueError) as damage:
             log.error("a one-time code cannot be opened: %s", type(damage).__name__)
             raise LinkUsed from None

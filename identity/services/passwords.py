@@ -8,14 +8,13 @@ from datetime import datetime, timedelta
 from identity.crypto.secrets import new_password
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.names import login_name_key, name_key
-from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.users import HumanUser, PasswordHash, Subject
 from identity.domain.words import say
 from identity.hashing import Hasher
 from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
 from identity.services.changes import Look, TellInstance, UseCases, told
 from identity.services.known_browsers import KnownBrowsers
-from identity.services.links import Links, LinkUsed
+from identity.services.links import CodeKind, Links, LinkUsed
 from identity.services.sessions import Sessions
 from identity.settings import Settings
 
@@ -206,16 +205,16 @@ class Passwords(UseCases):
 
     def find_by_link(self, code: str) -> Subject:
         """Whose new password the link is for; looking uses nothing up. Raises LinkUsed."""
-        found, _ = self._links.look(CodeKind.PASSWORD_RESET, code)
-        return self._owner(found)
+        owner, _ = self._links.look(CodeKind.PASSWORD_RESET, code)
+        return self._owner(owner)
 
     def reset(self, code: str, hashed: str) -> Subject:
         """Use the link and store the new password's hash. Raises LinkUsed.
 
         Somebody else may have known the one before: everything that was opened with it ends, whatever the settings say.
         """
-        used, _ = self._links.use(CodeKind.PASSWORD_RESET, code)
-        subject = self._owner(used)
+        owner, _ = self._links.use(CodeKind.PASSWORD_RESET, code)
+        subject = self._owner(owner)
         self._change(subject, hashed, keep=None, applications=True)
         return subject
 
@@ -239,8 +238,8 @@ class Passwords(UseCases):
         own = "" if instance is None else instance.organization_id
         return self._storage.users.find_by_bare_name(user_name, first_in=own)
 
-    def _owner(self, code: OneTimeCode) -> Subject:
-        subject = None if code.user_id is None else self._storage.users.find_subject(code.user_id)
+    def _owner(self, user_id: str | None) -> Subject:
+        subject = None if user_id is None else self._storage.users.find_subject(user_id)
         if subject is None or not subject.active:
             raise LinkUsed
         return subject

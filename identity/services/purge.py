@@ -17,9 +17,7 @@ PURGES: Mapping[str, Callable[[Storage, datetime], int]] = {
     "authorization codes": lambda storage, before: storage.authorization_codes.purge(before, BATCH),
     "sessions": lambda storage, before: storage.sessions.purge(before - LONGEST_TOKEN_LIFETIME, BATCH),
     "authorization requests": lambda storage, before: storage.authorization_requests.purge(before, BATCH),
-    "one-time codes": lambda storage, before: storage.one_time_codes.purge(before, BATCH),
     "outgoing messages": lambda storage, before: storage.outbox.purge(before, BATCH),
     "attempts": lambda storage, before: storage.attempts.purge(before - REMEMBERED, BATCH),
-    "idempotency keys": lambda storage, before: storage.idempotency.purge(before, BATCH),
-    "assertion identifiers": lambda storage, before: storage.assertions.purge(before, BATCH),
+    "records": lambda storage, before: storage.records.purge(before, BATCH),
 }

@@ -4,14 +4,13 @@ from dataclasses import dataclass, replace
 
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Denied, Invalid
-from identity.domain.one_time_codes import CodeKind
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, PasswordHash, Profile, Subject
 from identity.domain.words import say
 from identity.services.changes import UseCases, told
 from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
-from identity.services.links import Links, LinkUsed
+from identity.services.links import CodeKind, Links, LinkUsed
 
 #: The same words whether somebody has the name or it is reserved: nobody learns who is there.
 _TAKEN = {"user_name": say("Choose another user name; this one cannot be used.")}

@@ -9,6 +9,7 @@ from identity.domain.applications import MAX_LIVE_SECRETS
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.parties import ServiceUserClient
 from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.records import CORE, Record
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.tokens import AccessToken
@@ -27,6 +28,7 @@ from identity.services.last_uses import LastUses
 from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
 from identity.settings import Settings
+from identity.storage.errors import AlreadyUsed
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 _TAKEN = {"user_name": say("The organization has a user of this name. Choose another.")}
@@ -255,7 +257,10 @@ class ServiceUsers(Lifecycle[ServiceUser]):
 
     def use_assertion(self, user_id: str, jti: str, until: datetime) -> None:
         """Note that the assertion was used. Raises AlreadyUsed (storage) the second time, on any node."""
-        self._storage.assertions.use(user_id, jti, until)
+        key = digest(f"{user_id}\n{jti}")
+        use = Record(plugin=CORE, kind="assertion", key=key, created_at=self._now, expires_at=until)
+        if self._storage.records.add(use) is not None:
+            raise AlreadyUsed
 
     def note_use(self, key: ServiceUserKey) -> None:
         """Move the key's "last used", at most once a minute: most requests then write nothing."""

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 
 from identity.crypto.secrets import digest, new_id, new_token
 from identity.domain.errors import NotFound
-from identity.domain.one_time_codes import CodeKind
+from identity.domain.records import CORE
 from identity.domain.sessions import Session, SignedIn
 from identity.domain.users import Subject
 from identity.services.changes import Look, UseCases, told
+from identity.services.links import CodeKind
 from identity.settings import Settings
 from identity.storage.errors import Missing
 
@@ -149,7 +150,7 @@ class Sessions(UseCases):
         """End whatever was opened as this person: sessions and sign-ins as ``end_all_of`` does, links that were mailed
         or handed out, and with ``applications`` all that applications hold."""
         for kind in (CodeKind.PASSWORD_RESET, CodeKind.EMAIL_CHANGE):
-            self._storage.one_time_codes.drop(subject.user.id, kind)
+            self._storage.records.drop_of_owner(CORE, kind, user_id=subject.user.id)
         if applications:
             self._storage.tokens.revoke_of_user(subject.user.id, self._now)
         self.end_all_of(subject, but=but)

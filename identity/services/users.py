@@ -7,7 +7,6 @@ from typing import Literal
 
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.names import name_key
-from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.sessions import Session
 from identity.domain.tokens import Connection, connected
 from identity.domain.users import HumanUser, Profile, Subject
@@ -19,7 +18,7 @@ from identity.services.changes import told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
 from identity.services.consents import Consents
 from identity.services.lifecycle import Lifecycle
-from identity.services.links import Links, LinkUsed
+from identity.services.links import CodeKind, Links, LinkUsed
 from identity.services.managers import refuse_last_owner
 from identity.services.passwords import Passwords
 from identity.services.sessions import Sessions
@@ -231,16 +230,16 @@ class Users(Lifecycle[HumanUser]):
 
     def find_email_by_link(self, code: str) -> tuple[Subject, str]:
         """Whose address the link proves, and which; looking uses nothing up. Raises LinkUsed."""
-        found, content = self._links.look(CodeKind.EMAIL_CHANGE, code)
-        return self._owner(found), content["email"]
+        owner, content = self._links.look(CodeKind.EMAIL_CHANGE, code)
+        return self._owner(owner), content["email"]
 
     def verify_email(self, code: str, user_id: str) -> HumanUser:
         """The person, who is signed in, with the address that the link proves. Raises LinkUsed, also for a link of
         somebody else."""
-        used, content = self._links.use(CodeKind.EMAIL_CHANGE, code)
-        if used.user_id != user_id:
+        owner, content = self._links.use(CodeKind.EMAIL_CHANGE, code)
+        if owner != user_id:
             raise LinkUsed
-        before = self.get(self._owner(used).user.id)
+        before = self.get(self._owner(owner).user.id)
         profile = replace(before.profile, email=content["email"], email_verified=True)
         after = self._next(before, profile=profile, named_at=before.named_at or self._now)
         self._drop_links(before.id)
@@ -250,7 +249,7 @@ class Users(Lifecycle[HumanUser]):
     def connections(self, user_id: str) -> tuple[Connection, ...]:
         """What applications hold of the person or may get without asking again, last used first."""
         held = {one.client.id: one for one in self._storage.tokens.connections_of_user(user_id, self._now)}
-        for consent in self._storage.consents.of_user(user_id):
+        for consent in self._consents.of_user(user_id):
             client = self._storage.applications.find_client(consent.application_id)
             if client is not None:
                 held[client.id] = connected(consent, client, held.get(client.id))
@@ -323,8 +322,8 @@ class Users(Lifecycle[HumanUser]):
         for kind in (CodeKind.EMAIL_CHANGE, CodeKind.PASSWORD_RESET):
             self._links.drop(kind, user_id)
 
-    def _owner(self, code: OneTimeCode) -> Subject:
-        subject = None if code.user_id is None else self._storage.users.find_subject(code.user_id)
+    def _owner(self, user_id: str | None) -> Subject:
+        subject = None if user_id is None else self._storage.users.find_subject(user_id)
         if subject is None or not subject.active or not isinstance(subject.user, HumanUser):
             raise LinkUsed
         return subject

@@ -6,25 +6,21 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from identity.storage.stores.applications import ApplicationStore
-from identity.storage.stores.assertions import AssertionStore
 from identity.storage.stores.attempts import AttemptStore
 from identity.storage.stores.audit import AuditStore
 from identity.storage.stores.authorization_codes import AuthorizationCodeStore
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
-from identity.storage.stores.consents import ConsentStore
 from identity.storage.stores.domains import DomainStore
 from identity.storage.stores.effects import EffectStore
-from identity.storage.stores.idempotency import IdempotencyStore
 from identity.storage.stores.instance import InstanceStore
-from identity.storage.stores.leases import LeaseStore
 from identity.storage.stores.managers import ManagerStore
-from identity.storage.stores.one_time_codes import OneTimeCodeStore
 from identity.storage.stores.organizations import OrganizationStore
 from identity.storage.stores.outbox import OutboxStore
 from identity.storage.stores.passwords import PasswordStore
 from identity.storage.stores.personal_access_tokens import PersonalAccessTokenStore
 from identity.storage.stores.project_grants import ProjectGrantStore
 from identity.storage.stores.projects import ProjectStore
+from identity.storage.stores.records import RecordStore
 from identity.storage.stores.service_user_keys import ServiceUserKeyStore
 from identity.storage.stores.service_user_secrets import ServiceUserSecretStore
 from identity.storage.stores.sessions import SessionStore
@@ -55,21 +51,17 @@ class Storage(ABC):
     service_user_keys: ServiceUserKeyStore
     service_user_secrets: ServiceUserSecretStore
     personal_access_tokens: PersonalAccessTokenStore
-    assertions: AssertionStore
     applications: ApplicationStore
-    consents: ConsentStore
     managers: ManagerStore
     sessions: SessionStore
     authorization_requests: AuthorizationRequestStore
     attempts: AttemptStore
-    one_time_codes: OneTimeCodeStore
     authorization_codes: AuthorizationCodeStore
     tokens: TokenStore
     signing_keys: SigningKeyStore
     outbox: OutboxStore
-    leases: LeaseStore
     audit: AuditStore
-    idempotency: IdempotencyStore
+    records: RecordStore
     effects: EffectStore
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from identity.app import Identity, assemble
+from identity.services.leases import acquire
 from identity.services.mails import Mail, Reason
 from identity.services.outbox import Undeliverable
 from identity.testing.clock import MovableClock
@@ -188,7 +189,7 @@ def test_a_mail_to_nobody_goes_nowhere(identity: Identity, server: Server, caplo
 def test_one_node_sends_and_another_looks_again_later(identity: Identity, server: Server, clock: MovableClock) -> None:
     queue(identity)
     with identity.transaction() as services:
-        services.storage.leases.acquire("outbox: mail", at=clock(), until=clock() + timedelta(seconds=60))
+        acquire(services.storage, "outbox: mail", at=clock(), until=clock() + timedelta(seconds=60))
     assert identity.senders["mail"].run() == timedelta(minutes=1)
     assert server.sent == []
     clock.advance(60)

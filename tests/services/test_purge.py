@@ -7,6 +7,7 @@ from identity.domain.users import Subject
 from identity.services import purge
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import CreateHumanUser
+from identity.services.leases import acquire
 from identity.testing.clock import MovableClock
 from identity.testing.factories import an_access_token, an_outgoing_message
 
@@ -43,7 +44,7 @@ def test_expired_rows_go_in_batches_and_live_ones_stay(
 def test_one_node_at_a_time(identity: Identity, expired: dict[str, object], clock: MovableClock) -> None:
     fill(identity, 1, **expired)
     with identity.transaction() as services:
-        assert services.storage.leases.acquire("purge", at=clock(), until=clock() + timedelta(minutes=1))
+        assert acquire(services.storage, "purge", at=clock(), until=clock() + timedelta(minutes=1))
     identity.purge_if_free()
     clock.advance(minutes=1)
     identity.purge_if_free()
@@ -55,7 +56,7 @@ def test_a_node_that_finds_the_lease_taken_deletes_nothing(
 ) -> None:
     fill(identity, 1, **expired)
     with identity.transaction() as services:
-        services.storage.leases.acquire("purge", at=clock(), until=clock() + timedelta(minutes=1))
+        acquire(services.storage, "purge", at=clock(), until=clock() + timedelta(minutes=1))
     identity.purge_if_free()
     assert identity.purge() == {"access tokens": 1}
 
@@ -76,8 +77,8 @@ def test_what_a_sign_in_leaves_behind_goes_too(identity: Identity, clock: Movabl
     gone = identity.purge()
     assert gone == {
         "authorization requests": 1,
-        "one-time codes": 1,
         "outgoing messages": 1,
+        "records": 1,
     }
     clock.advance(hours=7 * 24 - 26)
     assert identity.purge() == {}, "the session has just reached its end"

@@ -5,9 +5,7 @@ from datetime import timedelta
 import pytest
 
 from identity.app import Identity
-from identity.crypto.secrets import digest
 from identity.domain.errors import Conflict, Denied, Invalid, NotFound
-from identity.domain.one_time_codes import CodeKind
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.users import HumanUser
@@ -18,7 +16,7 @@ from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.service_users import CreateServiceUser
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser, InviteHumanUser
-from identity.services.links import LinkUsed
+from identity.services.links import CodeKind, LinkUsed
 from identity.services.users import UserState
 from identity.testing.clock import MovableClock
 from identity.testing.factories import an_access_token
@@ -151,9 +149,8 @@ def test_a_new_link_leaves_the_password_as_it_is_until_it_is_used(services: Serv
     link = services.users.new_password_link(anna.id, by=THE_OPERATOR)
     assert services.storage.passwords.find(anna.id) == before
     assert [one.id for one in services.users.sessions(anna.id)] == [session_id]
-    found = services.storage.one_time_codes.find(digest(link.rpartition("/")[2]))
-    assert found is not None
-    assert found.kind is CodeKind.PASSWORD_RESET
+    owner, _ = services.links.look(CodeKind.PASSWORD_RESET, link.rpartition("/")[2])
+    assert owner == anna.id
 
 
 def test_a_deactivated_person_gets_no_new_password(services: Services, anna: HumanUser) -> None:

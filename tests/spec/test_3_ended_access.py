@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from identity.crypto.secrets import digest
+from identity.domain.records import CORE
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
+from identity.services.links import CodeKind
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import Credentials
 from identity.testing.world import BrowserSession, Code, World
@@ -51,23 +54,21 @@ class Opened:
         """What still opens something; finding out uses nothing up but the tokens."""
         world = self.world
         with world.reading() as services:
-            codes = services.storage.one_time_codes
+
+            def is_kept(kind: CodeKind, link: str) -> bool:
+                code = digest(link.rpartition("/")[2])
+                return services.storage.records.find(CORE, kind, code) is not None
+
             found = {
                 "session": bool(services.sessions.of_user(self.session.person.id)),
                 "waiting sign-in": services.sign_ins.find(*self.request).user_id is not None,
-                "reset link": codes.find(_digest(self.reset_link)) is not None,
-                "address link": codes.find(_digest(self.email_link)) is not None,
+                "reset link": is_kept(CodeKind.PASSWORD_RESET, self.reset_link),
+                "address link": is_kept(CodeKind.EMAIL_CHANGE, self.email_link),
             }
         found["access token"] = world.client.userinfo(self.access_token).status_int == 200
         found["refresh token"] = "error" not in world.refresh(self.refresh_token, self.client).json
         found["code"] = "error" not in world.redeem(self.code, self.client).json
         return {name for name, opens in found.items() if opens}
-
-
-def _digest(link: str) -> bytes:
-    from identity.crypto.secrets import digest
-
-    return digest(link.rpartition("/")[2])
 
 
 def _change(services: Services, opened: Opened) -> None:

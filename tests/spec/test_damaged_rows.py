@@ -10,6 +10,7 @@ from sqlalchemy import Boolean, Column, Integer, LargeBinary
 
 from identity.domain.permissions import INSTANCE
 from identity.plugins.sql.tables import metadata
+from identity.services.leases import acquire
 from identity.services.mails import Mail, Reason
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.storages("sqlite")
 OF_ALL = {"instance"}
 #: What the worker reads.
 OF_JOBS = {
-    "leases", "outgoing_messages", "signing_keys", "service_user_keys", "personal_access_tokens", "users"
+    "records", "outgoing_messages", "signing_keys", "service_user_keys", "personal_access_tokens", "users"
 }  # fmt: skip
 
 
@@ -77,7 +78,7 @@ class Scene:
             services.attempts.reserve(self.login_name, services.storage.users.find_subject(owner.id), None)
             services.mails.queue(Mail(to="ada@acme.example", subject="Hello", text="Hello"), Reason.NOTICE)
             services.signing_keys.rotate()
-            services.storage.leases.acquire("purge", at=services.now, until=services.now)
+            acquire(services.storage, "purge", at=services.now, until=services.now)
         places = [
             f"/console/{'organizations/' + estate.organization.id}{below}" for below in ("", "/users", "/projects")
         ]

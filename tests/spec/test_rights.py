@@ -405,7 +405,9 @@ def _deactivate_person(scene: Scene, services: Services) -> None:
 
 
 def _withdraw_consent(scene: Scene, services: Services) -> None:
-    services.storage.consents.remove(scene.person.id, scene.client.client_id)
+    subject = services.storage.users.find_subject(scene.person.id)
+    assert subject is not None
+    assert services.consents.withdraw(subject, scene.client.client_id)
 
 
 def _check_roles(scene: Scene, services: Services) -> None:

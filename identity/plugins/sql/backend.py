@@ -19,25 +19,21 @@ from identity.plugins.sql.pool import give_back
 from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.settings import SQLITE, Settings
 from identity.plugins.sql.stores.applications import SqlApplicationStore
-from identity.plugins.sql.stores.assertions import SqlAssertionStore
 from identity.plugins.sql.stores.attempts import SqlAttemptStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
 from identity.plugins.sql.stores.authorization_codes import SqlAuthorizationCodeStore
 from identity.plugins.sql.stores.authorization_requests import SqlAuthorizationRequestStore
-from identity.plugins.sql.stores.consents import SqlConsentStore
 from identity.plugins.sql.stores.domains import SqlDomainStore
 from identity.plugins.sql.stores.effects import SqlEffectStore
-from identity.plugins.sql.stores.idempotency import SqlIdempotencyStore
 from identity.plugins.sql.stores.instance import SqlInstanceStore
-from identity.plugins.sql.stores.leases import SqlLeaseStore
 from identity.plugins.sql.stores.managers import SqlManagerStore
-from identity.plugins.sql.stores.one_time_codes import SqlOneTimeCodeStore
 from identity.plugins.sql.stores.organizations import SqlOrganizationStore
 from identity.plugins.sql.stores.outbox import SqlOutboxStore
 from identity.plugins.sql.stores.passwords import SqlPasswordStore
 from identity.plugins.sql.stores.personal_access_tokens import SqlPersonalAccessTokenStore
 from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
 from identity.plugins.sql.stores.projects import SqlProjectStore
+from identity.plugins.sql.stores.records import SqlRecordStore
 from identity.plugins.sql.stores.service_user_keys import SqlServiceUserKeyStore
 from identity.plugins.sql.stores.service_user_secrets import SqlServiceUserSecretStore
 from identity.plugins.sql.stores.sessions import SqlSessionStore
@@ -65,21 +61,17 @@ _STORES: dict[str, type[SqlStore]] = {
     "service_user_keys": SqlServiceUserKeyStore,
     "service_user_secrets": SqlServiceUserSecretStore,
     "personal_access_tokens": SqlPersonalAccessTokenStore,
-    "assertions": SqlAssertionStore,
     "applications": SqlApplicationStore,
-    "consents": SqlConsentStore,
     "managers": SqlManagerStore,
     "sessions": SqlSessionStore,
     "authorization_requests": SqlAuthorizationRequestStore,
     "attempts": SqlAttemptStore,
-    "one_time_codes": SqlOneTimeCodeStore,
     "authorization_codes": SqlAuthorizationCodeStore,
     "tokens": SqlTokenStore,
     "signing_keys": SqlSigningKeyStore,
     "outbox": SqlOutboxStore,
-    "leases": SqlLeaseStore,
     "audit": SqlAuditStore,
-    "idempotency": SqlIdempotencyStore,
+    "records": SqlRecordStore,
     "effects": SqlEffectStore,
 }
 

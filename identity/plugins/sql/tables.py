@@ -321,15 +321,6 @@ personal_access_tokens = Table(
     Index(None, "expires_at", "id"),
 )
 
-assertions = Table(
-    "assertions",
-    metadata,
-    _id("user_id"),
-    _id("jti"),
-    _moment("until"),
-    Index(None, "until"),
-)
-
 applications = Table(
     "applications",
     metadata,
@@ -359,16 +350,6 @@ applications = Table(
     _flag("active"),
     _number("version"),
     Index(None, "project_id", "name_key", "id"),
-)
-
-consents = Table(
-    "consents",
-    metadata,
-    _parent("user_id", "users", primary_key=True),
-    _parent("application_id", "applications", primary_key=True),
-    _string("scope"),
-    _moment("given_at"),
-    Index(None, "application_id"),
 )
 
 # What is_origin answers from: the web origins of an application's redirect URIs.
@@ -468,20 +449,6 @@ attempts = Table(
     _parent("user_id", "users", nullable=True),
     Index(None, "user_id", **_where("user_id IS NOT NULL")),
     Index(None, "counted_at"),
-)
-
-one_time_codes = Table(
-    "one_time_codes",
-    metadata,
-    _digest(),
-    _string("kind"),
-    _moment("created_at"),
-    _moment("expires_at"),
-    _parent("user_id", "users", nullable=True),
-    Column("sealed", LargeBinary, nullable=False),
-    _moment("used_at", nullable=True),
-    Index(None, "user_id", **_where("user_id IS NOT NULL")),
-    Index(None, "expires_at"),
 )
 
 token_families = Table(
@@ -603,8 +570,6 @@ outgoing_messages = Table(
     Index(None, "expires_at"),
 )
 
-leases = Table("leases", metadata, _id("name"), _moment("until"))
-
 audit_events = Table(
     "audit_events",
     metadata,
@@ -644,14 +609,22 @@ audit_events = Table(
     sqlite_autoincrement=True,
 )
 
-idempotency_records = Table(
-    "idempotency_records",
+# No unique rule but the key's: what is there already is never an error.
+records = Table(
+    "records",
     metadata,
+    _id("plugin"),
+    _id("kind"),
     Column("key", LargeBinary, primary_key=True),
-    Column("request", LargeBinary, nullable=False),
     _moment("created_at"),
-    _moment("expires_at"),
-    _number("status"),
+    _parent("user_id", "users", nullable=True),
+    _parent("application_id", "applications", nullable=True),
+    _string("value"),
     Column("sealed", LargeBinary, nullable=False),
-    Index(None, "expires_at"),
+    _moment("expires_at", nullable=True),
+    _moment("taken_at", nullable=True),
+    _number("version"),
+    Index(None, "user_id", **_where("user_id IS NOT NULL")),
+    Index(None, "application_id", **_where("application_id IS NOT NULL")),
+    Index(None, "expires_at", **_where("expires_at IS NOT NULL")),
 )

@@ -27,21 +27,16 @@ import pytest
 
 _PARTS = (
     "applications",
-    "assertions",
     "atomicity",
     "attempts",
     "audit",
     "authorization_codes",
     "authorization_requests",
     "base",
-    "consents",
     "domains",
     "effects",
-    "idempotency",
     "instance",
-    "leases",
     "managers",
-    "one_time_codes",
     "organizations",
     "outbox",
     "paging",
@@ -50,6 +45,7 @@ _PARTS = (
     "project_grants",
     "projects",
     "racing",
+    "records",
     "service_user_keys",
     "service_user_secrets",
     "sessions",
@@ -62,26 +58,22 @@ _PARTS = (
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
 
 from identity.storage.contract.applications import ApplicationContract  # noqa: E402
-from identity.storage.contract.assertions import AssertionContract  # noqa: E402
 from identity.storage.contract.atomicity import AtomicityContract  # noqa: E402
 from identity.storage.contract.attempts import AttemptContract  # noqa: E402
 from identity.storage.contract.audit import AuditContract  # noqa: E402
 from identity.storage.contract.authorization_codes import AuthorizationCodeContract  # noqa: E402
 from identity.storage.contract.authorization_requests import AuthorizationRequestContract  # noqa: E402
-from identity.storage.contract.consents import ConsentContract  # noqa: E402
 from identity.storage.contract.domains import DomainContract  # noqa: E402
 from identity.storage.contract.effects import EffectContract  # noqa: E402
-from identity.storage.contract.idempotency import IdempotencyContract  # noqa: E402
 from identity.storage.contract.instance import InstanceContract  # noqa: E402
-from identity.storage.contract.leases import LeaseContract  # noqa: E402
 from identity.storage.contract.managers import ManagerContract  # noqa: E402
-from identity.storage.contract.one_time_codes import OneTimeCodeContract  # noqa: E402
 from identity.storage.contract.organizations import OrganizationContract  # noqa: E402
 from identity.storage.contract.outbox import OutboxContract  # noqa: E402
 from identity.storage.contract.passwords import PasswordContract  # noqa: E402
 from identity.storage.contract.personal_access_tokens import PersonalAccessTokenContract  # noqa: E402
 from identity.storage.contract.project_grants import ProjectGrantContract  # noqa: E402
 from identity.storage.contract.projects import ProjectContract  # noqa: E402
+from identity.storage.contract.records import RecordContract  # noqa: E402
 from identity.storage.contract.service_user_keys import ServiceUserKeyContract  # noqa: E402
 from identity.storage.contract.service_user_secrets import ServiceUserSecretContract  # noqa: E402
 from identity.storage.contract.sessions import SessionContract  # noqa: E402
@@ -105,21 +97,17 @@ class StorageContract(
     ServiceUserKeyContract,
     ServiceUserSecretContract,
     PersonalAccessTokenContract,
-    AssertionContract,
     ApplicationContract,
-    ConsentContract,
     ManagerContract,
     SessionContract,
     AuthorizationRequestContract,
     AttemptContract,
-    OneTimeCodeContract,
     AuthorizationCodeContract,
     TokenContract,
     SigningKeyContract,
     OutboxContract,
-    LeaseContract,
     AuditContract,
-    IdempotencyContract,
+    RecordContract,
     EffectContract,
     AtomicityContract,
 ):

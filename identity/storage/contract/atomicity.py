@@ -26,9 +26,9 @@ from identity.storage.contract.factories import (
     a_family,
     a_human_user,
     a_manager,
-    a_one_time_code,
     a_pending,
     a_project,
+    a_record,
     a_refresh_token,
     a_service_user_secret,
     a_session,
@@ -158,9 +158,10 @@ class TransactionContract(ContractBase):
         organization, human_user, application, family = on.organization, on.human_user, on.application, on.family
         code, refresh = a_code(family), a_refresh_token(family)
         access, key = an_access_token(human_user, application, family), a_signing_key(1)
-        session, pending, once = a_session(human_user), a_pending(), a_one_time_code(human_user)
+        session, pending, once = a_session(human_user), a_pending(), a_record(human_user)
         on.save(code, refresh, access, key, session, pending, once)
         successor, added, event = a_refresh_token(family), an_organization(), an_audit_event()
+        added_record = a_record()
         with on.aborted() as storage:
             storage.organizations.add(added)
             storage.users.update(replace(human_user, active=False, version=2))
@@ -168,13 +169,12 @@ class TransactionContract(ContractBase):
             storage.tokens.rotate(refresh.digest, successor, NOW)
             storage.tokens.revoke_access(access.digest, NOW)
             storage.tokens.revoke_family(family.id, NOW)
-            storage.assertions.use(human_user.id, "jti", NOW)
-            storage.leases.acquire("purge", at=NOW, until=NOW + SECOND)
+            storage.records.add(added_record)
             storage.audit.append(event)
             storage.signing_keys.remove(key.id)
             storage.sessions.end(session.id, NOW)
             storage.authorization_requests.finish(pending.id, NOW, version=1)
-            storage.one_time_codes.consume(once.digest, once.kind, NOW)
+            storage.records.take(once.plugin, once.kind, once.key, NOW)
             storage.attempts.reserve("ada", at=NOW)
             storage.outbox.add(an_outgoing_message())
             storage.applications.remove(application.id)
@@ -192,13 +192,12 @@ class TransactionContract(ContractBase):
             assert storage.signing_keys.all() == (key,)
             assert storage.sessions.find(session.id) == session
             assert storage.authorization_requests.find(pending.id) == pending
-            assert storage.one_time_codes.find(once.digest) == once
+            assert storage.records.find(once.plugin, once.kind, once.key) == once
             assert storage.outbox.next_at("mail", NOW) is None
         with on.writing() as storage:
             assert storage.attempts.reserve("ada", at=NOW).failures == 1
             storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
-            storage.assertions.use(human_user.id, "jti", NOW)
-            assert storage.leases.acquire("purge", at=NOW, until=NOW + SECOND)
+            assert storage.records.add(added_record) is None
 
     def test_transactions_a_refusal_by_another_participant_undoes_everything(self, on: On) -> None:
         organization = an_organization()
@@ -308,10 +307,6 @@ class RaceContract(ContractBase):
             stored = [each for each in successors if storage.tokens.find_refresh(each.digest) is not None]
         assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
 
-    def test_races_an_assertion_is_used_once(self, on: On) -> None:
-        outcomes = on.race(partial(use_assertion, user_id=on.service_user.id, until=NOW), 50)
-        outcomes.only_winner(losers="AlreadyUsed")
-
     def test_races_a_signing_key_generation_is_added_once(self, on: On) -> None:
         winner = on.race(add_signing_key, 50).only_winner(losers="Duplicate")
         with on.reading() as storage:
@@ -333,12 +328,6 @@ class RaceContract(ContractBase):
         winner = on.race(partial(rename, organization=on.organization), 50).only_winner(losers="Stale")
         with on.reading() as storage:
             assert storage.organizations.find(on.organization.id) == winner.value, "no update is lost"
-
-    def test_races_a_lease_is_acquired_once(self, on: On) -> None:
-        outcomes = on.race(partial(acquire_lease, at=NOW, until=NOW + SECOND), 50)
-        assert outcomes.errors == {}
-        assert outcomes.values.count(True) == 1, "exactly one holds the lease"
-        assert outcomes.values.count(False) == 49
 
     def test_races_an_event_with_once_is_written_once(self, on: On) -> None:
         outcomes = on.race(append_once, 50)
@@ -443,11 +432,6 @@ def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[Ref
     storage.tokens.rotate(digest, successors[number], at)
 
 
-def use_assertion(storage: Storage, number: int, *, user_id: str, until: datetime) -> None:
-    """Use the one jti."""
-    storage.assertions.use(user_id, "jti", until)
-
-
 def add_signing_key(storage: Storage, number: int) -> str:
     """Add a first generation of one's own."""
     key = a_signing_key(1)
@@ -476,11 +460,6 @@ def rename(storage: Storage, number: int, *, organization: Organization) -> Orga
     renamed = replace(organization, name=f"Acme {number}", version=organization.version + 1)
     storage.organizations.update(renamed)
     return renamed
-
-
-def acquire_lease(storage: Storage, number: int, *, at: datetime, until: datetime) -> bool:
-    """Take the one lease."""
-    return storage.leases.acquire("purge", at=at, until=until)
 
 
 def append_twice(storage: Storage, number: int) -> None:

@@ -9,16 +9,14 @@ import pytest
 
 from identity.domain.applications import Application
 from identity.domain.authorization_codes import AuthorizationCode
-from identity.domain.consents import Consent
 from identity.domain.domains import OrganizationDomain
-from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
-from identity.domain.one_time_codes import OneTimeCode
 from identity.domain.organizations import Organization
 from identity.domain.outbox import OutgoingMessage
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.domain.records import Record
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
@@ -191,16 +189,12 @@ def add(storage: Storage, value: Any) -> None:
             storage.personal_access_tokens.add(value)
         case Application():
             storage.applications.add(value)
-        case Consent():
-            storage.consents.set(value)
         case Manager():
             storage.managers.add(value)
         case Session():
             storage.sessions.add(value)
         case PendingAuthorization():
             storage.authorization_requests.add(value)
-        case OneTimeCode():
-            storage.one_time_codes.add(value)
         case TokenFamily():
             storage.tokens.start_family(value)
         case AuthorizationCode():
@@ -211,8 +205,8 @@ def add(storage: Storage, value: Any) -> None:
             storage.tokens.add_refresh(value)
         case SigningKey():
             storage.signing_keys.add(value)
-        case IdempotencyRecord():
-            storage.idempotency.claim(value)
+        case Record():
+            assert storage.records.add(value) is None, "the key is taken"
         case OutgoingMessage():
             storage.outbox.add(value)
         case _:

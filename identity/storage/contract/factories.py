@@ -11,17 +11,15 @@ from typing import Any
 from identity.domain.applications import Application, ApplicationType, ClientSecret
 from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
-from identity.domain.consents import Consent
 from identity.domain.domains import OrganizationDomain
-from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
-from identity.domain.one_time_codes import CodeKind, OneTimeCode
 from identity.domain.organizations import Organization
 from identity.domain.outbox import OutgoingMessage
 from identity.domain.permissions import INSTANCE_KEY, ResourceKey
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.domain.records import Record
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
@@ -220,17 +218,6 @@ def an_application(project: Project | None = None, **overrides: Any) -> Applicat
     return Application(**(fields | overrides))
 
 
-def a_consent(user: HumanUser | None = None, application: Application | None = None, **overrides: Any) -> Consent:
-    """The user's consent to the application."""
-    fields: dict[str, Any] = {
-        "user_id": user.id if user else an_id(),
-        "application_id": application.id if application else an_id(),
-        "scope": ("openid", "profile"),
-        "given_at": NOW,
-    }
-    return Consent(**(fields | overrides))
-
-
 def a_client_secret(**overrides: Any) -> ClientSecret:
     """A client secret."""
     fields: dict[str, Any] = {"id": an_id(), "digest": a_digest(), "created_at": NOW}
@@ -279,17 +266,19 @@ def a_pending(application: Application | None = None, **overrides: Any) -> Pendi
     return PendingAuthorization(**(fields | overrides))
 
 
-def a_one_time_code(user: User | None = None, **overrides: Any) -> OneTimeCode:
-    """An unused code by which the user can set a new password within an hour."""
+def a_record(user: User | None = None, application: Application | None = None, **overrides: Any) -> Record:
+    """A record of these owners, if any, which is good for an hour."""
     fields: dict[str, Any] = {
-        "digest": a_digest(),
-        "kind": CodeKind.PASSWORD_RESET,
+        "plugin": "sample",
+        "kind": "thing",
+        "key": a_digest(),
+        "user_id": user.id if user else None,
+        "application_id": application.id if application else None,
+        "value": {"name": "Ada"},
         "created_at": NOW,
         "expires_at": NOW + timedelta(hours=1),
-        "user_id": user.id if user else an_id(),
-        "sealed": b"sealed \x00\xff",
     }
-    return OneTimeCode(**(fields | overrides))
+    return Record(**(fields | overrides))
 
 
 def an_outgoing_message(**overrides: Any) -> OutgoingMessage:
@@ -404,14 +393,3 @@ def an_audit_event(**overrides: Any) -> AuditEvent:
         "object_id": an_id(),
     }
     return AuditEvent(**(fields | overrides))
-
-
-def an_idempotency_record(**overrides: Any) -> IdempotencyRecord:
-    """A key under which nothing is answered yet, kept for a day."""
-    fields: dict[str, Any] = {
-        "key": a_digest(),
-        "request": a_digest(),
-        "created_at": NOW,
-        "expires_at": NOW + timedelta(days=1),
-    }
-    return IdempotencyRecord(**(fields | overrides))

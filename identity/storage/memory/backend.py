@@ -8,25 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import Unavailable
 from identity.storage.memory.applications import MemoryApplicationStore
-from identity.storage.memory.assertions import MemoryAssertionStore
 from identity.storage.memory.attempts import MemoryAttemptStore
 from identity.storage.memory.audit import MemoryAuditStore
 from identity.storage.memory.authorization_codes import MemoryAuthorizationCodeStore
 from identity.storage.memory.authorization_requests import MemoryAuthorizationRequestStore
-from identity.storage.memory.consents import MemoryConsentStore
 from identity.storage.memory.domains import MemoryDomainStore
 from identity.storage.memory.effects import MemoryEffectStore
-from identity.storage.memory.idempotency import MemoryIdempotencyStore
 from identity.storage.memory.instance import MemoryInstanceStore
-from identity.storage.memory.leases import MemoryLeaseStore
 from identity.storage.memory.managers import MemoryManagerStore
-from identity.storage.memory.one_time_codes import MemoryOneTimeCodeStore
 from identity.storage.memory.organizations import MemoryOrganizationStore
 from identity.storage.memory.outbox import MemoryOutboxStore
 from identity.storage.memory.passwords import MemoryPasswordStore
 from identity.storage.memory.personal_access_tokens import MemoryPersonalAccessTokenStore
 from identity.storage.memory.project_grants import MemoryProjectGrantStore
 from identity.storage.memory.projects import MemoryProjectStore
+from identity.storage.memory.records import MemoryRecordStore
 from identity.storage.memory.service_user_keys import MemoryServiceUserKeyStore
 from identity.storage.memory.service_user_secrets import MemoryServiceUserSecretStore
 from identity.storage.memory.sessions import MemorySessionStore
@@ -58,21 +54,17 @@ class MemoryStorage(Storage):
         self.service_user_keys = MemoryServiceUserKeyStore(tables)
         self.service_user_secrets = MemoryServiceUserSecretStore(tables)
         self.personal_access_tokens = MemoryPersonalAccessTokenStore(tables)
-        self.assertions = MemoryAssertionStore(tables)
         self.applications = MemoryApplicationStore(tables)
-        self.consents = MemoryConsentStore(tables)
         self.managers = MemoryManagerStore(tables)
         self.sessions = MemorySessionStore(tables)
         self.authorization_requests = MemoryAuthorizationRequestStore(tables)
         self.attempts = MemoryAttemptStore(tables)
-        self.one_time_codes = MemoryOneTimeCodeStore(tables)
         self.authorization_codes = MemoryAuthorizationCodeStore(tables)
         self.tokens = MemoryTokenStore(tables)
         self.signing_keys = MemorySigningKeyStore(tables)
         self.outbox = MemoryOutboxStore(tables)
-        self.leases = MemoryLeaseStore(tables)
         self.audit = MemoryAuditStore(tables)
-        self.idempotency = MemoryIdempotencyStore(tables)
+        self.records = MemoryRecordStore(tables)
         self.effects = MemoryEffectStore(tables)
 
 

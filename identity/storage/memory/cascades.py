@@ -43,7 +43,7 @@ def remove_project_grant(tables: Tables, grant_id: str) -> None:
 
 
 def remove_application(tables: Tables, application_id: str) -> None:
-    """Delete the application with its secrets, consents, codes and tokens."""
+    """Delete the application with its secrets, records, codes and tokens."""
     tables.applications.delete(application_id)
     for key in tuple(tables.client_secrets.rows):
         if key[0] == application_id:
@@ -51,12 +51,12 @@ def remove_application(tables: Tables, application_id: str) -> None:
     for family in tables.families:
         if family.client_id == application_id:
             remove_family(tables, family.id)
-    tables.consents.delete_where(lambda consent: consent.application_id == application_id)
+    tables.records.delete_where(lambda record: record.application_id == application_id)
     tables.access_tokens.delete_where(lambda token: token.application_id == application_id)
 
 
 def remove_user(tables: Tables, user_id: str) -> None:
-    """Delete the user with keys, secrets, password, grants, manager roles, sessions, attempts, consents, codes and
+    """Delete the user with keys, secrets, password, grants, manager roles, sessions, attempts, records, codes and
     tokens."""
     tables.users.delete(user_id)
     tables.service_user_keys.delete_where(lambda key: key.user_id == user_id)
@@ -67,9 +67,8 @@ def remove_user(tables: Tables, user_id: str) -> None:
     tables.managers.delete_where(lambda manager: manager.user_id == user_id)
     tables.sessions.delete_where(lambda session: session.user_id == user_id)
     tables.attempts.delete_where(lambda count: count.user_id == user_id)
-    tables.one_time_codes.delete_where(lambda code: code.user_id == user_id)
+    tables.records.delete_where(lambda record: record.user_id == user_id)
     tables.authorization_requests.delete_where(lambda pending: pending.user_id == user_id)
-    tables.consents.delete_where(lambda consent: consent.user_id == user_id)
     for family in tables.families:
         if family.user_id == user_id:
             remove_family(tables, family.id)

@@ -8,16 +8,14 @@ from typing import Any, Generic, Protocol, TypeVar
 from identity.domain.applications import Application, ClientSecret
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
-from identity.domain.consents import Consent
 from identity.domain.domains import OrganizationDomain
-from identity.domain.idempotency import IdempotencyRecord
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
-from identity.domain.one_time_codes import OneTimeCode
 from identity.domain.organizations import Organization
 from identity.domain.outbox import OutgoingMessage
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.domain.records import Record
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
@@ -128,24 +126,20 @@ class Tables:
     service_user_keys: Table[str, ServiceUserKey]
     service_user_secrets: Table[str, ServiceUserSecret]
     personal_access_tokens: Table[str, PersonalAccessToken]
-    assertions: Table[tuple[str, str], datetime]
     applications: Table[str, Application]
-    consents: Table[tuple[str, str], Consent]
     client_secrets: Table[tuple[str, str], ClientSecret]
     managers: Table[str, Manager]
     sessions: Table[str, Session]
     authorization_requests: Table[str, PendingAuthorization]
     attempts: Table[str, Count]
-    one_time_codes: Table[bytes, OneTimeCode]
     authorization_codes: Table[bytes, AuthorizationCode]
     families: Table[str, TokenFamily]
     access_tokens: Table[bytes, AccessToken]
     refresh_tokens: Table[bytes, RefreshToken]
     signing_keys: Table[str, SigningKey]
     outgoing_messages: Table[str, OutgoingMessage]
-    leases: Table[str, datetime]
     audit_events: Table[str, AuditEvent]
-    idempotency_records: Table[bytes, IdempotencyRecord]
+    records: Table[tuple[str, str, bytes], Record]
 
     @classmethod
     def of(cls, state: Mapping[str, dict[Any, Any]], *, writable: bool) -> "Tables":

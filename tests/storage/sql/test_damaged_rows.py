@@ -18,12 +18,12 @@ from identity.domain.domains import Proof
 from identity.plugins.sql import SqlBackend
 from identity.plugins.sql.rows import _alert
 from identity.plugins.sql.tables import metadata
+from identity.services.leases import acquire
 from identity.storage.backend import Storage
 from identity.storage.contract.base import add
 from identity.storage.contract.factories import (
     NOW,
     a_client_secret,
-    a_consent,
     a_domain,
     a_human_user,
     a_password,
@@ -56,8 +56,6 @@ READS: dict[str, Callable[[Storage], object]] = {
     "role held": lambda storage: storage.effects.of_role(queries.PROJECT.id, ROLE.key),
     "password": lambda storage: storage.passwords.find(queries.PERSON.id),
     "must change": lambda storage: storage.passwords.must_change([queries.PERSON.id]),
-    "consent": lambda storage: storage.consents.find(queries.PERSON.id, queries.APPLICATION.id),
-    "consents": lambda storage: storage.consents.of_user(queries.PERSON.id),
     "client secrets": lambda storage: storage.applications.secrets(queries.APPLICATION.id),
     "failures": lambda storage: storage.attempts.failures("ada"),
     "signing keys": lambda storage: storage.signing_keys.all(),
@@ -81,13 +79,11 @@ USES: dict[str, Callable[[Storage], object]] = {
     ),
     "rotate": queries.INDEXED["rotate"],
     "finish": lambda storage: storage.authorization_requests.finish(queries.PENDING.id, NOW, version=1),
-    "consume": lambda storage: storage.one_time_codes.consume(
-        queries.ONE_TIME_CODE.digest, queries.ONE_TIME_CODE.kind, NOW
-    ),
-    "claim": queries.INDEXED["refused claim"],
+    "take": lambda storage: storage.records.take(*queries.THIS_RECORD, NOW),
+    "replace": queries.WRITES["replace record"],
+    "claim": queries.INDEXED["refused record"],
     "reserve": lambda storage: storage.attempts.reserve("ada", at=NOW),
     "count": lambda storage: storage.attempts.count("ada", at=NOW, span=timedelta(days=1), most=1),
-    "acquire": lambda storage: storage.leases.acquire("purge", at=NOW, until=queries.LATER),
     "remove role": lambda storage: storage.projects.remove_role(queries.PROJECT.id, ROLE.key),
 }
 
@@ -145,11 +141,8 @@ def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -
         for value in (*queries.VALUES, GRACE, DOMAIN, ROLE, INSTANCE, a_signing_key(1), a_signing_key(2)):
             add(storage, value)
         storage.passwords.set(a_password(queries.PERSON))
-        storage.consents.set(a_consent(queries.PERSON, queries.APPLICATION))
         storage.applications.add_secret(queries.APPLICATION.id, a_client_secret())
         storage.attempts.reserve("ada", at=NOW, user_id=queries.PERSON.id)
-        storage.leases.acquire("purge", at=NOW, until=NOW)
-        storage.assertions.use(queries.ROBOT.id, "jti", NOW)
         storage.audit.append(queries.EVENT)
     backend.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
@@ -309,10 +302,12 @@ def test_pages_go_on_past_it_in_every_order(damaged: tuple[SqlBackend, sqlite3.C
 
 def test_a_lease_that_nobody_can_have_taken_is_free(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     backend, database = damaged
-    database.execute("UPDATE leases SET until = 'for ever'")
+    with committing(backend, Transactions()) as storage:
+        assert acquire(storage, "purge", at=NOW, until=queries.LATER)
+    database.execute("UPDATE records SET expires_at = 'for ever' WHERE kind = 'lease'")
     for taken in (True, False):
         with committing(backend, Transactions()) as storage:
-            assert storage.leases.acquire("purge", at=NOW, until=queries.LATER) is taken
+            assert acquire(storage, "purge", at=NOW, until=queries.LATER) is taken
 
 
 def test_bytes_that_are_no_text_are_one_row_s_damage(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -12,14 +13,17 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
 
-from identity.crypto.secrets import TOKEN_LENGTH
-from identity.domain.audit import AuditFilter, Result
+from identity.crypto.secrets import TOKEN_LENGTH, digest
+from identity.domain.audit import SYSTEM, AuditFilter, Result
+from identity.domain.consents import Consent
 from identity.domain.domains import Proof
+from identity.domain.records import CORE
 from identity.domain.users import HumanUser
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.migrations import HEAD, REVISIONS, runner
 from identity.plugins.sql.migrations.runner import script_directory
 from identity.plugins.sql.tables import metadata
+from identity.services.bundle import Services
 from identity.storage.contract.factories import (
     a_personal_access_token,
     a_session,
@@ -28,7 +32,7 @@ from identity.storage.contract.factories import (
     an_organization,
 )
 from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import Unavailable
+from identity.storage.errors import AlreadyUsed, Unavailable
 from identity.storage.paging import PageRequest
 from identity.storage.stores.users import UserKind
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
@@ -46,6 +50,8 @@ PLAN = [
     "0010: People have a name since a moment, and some have made their account themselves.",
     "0011: Applications ask for consent, and people give it.",
     "0012: Grants of projects are accepted by who holds them.",
+    "0013: One-time codes, consents, leases, used assertions and idempotency keys are records, and plugins have their"
+    " own.",
 ]
 
 
@@ -200,12 +206,38 @@ def test_what_the_third_version_kept_of_answers_is_emptied(
     _insert(connection, "idempotency_records", {"key": b"k", "request": b"r", **times, "status": 201, "sealed": b"s"})
     connection.commit()
     backend.migrate()
-    rows = connection.execute(text("SELECT key, request, status, sealed FROM idempotency_records")).all()
-    assert [tuple(map(_plain, row)) for row in rows] == [(b"k", b"r", 0, b"")]
+    with backend.reading() as storage:
+        kept = storage.records.find(CORE, "idempotency key", b"k")
+    assert kept is not None
+    assert (kept.value, kept.sealed) == ({"request": b"r".hex()}, b"")
 
 
-def _plain(value: object) -> object:
-    return bytes(value) if isinstance(value, memoryview) else value
+def test_what_the_twelfth_version_kept_besides_are_records(
+    opened: Callable[[], SqlBackend], connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = opened()
+    monkeypatch.setattr(runner, "HEAD", "0012")
+    backend.migrate()
+    monkeypatch.undo()
+    _write_as_the_first_version_did(connection, "old")
+    sent: dict[str, object] = {"kind": "password_reset", "created_at": 1, "expires_at": 9, "user_id": "old"}
+    _insert(connection, "one_time_codes", {"digest": b"c", "sealed": b"s", "used_at": None, **sent})
+    _insert(connection, "one_time_codes", {"digest": b"u", "sealed": b"", "used_at": 2, **sent})
+    _insert(connection, "consents", {"user_id": "old", "application_id": "old", "scope": "openid email", "given_at": 3})
+    _insert(connection, "assertions", {"user_id": "robot", "jti": "j", "until": 2**33})
+    connection.commit()
+    backend.migrate()
+    with committing(backend, Transactions()) as storage:
+        assert storage.records.take(CORE, "password_reset", b"c", at(8)).sealed == b"s"
+        with pytest.raises(AlreadyUsed):
+            storage.records.take(CORE, "password_reset", b"u", at(8))
+        assert storage.records.find(CORE, "assertion", digest("robot\nj")) is not None
+        [consent] = Services(None, lambda: storage, at(8), SYSTEM).consents.of_user("old")  # type: ignore[arg-type]
+    assert consent == Consent(user_id="old", application_id="old", scope=("openid", "email"), given_at=at(3))
+
+
+def at(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
 
 
 def test_who_had_registered_and_proved_no_address_has_no_bare_name(

@@ -24,11 +24,11 @@ from identity.storage.contract.factories import (
     a_human_user,
     a_key,
     a_manager,
-    a_one_time_code,
     a_pending,
     a_personal_access_token,
     a_project,
     a_project_grant,
+    a_record,
     a_refresh_token,
     a_service_user,
     a_service_user_secret,
@@ -37,7 +37,6 @@ from identity.storage.contract.factories import (
     an_access_token,
     an_application,
     an_audit_event,
-    an_idempotency_record,
     an_organization,
     an_outgoing_message,
 )
@@ -61,16 +60,16 @@ ROTATED = a_refresh_token(FAMILY, rotated_at=NOW)
 SUCCESSOR = a_refresh_token(FAMILY, predecessor_id=ROTATED.id)
 CODE = a_code(FAMILY, session_id=SESSION.id)
 PENDING = a_pending(APPLICATION)
-ONE_TIME_CODE = a_one_time_code(PERSON)
+RECORD = a_record(PERSON, APPLICATION)
+THIS_RECORD = (RECORD.plugin, RECORD.kind, RECORD.key)
 MESSAGE = an_outgoing_message()
 MANAGER = a_manager(PERSON)
 LENT = a_project_grant(PROJECT, ORGANIZATION)
 GRANT = a_user_grant(PERSON, PROJECT)
-RECORD = an_idempotency_record()
 EVENT = an_audit_event()
 VALUES = (
     ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SECRET, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR,
-    CODE, PENDING, ONE_TIME_CODE, MESSAGE, MANAGER, LENT, GRANT, PERSONAL, RECORD,
+    CODE, PENDING, MESSAGE, MANAGER, LENT, GRANT, PERSONAL, RECORD,
 )  # fmt: skip
 DIGESTS = [SESSION.digest, *(bytes([number]) * 32 for number in range(4))]
 LATER = NOW + timedelta(days=100)
@@ -92,7 +91,12 @@ READS: dict[str, Call] = {
     "sessions of_browser, many": lambda storage: storage.sessions.of_browser(DIGESTS),
     "sessions of_user": lambda storage: storage.sessions.of_user(PERSON.id, NOW),
     "find pending": lambda storage: storage.authorization_requests.find(PENDING.id),
-    "find one-time code": lambda storage: storage.one_time_codes.find(ONE_TIME_CODE.digest),
+    "find record": lambda storage: storage.records.find(*THIS_RECORD),
+    "records of user": lambda storage: storage.records.of_owner(*THIS_RECORD[:2], user_id=PERSON.id),
+    "records of application": lambda storage: storage.records.of_owner(*THIS_RECORD[:2], application_id=APPLICATION.id),
+    "records of both": lambda storage: storage.records.of_owner(
+        *THIS_RECORD[:2], user_id=PERSON.id, application_id=APPLICATION.id
+    ),
     "messages due": lambda storage: storage.outbox.due("mail", NOW, 10),
     "messages next_at": lambda storage: storage.outbox.next_at("mail", NOW),
     "messages backlog": lambda storage: storage.outbox.backlog("mail", NOW),
@@ -185,8 +189,14 @@ WRITES: dict[str, Call] = {
     "clear_of_user": lambda storage: storage.attempts.clear_of_user(PERSON.id),
     "count": lambda storage: storage.attempts.count("address", at=NOW, span=LATER - NOW, most=1),
     "uncount": lambda storage: storage.attempts.uncount("address", at=NOW, span=LATER - NOW),
-    "consume": lambda storage: storage.one_time_codes.consume(ONE_TIME_CODE.digest, ONE_TIME_CODE.kind, NOW),
-    "drop": lambda storage: storage.one_time_codes.drop(PERSON.id, ONE_TIME_CODE.kind),
+    "add record": lambda storage: storage.records.add(a_record()),
+    "add record of user": lambda storage: storage.records.add(a_record(PERSON)),
+    "add record for expired one": lambda storage: storage.records.add(a_record(), replacing_expired=True),
+    "take record": lambda storage: storage.records.take(*THIS_RECORD, NOW),
+    "replace record": lambda storage: storage.records.replace(replace(RECORD, version=2)),
+    "drop record": lambda storage: storage.records.drop(*THIS_RECORD),
+    "drop records": lambda storage: storage.records.drop_of_owner(*THIS_RECORD[:2], user_id=PERSON.id),
+    "purge records": lambda storage: storage.records.purge(NOW, 1000),
     "postpone": lambda storage: storage.outbox.postpone(MESSAGE.id, LATER),
     "remove message": lambda storage: storage.outbox.remove(MESSAGE.id),
     "add code": lambda storage: storage.authorization_codes.add(a_code(FAMILY)),
@@ -197,24 +207,17 @@ WRITES: dict[str, Call] = {
     "purge requests": lambda storage: storage.authorization_requests.purge(NOW, 1000),
     "purge attempts": lambda storage: storage.attempts.purge(NOW, 1000),
     "purge messages": lambda storage: storage.outbox.purge(NOW, 1000),
-    "purge one-time codes": lambda storage: storage.one_time_codes.purge(NOW, 1000),
     "touch": lambda storage: storage.service_user_keys.touch(KEY.id, NOW),
-    "use assertion": lambda storage: storage.assertions.use(ROBOT.id, "jti", NOW),
     "append": lambda storage: storage.audit.append(EVENT),
     "note_sign_in": lambda storage: storage.users.note_sign_in(PERSON.id, NOW),
     "touch client secret": lambda storage: storage.applications.touch_secrets({"secret": NOW}),
     "touch service user secret": lambda storage: storage.service_user_secrets.touch({SECRET.id: NOW}),
     "touch personal access token": lambda storage: storage.personal_access_tokens.touch({PERSONAL.id: NOW}),
     "remove personal access token": lambda storage: storage.personal_access_tokens.remove(ROBOT.id, PERSONAL.id),
-    "claim": lambda storage: storage.idempotency.claim(an_idempotency_record()),
-    "complete": lambda storage: storage.idempotency.complete(RECORD.key, 200, b""),
-    "purge idempotency records": lambda storage: storage.idempotency.purge(NOW, 1000),
-    "acquire": lambda storage: storage.leases.acquire("purge", at=NOW, until=LATER),
     "revoke_family": lambda storage: storage.tokens.revoke_family(FAMILY.id, NOW),
     "revoke_access": lambda storage: storage.tokens.revoke_access(TOKEN.digest, NOW),
     "purge_access": lambda storage: storage.tokens.purge_access(NOW, 1000),
     "purge_families": lambda storage: storage.tokens.purge_families(NOW, 1000),
-    "purge assertions": lambda storage: storage.assertions.purge(NOW, 1000),
 }
 #: These take several statements.
 INDEXED: dict[str, Call] = {
@@ -230,7 +233,7 @@ INDEXED: dict[str, Call] = {
     "rotate": lambda storage: storage.tokens.rotate(REFRESH.digest, a_refresh_token(FAMILY), NOW),
     "replace_successor": lambda storage: storage.tokens.replace_successor(ROTATED, a_refresh_token(FAMILY), NOW),
     "refused reserve": lambda storage: [storage.attempts.reserve("ada", at=NOW) for _ in range(6)],
-    "refused claim": lambda storage: storage.idempotency.claim(RECORD),
+    "refused record": lambda storage: storage.records.add(RECORD, replacing_expired=True),
     "audit after": lambda storage: storage.audit.after(1, 10, REFUSED_THERE),
     "effects of role": lambda storage: storage.effects.of_role(PROJECT.id, "reader"),
     "update application": lambda storage: storage.applications.update(replace(APPLICATION, version=2)),

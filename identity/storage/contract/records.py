@@ -1,0 +1,297 @@
+"""What is demanded of the record store."""
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from identity.domain.records import Record
+from identity.storage.backend import Storage
+from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.factories import NOW, a_digest, a_human_user, a_record, an_application, an_id
+from identity.storage.errors import AlreadyUsed, Missing, Stale
+
+SECOND = timedelta(seconds=1)
+
+
+def place(record: Record) -> tuple[str, str, bytes]:
+    """What the record is known by."""
+    return record.plugin, record.kind, record.key
+
+
+class RecordContract(ContractBase):
+    """Stored once, taken once, replaced by the next version alone, and gone with whom it belongs to."""
+
+    def test_records_find_returns_what_was_added(self, on: On) -> None:
+        full = a_record(
+            on.human_user,
+            on.application,
+            plugin="größe",
+            kind="a kind",
+            key=bytes(range(32)),
+            value={"text": "Zoë\n\x00株'\"", "number": 1.5, "list": [1, None, True, {"a": {}}], "": ""},
+            sealed=bytes(range(256)),
+            expires_at=NOW + SECOND,
+            taken_at=NOW + 2 * SECOND,
+            version=9,
+        )
+        bare = a_record(expires_at=None)
+        with on.writing() as storage:
+            assert storage.records.add(full) is None
+            assert storage.records.add(bare) is None
+        with on.reading() as storage:
+            assert storage.records.find(*place(full)) == full
+            assert storage.records.find(*place(bare)) == bare
+            assert storage.records.find(full.plugin, full.kind, a_digest()) is None
+
+    @pytest.mark.parametrize("other", [{"plugin": "other"}, {"kind": "other"}, {"key": bytes(32)}])
+    def test_records_name_spaces_and_kinds_know_nothing_of_each_other(self, on: On, other: dict[str, Any]) -> None:
+        mine = on.saved(a_record(on.human_user, on.application))
+        theirs = replace(mine, **other, value={"theirs": True})
+        with on.writing() as storage:
+            assert storage.records.find(*place(theirs)) is None
+            assert not storage.records.drop(*place(theirs))
+            with pytest.raises(Missing):
+                storage.records.take(*place(theirs), NOW)
+            with pytest.raises(Missing):
+                storage.records.replace(replace(theirs, version=2))
+            assert storage.records.add(theirs) is None
+        owned = (theirs,) if "key" not in other else (theirs, mine) if theirs.key > mine.key else (mine, theirs)
+        with on.writing() as storage:
+            assert storage.records.of_owner(theirs.plugin, theirs.kind, user_id=theirs.user_id) == owned
+            assert storage.records.drop_of_owner(theirs.plugin, theirs.kind, user_id=theirs.user_id) == len(owned)
+            assert storage.records.find(*place(mine)) == (None if "key" in other else mine)
+
+    def test_records_the_first_one_holds_the_key(self, on: On) -> None:
+        first = a_record(expires_at=NOW + SECOND)
+        later = replace(first, value={"other": 1}, created_at=NOW + timedelta(days=1), expires_at=None)
+        with on.writing() as storage:
+            assert storage.records.add(first) is None
+            assert storage.records.add(later) == first, "also for the transaction that stored it, and if it has expired"
+        with on.writing() as storage:
+            assert storage.records.add(later) == first
+            assert storage.records.add(replace(later, key=a_digest())) is None
+        with on.reading() as storage:
+            assert storage.records.find(*place(first)) == first
+
+    def test_records_one_that_was_rolled_back_holds_nothing(self, on: On) -> None:
+        record = a_record()
+        with on.aborted() as storage:
+            assert storage.records.add(record) is None
+        with on.writing() as storage:
+            assert storage.records.add(record) is None
+
+    def test_records_an_expired_one_is_replaced_to_the_second_where_asked(self, on: On) -> None:
+        old = on.saved(a_record(sealed=b"old", taken_at=NOW, version=3, expires_at=NOW + 9 * SECOND))
+        early = replace(old, created_at=NOW + 8 * SECOND, value={}, sealed=b"", taken_at=None, version=1)
+        late = replace(early, created_at=NOW + 9 * SECOND, expires_at=NOW + timedelta(days=1))
+        lasting = on.saved(a_record(expires_at=None))
+        with on.writing() as storage:
+            assert storage.records.add(early, replacing_expired=True) == old
+            assert storage.records.add(late, replacing_expired=True) is None
+            assert storage.records.add(late, replacing_expired=True) == late, "nothing of the old one is left"
+            assert storage.records.add(replace(lasting, value={}), replacing_expired=True) == lasting
+
+    @pytest.mark.parametrize("owner", [{"user_id": an_id()}, {"application_id": an_id()}])
+    def test_records_need_those_to_whom_they_belong(self, on: On, owner: dict[str, Any]) -> None:
+        stored = on.saved(a_record())
+        with on.writing() as storage:
+            for replacing_expired in (False, True):
+                with pytest.raises(Missing):
+                    storage.records.add(a_record(**owner), replacing_expired=replacing_expired)
+            with pytest.raises(Missing):
+                storage.records.replace(replace(stored, **owner, version=2))
+            assert storage.records.add(a_record()) is None, "the transaction goes on"
+            assert storage.records.find(*place(stored)) == stored
+
+    @pytest.mark.parametrize("gone", ["user", "application", "organization"])
+    def test_records_go_with_whom_they_belong_to(self, on: On, gone: str) -> None:
+        user, application = on.human_user, on.application
+        of_user, of_application, of_nobody = a_record(user), a_record(None, application), a_record()
+        records = (a_record(user, application), of_user, of_application, of_nobody)
+        on.save(*records)
+        with on.writing() as storage:
+            if gone == "user":
+                storage.users.remove(user.id)
+            elif gone == "application":
+                storage.applications.remove(application.id)
+            else:
+                storage.organizations.remove(on.organization.id)
+        with on.reading() as storage:
+            found = [one for one in records if storage.records.find(*place(one)) is not None]
+        left = {"user": [of_application, of_nobody], "application": [of_user, of_nobody], "organization": [of_nobody]}
+        assert found == left[gone]
+
+    def test_records_replace_puts_the_next_version_in_its_place(self, on: On) -> None:
+        first, other = on.saved(a_record(value={"a": 1}, sealed=b"old")), on.saved(a_record())
+        second = replace(
+            first,
+            user_id=on.human_user.id,
+            application_id=on.application.id,
+            value={"b": [2]},
+            sealed=b"new",
+            created_at=NOW + SECOND,
+            expires_at=None,
+            taken_at=NOW,
+            version=2,
+        )
+        with on.writing() as storage:
+            storage.records.replace(second)
+        with on.reading() as storage:
+            assert storage.records.find(*place(first)) == second
+            assert storage.records.find(*place(other)) == other
+
+    def test_records_replace_of_another_version_is_stale(self, on: On) -> None:
+        record = on.saved(a_record())
+        with on.writing() as storage:
+            for version in (0, 1, 3):
+                with pytest.raises(Stale):
+                    storage.records.replace(replace(record, value={"lost": True}, version=version))
+            with pytest.raises(Missing):
+                storage.records.replace(a_record(version=2))
+        with on.reading() as storage:
+            assert storage.records.find(*place(record)) == record
+
+    def test_records_take_returns_the_record_as_it_was_and_counts_as_a_change(self, on: On) -> None:
+        for record in (on.saved(a_record(sealed=b"sealed")), on.saved(a_record(expires_at=None))):
+            with on.writing() as storage:
+                assert storage.records.take(*place(record), NOW) == record
+            with on.writing() as storage:
+                assert storage.records.find(*place(record)) == replace(record, taken_at=NOW, version=2)
+                with pytest.raises(Stale):
+                    storage.records.replace(replace(record, version=2))
+
+    def test_records_a_second_take_is_told_with_the_record_even_after_it_expired(self, on: On) -> None:
+        record = on.saved(a_record())
+        with on.writing() as storage:
+            storage.records.take(*place(record), NOW)
+        taken = replace(record, taken_at=NOW, version=2)
+        for at in (NOW + SECOND, NOW + timedelta(days=9)):
+            with on.writing() as storage:
+                with pytest.raises(AlreadyUsed) as refusal:
+                    storage.records.take(*place(record), at)
+                storage.records.add(a_record())
+            assert refusal.value.value == taken
+        with on.reading() as storage:
+            assert storage.records.find(*place(record)) == taken
+
+    def test_records_expire_for_takers_to_the_second(self, on: On) -> None:
+        good, late = (on.saved(a_record(expires_at=NOW + 9 * SECOND)) for _ in range(2))
+        with on.writing() as storage:
+            storage.records.take(*place(good), NOW + 8 * SECOND)
+            with pytest.raises(Missing):
+                storage.records.take(*place(late), NOW + 9 * SECOND)
+        with on.reading() as storage:
+            assert storage.records.find(*place(late)) == late
+
+    def test_records_of_owner_are_newest_first(self, on: On) -> None:
+        user, application = on.human_user, on.application
+        stranger = on.saved(a_human_user(on.organization))
+        other = on.saved(an_application(on.project))
+        keys = [bytes([number]) * 32 for number in range(4)]
+        old = a_record(user, application, key=keys[3], created_at=NOW - SECOND)
+        same, twin = a_record(user, other, key=keys[0]), a_record(user, key=keys[1])
+        new = a_record(user, application, key=keys[2], created_at=NOW + SECOND, taken_at=NOW)
+        foreign = a_record(stranger, application)
+        on.save(same, new, old, twin, foreign, a_record(user, kind="other"), a_record(user, plugin="other"), a_record())
+        space = (old.plugin, old.kind)
+        with on.reading() as storage:
+            of_owner = storage.records.of_owner
+            assert of_owner(*space, user_id=user.id) == (new, twin, same, old)
+            assert of_owner(*space, user_id=user.id, application_id=application.id) == (new, old)
+            assert {one.key for one in of_owner(*space, application_id=application.id)} == {
+                new.key,
+                old.key,
+                foreign.key,
+            }
+            assert of_owner(*space, user_id=an_id()) == ()
+            assert of_owner(*space) == (), "what belongs to nobody is nobody's"
+
+    def test_records_drop_of_owner_deletes_those_of_one_kind(self, on: On) -> None:
+        user, application = on.human_user, on.application
+        gone = [a_record(user, application), a_record(user, application, taken_at=NOW)]
+        kept = [a_record(user), a_record(user, application, kind="other"), a_record(None, application), a_record()]
+        on.save(*gone, *kept)
+        space = (gone[0].plugin, gone[0].kind)
+        with on.writing() as storage:
+            assert storage.records.drop_of_owner(*space) == 0
+            assert storage.records.drop_of_owner(*space, user_id=an_id()) == 0
+            assert storage.records.drop_of_owner(*space, user_id=user.id, application_id=application.id) == 2
+            assert storage.records.drop_of_owner(*space, user_id=user.id, application_id=application.id) == 0
+        with on.writing() as storage:
+            assert [storage.records.find(*place(one)) for one in gone] == [None, None]
+            assert [storage.records.find(*place(one)) for one in kept] == kept
+            assert storage.records.drop_of_owner(*space, application_id=application.id) == 1
+            assert storage.records.drop_of_owner(*space, user_id=user.id) == 1
+
+    def test_records_drop(self, on: On) -> None:
+        gone, kept = on.saved(a_record()), on.saved(a_record())
+        with on.writing() as storage:
+            assert storage.records.drop(*place(gone))
+            assert not storage.records.drop(*place(gone))
+            assert storage.records.find(*place(kept)) == kept
+            assert storage.records.add(gone) is None, "the key is free"
+
+    def test_records_purge_deletes_what_expired_before_and_no_more_than_the_limit(self, on: On) -> None:
+        kept = [a_record(expires_at=NOW), a_record(expires_at=None), a_record(taken_at=NOW - SECOND)]
+        gone = [a_record(expires_at=NOW - SECOND, plugin=f"plugin {number}") for number in range(5)]
+        on.save(*kept, *gone)
+        counts = []
+        for _ in range(4):
+            with on.writing() as storage:
+                counts.append(storage.records.purge(NOW, 2))
+        assert counts == [2, 2, 1, 0]
+        with on.reading() as storage:
+            assert [storage.records.find(*place(one)) for one in kept] == kept
+
+    def test_records_races_one_is_taken_once(self, on: On) -> None:
+        record = on.saved(a_record(expires_at=NOW + timedelta(days=1)))
+        winner = on.race(partial(take, record=record), 100).only_winner(losers="AlreadyUsed")
+        assert winner.value == record
+        with on.reading() as storage:
+            found = storage.records.find(*place(record))
+        assert found == replace(record, taken_at=NOW + winner.number * SECOND, version=2)
+
+    @pytest.mark.parametrize("expired", [False, True])
+    def test_records_races_a_key_is_taken_once_and_the_others_see_by_whom(self, on: On, expired: bool) -> None:
+        record = a_record(on.human_user)
+        if expired:
+            on.save(replace(record, created_at=NOW - 2 * SECOND, expires_at=NOW, value={"old": 1}, version=7))
+        outcomes = on.race(partial(add_and_replace, record=record), 50)
+        assert outcomes.errors == {}
+        winners = [outcome.number for outcome in outcomes.won if outcome.value is None]
+        assert len(winners) == 1, "exactly one does the work"
+        answer = replace(record, value={"by": winners[0]}, version=2)
+        seen = [value for value in outcomes.values if value is not None]
+        assert seen == [answer] * 49, "all others see all of what the one did"
+
+    def test_records_races_a_version_is_replaced_once(self, on: On) -> None:
+        record = on.saved(a_record())
+        winner = on.race(partial(replace_once, record=record), 50).only_winner(losers="Stale")
+        with on.reading() as storage:
+            assert storage.records.find(*place(record)) == winner.value, "no change is lost"
+
+
+# The attempts, which also run in other processes, so that they must be functions of the module.
+
+
+def take(storage: Storage, number: int, *, record: Record) -> Record:
+    """Take the record at a moment of one's own."""
+    return storage.records.take(*place(record), NOW + number * SECOND)
+
+
+def add_and_replace(storage: Storage, number: int, *, record: Record) -> Record | None:
+    """Take the key and put the number of the attempt under it, unless another has."""
+    held = storage.records.add(record, replacing_expired=True)
+    if held is None:
+        storage.records.replace(replace(record, value={"by": number}, version=2))
+    return held
+
+
+def replace_once(storage: Storage, number: int, *, record: Record) -> Record:
+    """Put a second version of one's own in its place."""
+    mine = replace(record, value={"by": number}, version=2)
+    storage.records.replace(mine)
+    return mine

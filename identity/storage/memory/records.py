@@ -1,0 +1,84 @@
+"""Records, in memory."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from identity.domain.records import Record
+from identity.storage.errors import AlreadyUsed, Missing, Stale
+from identity.storage.memory.tables import Tables, purge
+from identity.storage.stores.records import RecordStore
+
+
+class MemoryRecordStore(RecordStore):
+    """Rows by plugin, kind and key."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._records = tables.records
+
+    def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:
+        holder = self.find(record.plugin, record.kind, record.key)
+        if holder is not None:
+            expired = holder.expires_at is not None and holder.expires_at <= record.created_at
+            if not (expired and replacing_expired):
+                return holder
+        self._put(record)
+        return None
+
+    def find(self, plugin: str, kind: str, key: bytes) -> Record | None:
+        return self._records.find((plugin, kind, key))
+
+    def replace(self, record: Record) -> None:
+        if record.version != self._records.get((record.plugin, record.kind, record.key)).version + 1:
+            raise Stale
+        self._put(record)
+
+    def take(self, plugin: str, kind: str, key: bytes, at: datetime) -> Record:
+        record = self._records.get((plugin, kind, key))
+        if record.taken_at is not None:
+            raise AlreadyUsed(record)
+        if not record.live(at):
+            raise Missing
+        self._put(replace(record, taken_at=at, version=record.version + 1))
+        return record
+
+    def of_owner(
+        self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
+    ) -> tuple[Record, ...]:
+        if user_id is None and application_id is None:
+            return ()
+        found = [
+            one
+            for one in self._records
+            if (one.plugin, one.kind) == (plugin, kind)
+            and user_id in (None, one.user_id)
+            and application_id in (None, one.application_id)
+        ]
+        return tuple(sorted(found, key=lambda one: (one.created_at, one.key), reverse=True))
+
+    def drop(self, plugin: str, kind: str, key: bytes) -> bool:
+        found = (plugin, kind, key) in self._records
+        if found:
+            self._records.delete((plugin, kind, key))
+        return found
+
+    def drop_of_owner(
+        self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
+    ) -> int:
+        doomed = self.of_owner(plugin, kind, user_id=user_id, application_id=application_id)
+        return sum(self.drop(plugin, kind, one.key) for one in doomed)
+
+    def purge(self, before: datetime, limit: int) -> int:
+        return purge(
+            self._records,
+            limit,
+            lambda record: record.expires_at is not None and record.expires_at < before,
+            self._records.delete,
+        )
+
+    def _put(self, record: Record) -> None:
+        if record.user_id is not None:
+            self._tables.users.get(record.user_id)
+        if record.application_id is not None:
+            self._tables.applications.get(record.application_id)
+        self._records.put((record.plugin, record.kind, record.key), record)

@@ -1,0 +1,62 @@
+"""Records of the service's parts and of plugins."""
+
+from abc import ABC, abstractmethod
+from datetime import datetime
+
+from identity.domain.records import Record
+
+
+class RecordStore(ABC):
+    """Known by plugin, kind and key; a record goes with the user and with the application that it names."""
+
+    @abstractmethod
+    def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:
+        """Store the record by one conditional write: None if it is stored, else the one that holds the key.
+
+        One that has expired when ``record`` is created holds the key too, unless ``replacing_expired``. Of racing
+        transactions one stores its record; the others wait for its end and then see it, or store theirs if it was
+        aborted. Raises Missing if there is no such user or application; the transaction can go on.
+        """
+
+    @abstractmethod
+    def find(self, plugin: str, kind: str, key: bytes) -> Record | None:
+        """The record, also if it was taken or has expired."""
+
+    @abstractmethod
+    def replace(self, record: Record) -> None:
+        """Put the record in the place of the one with its key.
+
+        Its ``version`` must be one more than the stored one, otherwise Stale. Raises Missing, also if there is no
+        such user or application; the transaction can go on.
+        """
+
+    @abstractmethod
+    def take(self, plugin: str, kind: str, key: bytes, at: datetime) -> Record:
+        """Take the record by one conditional write: of racing callers exactly one gets it; returns it as it was.
+
+        Raises AlreadyUsed if it was taken before, Missing if there is none or it has expired. The transaction can go
+        on. Taking counts as a change: ``version`` grows.
+        """
+
+    @abstractmethod
+    def of_owner(
+        self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
+    ) -> tuple[Record, ...]:
+        """The records of this user, of this application, or of both together; newest first, then by key, descending.
+
+        Without an owner there are none.
+        """
+
+    @abstractmethod
+    def drop(self, plugin: str, kind: str, key: bytes) -> bool:
+        """Delete the record; False if there was none."""
+
+    @abstractmethod
+    def drop_of_owner(
+        self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
+    ) -> int:
+        """Delete what ``of_owner`` would return; returns how many went."""
+
+    @abstractmethod
+    def purge(self, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` records of whatever kind that expired before; returns how many went."""
