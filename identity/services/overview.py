@@ -85,7 +85,8 @@ class Overview(UseCases):
         tokens = self._storage.personal_access_tokens.expiring(
             self._now, until, _MOST_EXPIRING, organization_id=organization_id
         )
-        subjects = self._storage.users.find_many({key.user_id for key in keys} | {token.user_id for token in tokens})
+        holders = {key.user_id for key in keys} | {token.user_id for token in tokens}
+        subjects = self._storage.users.find_subjects(holders)
         owners = {one.user.id: one for one in self._access.visible(by, subjects.values())}
         kinds = ((ExpiringKind.KEY, keys), (ExpiringKind.TOKEN, tokens))
         found = [

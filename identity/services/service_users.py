@@ -280,7 +280,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
     def _note(self, kind: str, expiring: Iterable[ServiceUserKey | PersonalAccessToken]) -> int:
         written, expiring = 0, tuple(expiring)
         # All at once, and without those that cannot be read: no row keeps the others from being told of.
-        owners = self._storage.users.find_many({one.user_id for one in expiring})
+        owners = self._storage.users.find_subjects({one.user_id for one in expiring})
         for one in expiring:
             days = min(step for step in EXPIRY_STEPS if one.expires_at - self._now <= timedelta(days=step))
             owner = owners.get(one.user_id)

@@ -277,7 +277,7 @@ class _Export:
         """
         sees, rest, found = self._services.access.sees, iter(rows), []
         while part := list(islice(rest, MAX_PAGE)):
-            subjects = self._storage.users.find_many([row.user_id for row in part])
+            subjects = self._storage.users.find_subjects([row.user_id for row in part])
             for row in part:
                 subject = subjects.get(row.user_id)
                 if subject is not None and sees(self._by, subject.organization.id):

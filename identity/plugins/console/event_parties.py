@@ -44,7 +44,7 @@ class Parties:
         storage = page.services.storage
         owners = {(one.object_kind, one.object_id): _owner(one, storage) for one in events}
         users = acting.union(filter(None, owners.values()), *(things.get(kind, ()) for kind in _USERS))
-        self._users: dict[str, Subject] = dict(storage.users.find_many(users))
+        self._users: dict[str, Subject] = dict(storage.users.find_subjects(users))
         # A client is an application or a service user.
         clients = things.get("application", set()) | (acting - self._users.keys())
         applications = storage.applications.find_many(clients)

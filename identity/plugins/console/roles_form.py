@@ -184,7 +184,7 @@ class Users:
         users = self._page.services.storage.users
         listed: Page[User] = users.page(self._organization_id, None, asked) if self._reads else Page(())
         subjects = {one.user.id: one for one in self._named(asked.query)}
-        subjects |= users.find_many({one.id for one in listed})
+        subjects |= users.find_subjects({one.id for one in listed})
         access = self._page.services.access
         subjects = {one.user.id: one for one in access.visible(self._page.principal, subjects.values())}
         ids = dict.fromkeys((*subjects.keys() - {one.id for one in listed}, *(one.id for one in listed)))

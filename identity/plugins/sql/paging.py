@@ -1,12 +1,13 @@
 """Pages of lists in SQL: in one of several orders, by key and never by offset; searches; totals."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Table, and_, literal, or_, select, tuple_, union
 
 from identity.domain.search import id_start, login_name_parts, search_words
-from identity.plugins.sql.rows import SqlStore, readable
+from identity.plugins.sql.mapping import Mapped, readable
+from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.tables import organizations
 from identity.storage.paging import MOST_COUNTED, Cursor, Page, PageRequest, Sort, Total
 
@@ -23,10 +24,9 @@ class PagedStore(SqlStore):
 
     def _page(
         self,
+        rows: Mapped[Value],
         statement: Select[Any],
-        table: Table,
         request: PageRequest,
-        of_row: Callable[..., Value],
         orders: Columns,
         *,
         usual: Sort | None = None,
@@ -36,6 +36,7 @@ class PagedStore(SqlStore):
 
         ``by`` refers to the things by which one searches, where these are not the rows themselves.
         """
+        table = rows.table
         sort = request.sort or usual or Sort(next(iter(orders)))
         if request.active is not None and "active" in table.c:
             statement = statement.where(table.c.active.is_(request.active))
@@ -49,27 +50,26 @@ class PagedStore(SqlStore):
             here = _position(order, request.cursor)
             statement = statement.where(tuple_(*order) < here if sort.descending else tuple_(*order) > here)
         directed = [column.desc() if sort.descending else column for column in order]
-        rows = self._all(statement.add_columns(*order).order_by(*directed).limit(request.limit + 1))
-        shown = rows[: request.limit]
+        found = self._all(statement.add_columns(*order).order_by(*directed).limit(request.limit + 1))
+        shown = found[: request.limit]
         # A row whose place cannot be read is no place to go on from; the one before it is.
         places = ((row[-2], row[-1]) for row in reversed(shown) if type(row[-1]) is str)
         kind = order[0].type.python_type
         last = next((Cursor(str(value), id_) for value, id_ in places if type(value) is kind), None)
-        items = tuple(readable(of_row, (row[:-2] for row in shown)))
-        return Page(items, last if len(rows) > request.limit else None, total)
+        items = tuple(readable(rows.of, (row[:-2] for row in shown)))
+        return Page(items, last if len(found) > request.limit else None, total)
 
     def _page_newest_first(
         self,
+        rows: Mapped[Value],
         statement: Select[Any],
-        table: Table,
         request: PageRequest,
-        of_row: Callable[..., Value],
         *,
         by: ColumnElement[Any] | None = None,
     ) -> Page[Value]:
         """A page in the order of creation, newest first."""
-        orders, newest_first = {"created_at": table.c.created_at}, Sort("created_at", descending=True)
-        return self._page(statement, table, request, of_row, orders, usual=newest_first, by=by)
+        orders, newest_first = {"created_at": rows.table.c.created_at}, Sort("created_at", descending=True)
+        return self._page(rows, statement, request, orders, usual=newest_first, by=by)
 
     def _searched(
         self, statement: Select[Any], table: Table, by: ColumnElement[Any], query: str

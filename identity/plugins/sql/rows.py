@@ -1,12 +1,9 @@
-"""What all stores share: running statements, converting values, versioned updates."""
+"""What all stores share: running statements, versioned updates."""
 
-import json
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache, wraps
+from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -26,72 +23,15 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.base import Executable
 
+from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.errors import FAILURES, Undecodable, Unstorable, translated
-from identity.storage.errors import Missing, Stale, Unreadable
-
-log = logging.getLogger(__name__)
+from identity.plugins.sql.mapping import Row, Values, readable
+from identity.storage.errors import Missing, Stale
 
 Value = TypeVar("Value")
-Values = dict[str, Any]
-#: A row, whose values are taken by position.
-Record = Sequence[Any]
 
 #: SQLAlchemy counts the rows of inserts when told so.
 _COUNTED = {"preserve_rowcount": True}
-
-
-#: What making a value of a row raises if the row holds something else.
-_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, OSError, RecursionError)
-
-
-def row_of(*columns: ColumnElement[Any]) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Decorates what makes a value of a row of these columns, the first of which is a table's own.
-
-    Whatever it cannot read (another type than the column's, bad JSON, an unknown word) raises Unreadable, which is
-    logged once for each row. Types are compared for the row as a whole: a good row costs a microsecond.
-    """
-    table: Any = getattr(columns[0], "table", None)
-    keys = [(at, column) for at, column in enumerate(columns) if getattr(column, "primary_key", False)]
-    types = [(column.type.python_type, getattr(column, "nullable", True)) for column in columns]
-    shapes: set[tuple[type, ...]] = set()
-
-    def fits(shape: tuple[type, ...]) -> bool:
-        """True for types that the columns can have; remembered, since there are few."""
-        pairs = zip(shape, types, strict=True)
-        if all(is_ is wanted or (nullable and is_ is type(None)) for is_, (wanted, nullable) in pairs):
-            shapes.add(shape)
-            return True
-        return False
-
-    def decorated(of_row: Callable[..., Value]) -> Callable[..., Value]:
-        @wraps(of_row)
-        def read(*row: Any) -> Value:
-            shape = tuple(map(type, row))
-            try:
-                if shape in shapes or fits(shape):
-                    return of_row(*row)
-            except _DAMAGE:
-                pass
-            id_ = " ".join(row[at].hex() if isinstance(row[at], bytes) else str(row[at]) for at, _ in keys)
-            _alert(table.name, id_)
-            raise Unreadable(table.name, id_)
-
-        return read
-
-    return decorated
-
-
-@lru_cache(1024)
-def _alert(table: str, id_: str) -> None:
-    """Tell operators, once in a process."""
-    log.error("a row cannot be read and is left out or refused: table %s, id %s", table, id_ or "unknown")
-
-
-def readable(of_row: Callable[..., Value], rows: Iterable[Record]) -> Iterator[Value]:
-    """What the rows hold, without those that cannot be read: for lists, of which one row is not to take the others."""
-    for row in rows:
-        with suppress(Unreadable):
-            yield of_row(*row)
 
 
 #: What can be prepared.
@@ -108,13 +48,13 @@ class Prepared:
         self._statement = statement
         self._texts: dict[str, _Text] = {}
 
-    def first(self, connection: Connection, parameters: Values) -> Record | None:
+    def first(self, connection: Connection, parameters: Values) -> Row | None:
         """The first row, or None. Raises SQLAlchemyError."""
         text = self._text(connection)
-        row: Record | None = _with_driver(connection, lambda driver: text.execute(driver, parameters).fetchone())
+        row: Row | None = _with_driver(connection, lambda driver: text.execute(driver, parameters).fetchone())
         return row if row is None else text.converted(row)
 
-    def all(self, connection: Connection, parameters: Values) -> Sequence[Record]:
+    def all(self, connection: Connection, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
         text = self._text(connection)
         rows = _with_driver(connection, lambda driver: text.execute(driver, parameters).fetchall())
@@ -179,7 +119,7 @@ class _Text:
         given = {**self.constants, **parameters} if self.constants else parameters
         return given if self.names is None else tuple([given[name] for name in self.names])
 
-    def converted(self, row: Record) -> Record:
+    def converted(self, row: Row) -> Row:
         if not self.converters:
             return row
         values = list(row)
@@ -196,7 +136,7 @@ class SqlStore:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def _one(self, statement: Executable | Prepared, parameters: Values) -> Record | None:
+    def _one(self, statement: Executable | Prepared, parameters: Values) -> Row | None:
         """The first row, or None."""
         try:
             if isinstance(statement, Prepared):
@@ -208,7 +148,18 @@ class SqlStore:
                 return None
             raise answer from error
 
-    def _all(self, statement: Executable | Prepared, parameters: Values | None = None) -> Sequence[Record]:
+    def _find(self, of: Callable[[Row], Value], statement: Executable | Prepared, parameters: Values) -> Value | None:
+        """What the first row holds, or None."""
+        row = self._one(statement, parameters)
+        return None if row is None else of(row)
+
+    def _list(
+        self, of: Callable[[Row], Value], statement: Executable | Prepared, parameters: Values | None = None
+    ) -> tuple[Value, ...]:
+        """What the readable rows hold."""
+        return tuple(readable(of, self._all(statement, parameters)))
+
+    def _all(self, statement: Executable | Prepared, parameters: Values | None = None) -> Sequence[Row]:
         """All rows."""
         try:
             return self._fetch(statement, parameters)
@@ -223,7 +174,7 @@ class SqlStore:
                 return ()
             raise answer from error
 
-    def _fetch(self, statement: Executable | Prepared, parameters: Values | None) -> Sequence[Record]:
+    def _fetch(self, statement: Executable | Prepared, parameters: Values | None) -> Sequence[Row]:
         if isinstance(statement, Prepared):
             return statement.all(self._connection, parameters or {})
         return self._connection.execute(statement, parameters).all()
@@ -286,9 +237,9 @@ class SqlStore:
         for id_, at in sorted(uses.items()):
             self._change(statement, {"row": id_, "at": seconds(at)})
 
-    def _many(self, statement: Executable, ids: Collection[str], of_row: Callable[..., Value]) -> list[Value]:
+    def _many(self, statement: Executable, ids: Collection[str], of: Callable[[Row], Value]) -> tuple[Value, ...]:
         """What the readable rows hold that are found by ``ids``; for none nothing is asked."""
-        return list(readable(of_row, self._all(statement, {"ids": list(ids)}))) if ids else []
+        return self._list(of, statement, {"ids": list(ids)}) if ids else ()
 
     def _touch_one(self, statement: Executable, parameters: Values) -> None:
         """Change one row; raises Missing if there is none."""
@@ -354,79 +305,3 @@ def upsert(
         set_={column: new.excluded[str(column.key)] for column in replacing},
         where=where,
     ).execution_options(**_COUNTED)
-
-
-# The same few rows are read again and again. What these texts and numbers mean never changes, so it is worked out
-# once: a third of the time that reading a client or a token takes.
-@lru_cache(4096)
-def moment(stored: int) -> datetime:
-    """The moment so many seconds after the epoch."""
-    return datetime.fromtimestamp(stored, UTC)
-
-
-def moment_or_none(stored: int | None) -> datetime | None:
-    """Like ``moment``, where there may be none."""
-    return None if stored is None else moment(stored)
-
-
-def seconds(at: datetime) -> int:
-    """The moment as it is stored."""
-    return int(at.timestamp())
-
-
-def seconds_or_none(at: datetime | None) -> int | None:
-    """Like ``seconds``, where there may be none."""
-    return None if at is None else int(at.timestamp())
-
-
-def span_or_none(stored: int | None) -> timedelta | None:
-    """A lifetime, where there is one."""
-    return None if stored is None else timedelta(seconds=stored)
-
-
-def listed(values: Iterable[str]) -> str:
-    """A tuple as it is stored: JSON."""
-    return json.dumps(list(values), ensure_ascii=False)
-
-
-def sorted_list(values: frozenset[str]) -> str:
-    """A set as it is stored: JSON, sorted so that equal sets are equal texts."""
-    return json.dumps(sorted(values), ensure_ascii=False)
-
-
-@lru_cache(1024)
-def tuple_of(stored: str) -> tuple[str, ...]:
-    """A tuple stored by ``listed``. Raises ValueError."""
-    return tuple(_texts(stored))
-
-
-@lru_cache(1024)
-def set_of(stored: str) -> frozenset[str]:
-    """A set stored by ``sorted_list``. Raises ValueError."""
-    return frozenset(_texts(stored))
-
-
-def _texts(stored: str) -> list[str]:
-    values = json.loads(stored)
-    if type(values) is not list or any(type(one) is not str for one in values):
-        raise ValueError("not a list of texts")
-    return values
-
-
-def object_of(stored: str) -> dict[str, Any]:
-    """A JSON object. Raises ValueError."""
-    members = json.loads(stored)
-    if type(members) is not dict:
-        raise ValueError("not an object")
-    return members
-
-
-def words(values: tuple[str, ...]) -> str:
-    """Scope or audience as it is stored: words separated by spaces."""
-    return " ".join(values)
-
-
-@lru_cache(1024)
-def words_of(stored: str) -> tuple[str, ...]:
-    """Scope or audience stored by ``words``."""
-    return tuple(stored.split(" ")) if stored else ()

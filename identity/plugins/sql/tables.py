@@ -1,21 +1,21 @@
 """SQLAlchemy Core tables; rows never leave this package.
 
+Columns follow from the fields of what a table holds (``identity.plugins.sql.mapping``). What stands here is what does
+not follow: keys, references, indexes, and columns that are no fields.
+
 Text is compared byte by byte (collation "C" on PostgreSQL, BINARY on SQLite), so every list has the order it has in
-the other backends, and "starts with" is a range that an index can answer. Moments are seconds since the epoch: a
-third of the cost of DateTime columns, and never in doubt about time zones. Sets and tuples are JSON text, or words
-separated by spaces where OAuth itself writes them so.
+the other backends, and "starts with" is a range that an index can answer.
 
 ``info={"field": …}`` names the field that is taken when a unique rule is broken.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     CheckConstraint,
     Column,
-    Dialect,
     ForeignKey,
     Identity,
     Index,
@@ -23,14 +23,34 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Table,
-    Text,
     UniqueConstraint,
-    false,
     func,
     literal_column,
     text,
-    true,
 )
+from sqlalchemy.schema import SchemaItem
+
+from identity.domain.applications import Application, ClientSecret
+from identity.domain.audit import AuditEvent
+from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.domains import OrganizationDomain
+from identity.domain.instance import Instance
+from identity.domain.managers import Manager
+from identity.domain.names import name_key
+from identity.domain.organizations import Organization
+from identity.domain.outbox import OutgoingMessage
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.domain.records import Record
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_secrets import ServiceUserSecret
+from identity.domain.sessions import PendingAuthorization, Session
+from identity.domain.signing_keys import SigningKey
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.users import HumanUser, PasswordHash, ServiceUser
+from identity.plugins.sql.codecs import Moment, String
+from identity.plugins.sql.mapping import Layout
+from identity.storage.stores.users import UserKind
 
 metadata = MetaData(
     naming_convention={
@@ -43,34 +63,35 @@ metadata = MetaData(
 )
 
 
-class Flag(Boolean):
-    """A boolean of which SQLite gives back what is neither 0 nor 1 as it is, so that it is seen to be none."""
+def _table(
+    name: str,
+    kinds: type | Mapping[str, type],
+    *items: SchemaItem,
+    words: tuple[str, ...] = (),
+    spread: Mapping[str, Sequence[str]] | None = None,
+    field: str | None = None,
+    **options: Any,
+) -> Table:
+    """A table of these values. A column that is given takes the place of what would follow from its field.
 
-    cache_ok = True
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """None where the driver has booleans itself."""
-        return None if dialect.supports_native_boolean else _flag_of
-
-
-_FLAGS = {0: False, 1: True}
-
-
-def _flag_of(stored: Any) -> Any:
-    return _FLAGS.get(stored, stored)
-
-
-String = Text().with_variant(Text(collation="C"), "postgresql")
-Moment = BigInteger
-
-
-def _string(name: str, *, nullable: bool = False) -> Column[str]:
-    return Column(name, String, nullable=nullable)
+    The id is the key where none is given.
+    """
+    layout = Layout(kinds, words, spread or {})
+    columns = {column.name: column for column in layout.columns()}
+    columns |= {item.name: item for item in items if isinstance(item, Column)}
+    if not any(column.primary_key for column in columns.values()):
+        columns["id"].primary_key = True
+    rules = [item for item in items if not isinstance(item, Column)]
+    return Table(name, metadata, *columns.values(), *rules, info={"layout": layout, "field": field}, **options)
 
 
-def _search_text() -> Column[str]:
-    # Filled in by the database for versions that do not know it.
-    return Column("search_text", String, nullable=False, server_default="")
+def _string(name: str, *, nullable: bool = False, of: Callable[[Any], str] | None = None) -> Column[str]:
+    """A text; ``of`` makes it of the value that is stored."""
+    return Column(name, String, nullable=nullable, info={} if of is None else {"of": of})
+
+
+def _name_key() -> Column[str]:
+    return _string("name_key", of=lambda value: name_key(value.name))
 
 
 def _id(name: str = "id") -> Column[str]:
@@ -78,15 +99,11 @@ def _id(name: str = "id") -> Column[str]:
 
 
 def _digest() -> Column[bytes]:
-    return Column("digest", LargeBinary, primary_key=True, info={"field": "digest"})
+    return Column("digest", LargeBinary, primary_key=True)
 
 
 def _moment(name: str, *, nullable: bool = False) -> Column[int]:
     return Column(name, Moment, nullable=nullable)
-
-
-def _flag(name: str) -> Column[bool]:
-    return Column(name, Flag, nullable=False)
 
 
 def _number(name: str) -> Column[int]:
@@ -104,20 +121,11 @@ def _where(condition: str) -> dict[str, Any]:
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
-organizations = Table(
+organizations = _table(
     "organizations",
-    metadata,
-    _id(),
-    _string("name"),
-    _string("name_key"),
-    _search_text(),
-    _string("primary_domain"),
-    _moment("created_at"),
-    _moment("changed_at"),
-    # Filled in by the database for versions that do not know it.
-    Column("registration", Flag, nullable=False, server_default=true()),
-    _flag("active"),
-    _number("version"),
+    Organization,
+    _name_key(),
+    _string("search_text"),
     UniqueConstraint("primary_domain", info={"field": "primary_domain"}),
     Index(None, "name_key", "id"),
     Index(None, "created_at", "id"),
@@ -125,98 +133,59 @@ organizations = Table(
 )
 
 # No reference: a domain that counts stays bound to its organization when that is gone.
-domains = Table(
+domains = _table(
     "domains",
-    metadata,
-    Column("organization_id", String, primary_key=True, info={"field": "domain"}),
-    Column("name", String, primary_key=True),
-    _string("challenge"),
-    _moment("created_at"),
-    _string("proof", nullable=True),
-    _moment("verified_at", nullable=True),
+    OrganizationDomain,
+    _id("organization_id"),
+    _id("name"),
     Index("uq_domains_name", "name", unique=True, info={"field": "domain"}, **_where("proof IS NOT NULL")),
+    field="domain",
 )
 
-projects = Table(
+projects = _table(
     "projects",
-    metadata,
-    _id(),
+    Project,
     _parent("organization_id", "organizations"),
-    _string("name"),
-    _string("name_key"),
-    _search_text(),
-    _moment("created_at"),
-    _moment("changed_at"),
-    _flag("assert_roles"),
-    _flag("check_roles"),
-    _flag("active"),
-    _number("version"),
+    _name_key(),
+    _string("search_text"),
     Index(None, "organization_id", "name_key", "id"),
 )
 
-instance = Table(
+instance = _table(
     "instance",
-    metadata,
+    Instance,
     # One row at most: its key can only be 1.
-    Column("id", Integer, primary_key=True, autoincrement=False, info={"field": "instance"}),
-    _string("organization_id"),
-    _string("project_id"),
-    _moment("created_at"),
+    Column("id", Integer, primary_key=True, autoincrement=False, info={"of": lambda _: 1}),
     CheckConstraint("id = 1", name="one_row"),
+    field="instance",
 )
 
-project_roles = Table(
+project_roles = _table(
     "project_roles",
-    metadata,
+    ProjectRole,
     _parent("project_id", "projects", primary_key=True),
-    Column("key", String, primary_key=True),
-    _string("display_name"),
-    _string("group"),
-    # Filled in by the database for versions that do not know it.
-    Column("version", Integer, nullable=False, server_default="1"),
-    info={"field": "key"},
+    _id("key"),
+    field="key",
 )
 
-project_grants = Table(
+project_grants = _table(
     "project_grants",
-    metadata,
-    _id(),
+    ProjectGrant,
     _parent("project_id", "projects"),
     _parent("organization_id", "organizations"),
-    _string("roles"),
-    _moment("created_at"),
-    _moment("changed_at"),
-    _flag("accepted"),
-    _flag("active"),
-    _number("version"),
     UniqueConstraint("project_id", "organization_id", info={"field": "organization_id"}),
     Index(None, "project_id", "created_at", "id"),
     Index(None, "organization_id", "created_at", "id"),
 )
 
-users = Table(
+users = _table(
     "users",
-    metadata,
-    _id(),
+    {UserKind.HUMAN.value: HumanUser, UserKind.SERVICE.value: ServiceUser},
     _parent("organization_id", "organizations"),
-    _string("kind"),
-    _string("user_name"),
-    _string("name_key"),
-    _string("display_name"),
-    _string("display_key"),
-    _string("email_key"),
-    _search_text(),
-    _string("description"),
-    _string("access_token_type"),
-    # All of a person's profile in one JSON object; NULL for service users.
-    _string("profile", nullable=True),
-    _moment("created_at"),
-    _moment("changed_at"),
-    _moment("last_sign_in_at", nullable=True),
-    Column("registered", Flag, nullable=False, server_default=false()),
-    _moment("named_at", nullable=True),
-    _flag("active"),
-    _number("version"),
+    _string("name_key", of=lambda user: name_key(user.user_name)),
+    _string("display_key", of=lambda user: name_key(user.display_name)),
+    _string("email_key", of=lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else ""),
+    _string("search_text"),
     # The name comes first: a bare user name is looked for in all organizations.
     UniqueConstraint("name_key", "organization_id", info={"field": "user_name"}),
 )
@@ -237,19 +206,13 @@ for _name, _order in (
     Index(f"ix_users_{_name}", users.c.organization_id, _order, users.c.id, users.c.kind, users.c.active)
 Index("ix_users_list_of_all", users.c.name_key, users.c.id, users.c.kind, users.c.active)
 
-user_grants = Table(
+user_grants = _table(
     "user_grants",
-    metadata,
-    _id(),
+    UserGrant,
     _parent("user_id", "users"),
     _parent("organization_id", "organizations"),
     _parent("project_id", "projects"),
     _parent("project_grant_id", "project_grants", nullable=True),
-    _string("roles"),
-    _moment("created_at"),
-    _moment("changed_at"),
-    _flag("active"),
-    _number("version"),
     # NULL differs from NULL in a unique rule, hence two.
     Index(
         "uq_user_grants_direct",
@@ -274,81 +237,42 @@ user_grants = Table(
     Index(None, "project_grant_id", "created_at", "id", **_where("project_grant_id IS NOT NULL")),
 )
 
-passwords = Table(
+passwords = _table(
     "passwords",
-    metadata,
+    PasswordHash,
     _parent("user_id", "users", primary_key=True),
-    _string("hash"),
-    _moment("changed_at"),
-    _flag("must_change"),
 )
 
-service_user_keys = Table(
+service_user_keys = _table(
     "service_user_keys",
-    metadata,
-    _id(),
+    ServiceUserKey,
     _parent("user_id", "users"),
-    Column("public_key", LargeBinary, nullable=False),
-    _moment("created_at"),
-    _moment("expires_at"),
-    _moment("last_used_at", nullable=True),
     Index(None, "user_id", "created_at", "id"),
     Index(None, "expires_at", "id"),
 )
 
-service_user_secrets = Table(
+service_user_secrets = _table(
     "service_user_secrets",
-    metadata,
-    _id(),
+    ServiceUserSecret,
     _parent("user_id", "users"),
-    Column("digest", LargeBinary, nullable=False),
-    _moment("created_at"),
-    _moment("last_used_at", nullable=True),
     Index(None, "user_id", "created_at", "id"),
 )
 
-personal_access_tokens = Table(
+personal_access_tokens = _table(
     "personal_access_tokens",
-    metadata,
-    _id(),
+    PersonalAccessToken,
     _parent("user_id", "users"),
-    _string("name"),
-    _string("scope"),
-    _moment("created_at"),
-    _moment("expires_at"),
-    _moment("last_used_at", nullable=True),
     Index(None, "user_id", "created_at", "id"),
     Index(None, "expires_at", "id"),
+    words=("scope",),
 )
 
-applications = Table(
+applications = _table(
     "applications",
-    metadata,
-    _id(),
+    Application,
     _parent("project_id", "projects"),
-    _string("name"),
-    _string("name_key"),
-    _search_text(),
-    _string("type"),
-    _moment("created_at"),
-    _moment("changed_at"),
-    _string("authentication_method"),
-    _string("response_types"),
-    _string("grant_types"),
-    _string("redirect_uris"),
-    _string("post_logout_redirect_uris"),
-    _string("access_token_type"),
-    Column("access_token_lifetime", BigInteger),
-    Column("id_token_lifetime", BigInteger),
-    _flag("id_token_userinfo_assertion"),
-    _flag("assert_roles_in_access_token"),
-    _flag("assert_roles_in_id_token"),
-    # Filled in by the database for versions that do not know them.
-    Column("consent", String, nullable=False, server_default="when_foreign"),
-    Column("may_manage", Flag, nullable=False, server_default=false()),
-    _flag("development"),
-    _flag("active"),
-    _number("version"),
+    _name_key(),
+    _string("search_text"),
     Index(None, "project_id", "name_key", "id"),
 )
 
@@ -361,29 +285,17 @@ application_origins = Table(
     Index(None, "origin"),
 )
 
-client_secrets = Table(
+client_secrets = _table(
     "client_secrets",
-    metadata,
-    _id(),
+    ClientSecret,
     _parent("application_id", "applications"),
-    Column("digest", LargeBinary, nullable=False),
-    _moment("created_at"),
-    _moment("last_used_at", nullable=True),
     Index(None, "application_id", "created_at", "id"),
 )
 
-managers = Table(
+managers = _table(
     "managers",
-    metadata,
-    _id(),
+    Manager,
     _parent("user_id", "users"),
-    _string("level"),
-    _string("resource_id"),
-    _string("roles"),
-    _string("organization_id", nullable=True),
-    _moment("created_at"),
-    _moment("changed_at"),
-    _number("version"),
     # The resource once more, by which the manager goes with it.
     _parent("of_organization", "organizations", nullable=True),
     _parent("of_project", "projects", nullable=True),
@@ -393,48 +305,23 @@ managers = Table(
     Index(None, "of_organization", **_where("of_organization IS NOT NULL")),
     Index(None, "of_project", **_where("of_project IS NOT NULL")),
     Index(None, "of_project_grant", **_where("of_project_grant IS NOT NULL")),
+    spread={"resource": ("level", "resource_id")},
 )
 
-sessions = Table(
+sessions = _table(
     "sessions",
-    metadata,
-    _id(),
-    Column("digest", LargeBinary, nullable=False),
+    Session,
     _parent("user_id", "users"),
-    _moment("started_at"),
-    _moment("authenticated_at"),
-    _moment("selected_at"),
-    _moment("last_seen_at"),
-    _moment("ends_at"),
-    _string("methods"),
-    _string("user_agent"),
-    _string("client_address"),
-    _moment("ended_at", nullable=True),
     UniqueConstraint("digest", info={"field": "digest"}),
     Index(None, "user_id"),
     Index(None, "ends_at"),
 )
 
 # What a request names may be gone when it is continued: it refers to nothing.
-authorization_requests = Table(
+authorization_requests = _table(
     "authorization_requests",
-    metadata,
-    _id(),
-    Column("digest", LargeBinary, nullable=False),
-    _moment("created_at"),
-    _moment("expires_at"),
-    # All parameters in one JSON object.
-    _string("parameters"),
-    _string("target", nullable=True),
-    _string("login_name"),
-    _string("ui_locales"),
+    PendingAuthorization,
     _parent("user_id", "users", nullable=True),
-    _moment("authenticated_at", nullable=True),
-    _string("methods"),
-    _string("session_id", nullable=True),
-    _string("done"),
-    _moment("finished_at", nullable=True),
-    _number("version"),
     Index(None, "expires_at"),
     Index(None, "user_id", **_where("user_id IS NOT NULL")),
 )
@@ -451,67 +338,37 @@ attempts = Table(
     Index(None, "counted_at"),
 )
 
-token_families = Table(
+token_families = _table(
     "token_families",
-    metadata,
-    _id(),
+    TokenFamily,
     _parent("user_id", "users"),
     _parent("client_id", "applications"),
-    _string("scope"),
-    _moment("started_at"),
-    _moment("ends_at"),
-    _string("session_id", nullable=True),
-    _flag("offline"),
-    _string("methods"),
-    _string("userinfo_claims"),
-    _string("id_token_claims"),
-    _moment("revoked_at", nullable=True),
     Index(None, "user_id"),
     Index(None, "client_id"),
     Index(None, "ends_at"),
+    words=("scope", "methods", "userinfo_claims", "id_token_claims"),
 )
 
-authorization_codes = Table(
+authorization_codes = _table(
     "authorization_codes",
-    metadata,
+    AuthorizationCode,
     _digest(),
     _parent("family_id", "token_families"),
-    _string("client_id"),
-    _string("user_id"),
-    _string("redirect_uri"),
-    _string("scope"),
-    _moment("issued_at"),
-    _moment("expires_at"),
-    _moment("authenticated_at"),
-    _string("session_id", nullable=True),
-    _string("nonce", nullable=True),
-    _string("code_challenge", nullable=True),
-    _moment("redeemed_at", nullable=True),
     Index(None, "family_id"),
     Index(None, "expires_at", **_where("redeemed_at IS NULL")),
+    words=("scope",),
 )
 
-access_tokens = Table(
+access_tokens = _table(
     "access_tokens",
-    metadata,
+    AccessToken,
     _digest(),
-    _string("id"),
-    _string("format"),
-    _string("subject"),
-    _string("client_id"),
-    _string("scope"),
-    _string("audience"),
-    _moment("issued_at"),
-    _moment("expires_at"),
     _parent("user_id", "users", nullable=True),
     _parent("application_id", "applications", nullable=True),
     _parent("key_id", "service_user_keys", nullable=True),
     _parent("secret_id", "service_user_secrets", nullable=True),
     _parent("personal_access_token_id", "personal_access_tokens", nullable=True),
     _parent("family_id", "token_families", nullable=True),
-    # No reference: a token outlives the row of its session.
-    _string("session_id", nullable=True),
-    _moment("revoked_at", nullable=True),
     Index(None, "expires_at"),
     Index(None, "user_id", **_where("user_id IS NOT NULL")),
     Index(None, "application_id", **_where("application_id IS NOT NULL")),
@@ -519,82 +376,36 @@ access_tokens = Table(
     Index(None, "secret_id", **_where("secret_id IS NOT NULL")),
     Index(None, "personal_access_token_id", **_where("personal_access_token_id IS NOT NULL")),
     Index(None, "family_id", **_where("family_id IS NOT NULL")),
+    words=("scope", "audience"),
 )
 
-refresh_tokens = Table(
+refresh_tokens = _table(
     "refresh_tokens",
-    metadata,
+    RefreshToken,
     _digest(),
-    _string("id"),
     _parent("family_id", "token_families"),
-    _string("user_id"),
-    _string("client_id"),
-    _string("scope"),
-    _moment("issued_at"),
-    _moment("expires_at"),
-    _moment("ends_at"),
-    _moment("authenticated_at"),
-    _string("session_id", nullable=True),
-    _string("nonce", nullable=True),
-    _string("predecessor_id", nullable=True),
-    _moment("rotated_at", nullable=True),
-    _moment("revoked_at", nullable=True),
     # The moment tells when a family was last used.
     Index(None, "family_id", "issued_at"),
+    words=("scope",),
 )
 
-signing_keys = Table(
+signing_keys = _table(
     "signing_keys",
-    metadata,
-    _id(),
-    _number("generation"),
-    _string("algorithm"),
-    Column("public_key", LargeBinary, nullable=False),
-    Column("sealed_private_key", LargeBinary, nullable=False),
-    _moment("created_at"),
-    _moment("active_at"),
+    SigningKey,
     UniqueConstraint("generation", info={"field": "generation"}),
 )
 
-outgoing_messages = Table(
+outgoing_messages = _table(
     "outgoing_messages",
-    metadata,
-    _id(),
-    _string("kind"),
-    Column("sealed", LargeBinary, nullable=False),
-    _moment("created_at"),
-    _moment("next_at"),
-    _moment("expires_at"),
-    _number("attempts"),
+    OutgoingMessage,
     Index(None, "kind", "next_at", "id"),
     Index(None, "expires_at"),
 )
 
-audit_events = Table(
+audit_events = _table(
     "audit_events",
-    metadata,
-    Column(
-        "sequence",
-        BigInteger().with_variant(Integer(), "sqlite"),
-        Identity(always=True),
-        primary_key=True,
-    ),
-    _string("id"),
-    _moment("at"),
-    _string("event"),
-    _string("actor_kind"),
-    _string("actor_id", nullable=True),
-    _string("client_id", nullable=True),
-    _string("session_id", nullable=True),
-    _string("client_address", nullable=True),
-    _string("request_id", nullable=True),
-    _string("object_kind"),
-    _string("object_id", nullable=True),
-    _string("organization_id", nullable=True),
-    _string("result"),
-    _string("reason", nullable=True),
-    _string("detail"),
-    _string("once", nullable=True),
+    AuditEvent,
+    Column("sequence", BigInteger().with_variant(Integer(), "sqlite"), Identity(always=True), primary_key=True),
     UniqueConstraint("id", info={"field": "id"}),
     UniqueConstraint("once", info={"field": "once"}),
     Index(None, "organization_id", "sequence"),
@@ -607,23 +418,20 @@ audit_events = Table(
     Index(None, "at"),
     # SQLite never gives a number twice, even after its highest row was lost.
     sqlite_autoincrement=True,
+    spread={
+        "actor": ("actor_kind", "actor_id", "client_id", "session_id", "client_address", "request_id"),
+    },
 )
 
 # No unique rule but the key's: what is there already is never an error.
-records = Table(
+records = _table(
     "records",
-    metadata,
+    Record,
     _id("plugin"),
     _id("kind"),
     Column("key", LargeBinary, primary_key=True),
-    _moment("created_at"),
     _parent("user_id", "users", nullable=True),
     _parent("application_id", "applications", nullable=True),
-    _string("value"),
-    Column("sealed", LargeBinary, nullable=False),
-    _moment("expires_at", nullable=True),
-    _moment("taken_at", nullable=True),
-    _number("version"),
     Index(None, "user_id", **_where("user_id IS NOT NULL")),
     Index(None, "application_id", **_where("application_id IS NOT NULL")),
     Index(None, "expires_at", **_where("expires_at IS NOT NULL")),

@@ -86,7 +86,7 @@ class UserContract(ContractBase):
             assert refusal.value.field == field
             storage.users.add(other)
         with on.reading() as storage:
-            found = storage.users.find_many([human_user.id, first.id, last.id, other.id])
+            found = storage.users.find_subjects([human_user.id, first.id, last.id, other.id])
         assert found.keys() == {human_user.id, other.id}
 
     def test_users_many_of_an_unknown_organization_are_refused(self, on: On) -> None:
@@ -570,11 +570,11 @@ class UserContract(ContractBase):
         robot = a_service_user(on.other_organization)
         on.save(robot)
         with on.reading() as storage:
-            assert storage.users.find_many([human_user.id, an_id(), robot.id]) == {
+            assert storage.users.find_subjects([human_user.id, an_id(), robot.id]) == {
                 human_user.id: Subject(human_user, organization),
                 robot.id: Subject(robot, on.other_organization),
             }
-            assert storage.users.find_many(()) == {}
+            assert storage.users.find_subjects(()) == {}
 
     def test_users_the_last_sign_in_moves_forward_alone(self, on: On) -> None:
         human_user, service_user = on.human_user, on.service_user

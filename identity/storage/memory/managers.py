@@ -1,5 +1,7 @@
 """Managers, in memory."""
 
+from collections.abc import Collection, Mapping
+
 from identity.domain.managers import Manager
 from identity.domain.permissions import ResourceKey
 from identity.storage.memory.paging import page_newest_first
@@ -31,6 +33,9 @@ class MemoryManagerStore(ManagerStore):
     def of_users_of(self, organization_id: str) -> tuple[Manager, ...]:
         users = self._tables.users
         return tuple(one for one in self._tables.managers if users.get(one.user_id).organization_id == organization_id)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, Manager]:
+        return self._tables.managers.find_many(ids)
 
     def update(self, manager: Manager) -> None:
         self._require_first(manager)

@@ -1,6 +1,6 @@
 """User grants, in memory."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from identity.domain.projects import UserGrant
@@ -29,6 +29,9 @@ class MemoryUserGrantStore(UserGrantStore):
 
     def find(self, grant_id: str) -> UserGrant | None:
         return self._tables.user_grants.find(grant_id)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, UserGrant]:
+        return self._tables.user_grants.find_many(ids)
 
     def update(self, grant: UserGrant) -> None:
         self._require_first(grant)

@@ -44,7 +44,10 @@ class MemoryUserStore(UserStore):
         user = self._tables.users.find(user_id)
         return None if user is None else self._subject(user)
 
-    def find_many(self, ids: Collection[str]) -> Mapping[str, Subject]:
+    def find_many(self, ids: Collection[str]) -> Mapping[str, User]:
+        return self._tables.users.find_many(ids)
+
+    def find_subjects(self, ids: Collection[str]) -> Mapping[str, Subject]:
         users = self._tables.users.find_many(ids)
         return {id_: self._subject(user) for id_, user in users.items()}
 

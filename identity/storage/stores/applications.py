@@ -1,12 +1,13 @@
 """Applications and their client secrets."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from identity.domain.applications import Application, Client, ClientSecret
 from identity.domain.names import name_key
 from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
+from identity.storage.stores.entity import EntityStore
 
 #: What the list can be sorted by, the usual order first.
 ORDERS: Orders[Application] = {
@@ -15,20 +16,8 @@ ORDERS: Orders[Application] = {
 }
 
 
-class ApplicationStore(ABC):
+class ApplicationStore(EntityStore[Application]):
     """Client secrets belong to their application and go with it."""
-
-    @abstractmethod
-    def add(self, application: Application) -> None:
-        """Store a new application."""
-
-    @abstractmethod
-    def find(self, application_id: str) -> Application | None:
-        """The application with this client id."""
-
-    @abstractmethod
-    def find_many(self, ids: Collection[str]) -> Mapping[str, Application]:
-        """The applications with these ids, by id and in one query; unknown ids are left out."""
 
     @abstractmethod
     def find_client(self, client_id: str) -> Client | None:
@@ -37,14 +26,6 @@ class ApplicationStore(ABC):
     @abstractmethod
     def is_origin(self, origin: str) -> bool:
         """True if an active application has a redirect URI of this web origin (RFC 6454), answered by an index."""
-
-    @abstractmethod
-    def update(self, application: Application) -> None:
-        """Replace the stored value."""
-
-    @abstractmethod
-    def remove(self, application_id: str) -> None:
-        """Delete it with its secrets, codes and tokens."""
 
     @abstractmethod
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[Application]:

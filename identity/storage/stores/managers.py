@@ -1,22 +1,15 @@
 """Managers."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from identity.domain.managers import Manager
 from identity.domain.permissions import ResourceKey
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.entity import EntityStore
 
 
-class ManagerStore(ABC):
+class ManagerStore(EntityStore[Manager]):
     """Unique: one row per user and resource (Duplicate("user_id")). Lists are newest first."""
-
-    @abstractmethod
-    def add(self, manager: Manager) -> None:
-        """Store a new manager. Raises Missing if there is no such user."""
-
-    @abstractmethod
-    def find(self, manager_id: str) -> Manager | None:
-        """The manager with this id."""
 
     @abstractmethod
     def find_for(self, user_id: str, resource: ResourceKey) -> Manager | None:
@@ -29,14 +22,6 @@ class ManagerStore(ABC):
     @abstractmethod
     def of_users_of(self, organization_id: str) -> tuple[Manager, ...]:
         """Everything that users of the organization hold anywhere, in one query."""
-
-    @abstractmethod
-    def update(self, manager: Manager) -> None:
-        """Replace the stored value."""
-
-    @abstractmethod
-    def remove(self, manager_id: str) -> None:
-        """Delete it."""
 
     @abstractmethod
     def page(self, resource: ResourceKey, request: PageRequest = FIRST_PAGE) -> Page[Manager]:

@@ -1,11 +1,11 @@
 """Organizations."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from abc import abstractmethod
 
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
+from identity.storage.stores.entity import EntityStore
 
 #: What the list can be sorted by, the usual order first.
 ORDERS: Orders[Organization] = {
@@ -15,32 +15,12 @@ ORDERS: Orders[Organization] = {
 }
 
 
-class OrganizationStore(ABC):
+class OrganizationStore(EntityStore[Organization]):
     """Unique: ``primary_domain`` (Duplicate("primary_domain"))."""
-
-    @abstractmethod
-    def add(self, organization: Organization) -> None:
-        """Store a new organization."""
-
-    @abstractmethod
-    def find(self, organization_id: str) -> Organization | None:
-        """The organization with this id."""
-
-    @abstractmethod
-    def find_many(self, ids: Collection[str]) -> Mapping[str, Organization]:
-        """The organizations with these ids, by id and in one query; unknown ids are left out."""
 
     @abstractmethod
     def find_by_domain(self, primary_domain: str) -> Organization | None:
         """The organization with this primary domain."""
-
-    @abstractmethod
-    def update(self, organization: Organization) -> None:
-        """Replace the stored value."""
-
-    @abstractmethod
-    def remove(self, organization_id: str) -> None:
-        """Delete it with its users, projects, grants held, managers, keys, tokens and the domains that it waits for."""
 
     @abstractmethod
     def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:

@@ -1,6 +1,6 @@
 """Projects and their roles."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
@@ -8,6 +8,7 @@ from identity.domain.expirations import NEVER
 from identity.domain.names import name_key
 from identity.domain.projects import Project, ProjectRole
 from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
+from identity.storage.stores.entity import EntityStore
 
 #: What the list can be sorted by, the usual order first.
 ORDERS: Orders[Project] = {
@@ -16,28 +17,8 @@ ORDERS: Orders[Project] = {
 }
 
 
-class ProjectStore(ABC):
+class ProjectStore(EntityStore[Project]):
     """Role keys are unique in a project (Duplicate("key"))."""
-
-    @abstractmethod
-    def add(self, project: Project) -> None:
-        """Store a new project."""
-
-    @abstractmethod
-    def find(self, project_id: str) -> Project | None:
-        """The project with this id."""
-
-    @abstractmethod
-    def find_many(self, ids: Collection[str]) -> Mapping[str, Project]:
-        """The projects with these ids, by id and in one query; unknown ids are left out."""
-
-    @abstractmethod
-    def update(self, project: Project) -> None:
-        """Replace the stored value."""
-
-    @abstractmethod
-    def remove(self, project_id: str) -> None:
-        """Delete it with its roles, applications, grants, user grants, managers and their tokens."""
 
     @abstractmethod
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[Project]:

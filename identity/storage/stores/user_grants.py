@@ -1,32 +1,17 @@
 """User grants: project roles given to users."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from identity.domain.projects import UserGrant
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.stores.entity import EntityStore
 
 
-class UserGrantStore(ABC):
+class UserGrantStore(EntityStore[UserGrant]):
     """Unique: one grant per user, project and project grant (Duplicate("user_id")). Lists are newest first.
 
     A search finds the users of the organizations ``within`` alone; None stands for all.
     """
-
-    @abstractmethod
-    def add(self, grant: UserGrant) -> None:
-        """Store a new grant."""
-
-    @abstractmethod
-    def find(self, grant_id: str) -> UserGrant | None:
-        """The grant with this id."""
-
-    @abstractmethod
-    def update(self, grant: UserGrant) -> None:
-        """Replace the stored value."""
-
-    @abstractmethod
-    def remove(self, grant_id: str) -> None:
-        """Delete it."""
 
     @abstractmethod
     def page_of_user(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:

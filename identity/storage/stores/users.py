@@ -1,6 +1,6 @@
 """Users, human and service users alike."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -8,6 +8,7 @@ from enum import StrEnum
 from identity.domain.names import name_key
 from identity.domain.users import HumanUser, Subject, User
 from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
+from identity.storage.stores.entity import EntityStore
 
 #: How many people with one email address are found.
 MOST_WITH_ONE_EMAIL = 10
@@ -33,27 +34,19 @@ ORDERS: Orders[User] = {
 SERVICE_USER_ORDERS = ("user_name", "display_name", "created_at")
 
 
-class UserStore(ABC):
+class UserStore(EntityStore[User]):
     """Unique: the user name in its organization over both kinds, compared by name_key (Duplicate("user_name"))."""
-
-    @abstractmethod
-    def add(self, user: User) -> None:
-        """Store a new user."""
 
     @abstractmethod
     def add_many(self, users: Sequence[User]) -> None:
         """Store new users, all of them or, where one cannot be, none: the transaction remains usable."""
 
     @abstractmethod
-    def find(self, user_id: str) -> User | None:
-        """The user with this id."""
-
-    @abstractmethod
     def find_subject(self, user_id: str) -> Subject | None:
         """The user with its organization, in one query."""
 
     @abstractmethod
-    def find_many(self, ids: Collection[str]) -> Mapping[str, Subject]:
+    def find_subjects(self, ids: Collection[str]) -> Mapping[str, Subject]:
         """The users with these ids and their organizations, by id and in one query; unknown ids are left out."""
 
     @abstractmethod
@@ -74,14 +67,6 @@ class UserStore(ABC):
         """The organization's people with this email address, compared by name_key; oldest first, 10 at most.
 
         Nobody has the empty address."""
-
-    @abstractmethod
-    def update(self, user: User) -> None:
-        """Replace the stored value (of the same kind); ``last_sign_in_at`` stays as it is stored."""
-
-    @abstractmethod
-    def remove(self, user_id: str) -> None:
-        """Delete it with its keys, password, grants, manager roles, codes and tokens."""
 
     @abstractmethod
     def note_sign_in(self, user_id: str, at: datetime) -> None:

@@ -134,7 +134,7 @@ READS: dict[str, Call] = {
     "find projects": lambda storage: storage.projects.find_many(SOME_IDS),
     "find applications": lambda storage: storage.applications.find_many(SOME_IDS),
     "find project grants": lambda storage: storage.project_grants.find_many(SOME_IDS),
-    "find subjects": lambda storage: storage.users.find_many(SOME_IDS),
+    "find subjects": lambda storage: storage.users.find_subjects(SOME_IDS),
     "counts": lambda storage: storage.projects.counts(SOME_IDS),
     "key summaries": lambda storage: storage.service_user_keys.summaries(SOME_IDS, NOW),
     "must_change": lambda storage: storage.passwords.must_change(SOME_IDS),

@@ -48,7 +48,7 @@ class Row:
 
 def manager_rows(page: ConsolePage, managers: Sequence[Manager]) -> list[Row]:
     """Managers with the names of their users; those of organizations that one does not see stay unnamed."""
-    subjects = page.services.storage.users.find_many({one.user_id for one in managers})
+    subjects = page.services.storage.users.find_subjects({one.user_id for one in managers})
     shown = {user_id: shown_user(page, subject) for user_id, subject in subjects.items()}
     return [
         Row(

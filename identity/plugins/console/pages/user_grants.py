@@ -65,7 +65,7 @@ class Row:
 def user_grant_rows(page: ConsolePage, grants: Sequence[UserGrant]) -> list[Row]:
     """User grants with the names of their users; those of organizations that one does not see stay unnamed."""
     services = page.services
-    subjects = services.storage.users.find_many({one.user_id for one in grants})
+    subjects = services.storage.users.find_subjects({one.user_id for one in grants})
     shown = {one.user.id: shown_user(page, one) for one in subjects.values()}
     return [
         Row(

@@ -7,7 +7,9 @@ from sqlalchemy import bindparam, case, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS, NEVER, Attempt, delay_after
-from identity.plugins.sql.rows import Prepared, Record, SqlStore, moment, row_of, seconds
+from identity.plugins.sql.codecs import moment, seconds
+from identity.plugins.sql.mapping import Row, row_of
+from identity.plugins.sql.rows import Prepared, SqlStore
 from identity.plugins.sql.tables import attempts as table
 from identity.storage.errors import Missing
 from identity.storage.stores.attempts import AttemptStore
@@ -81,7 +83,6 @@ class SqlAttemptStore(SqlStore, AttemptStore):
     """One row per key."""
 
     def reserve(self, key: str, *, at: datetime, user_id: str | None = None) -> Attempt:
-        """Ask for one attempt, counted at once if it is allowed."""
         now = seconds(at)
         values = {
             "key": key,
@@ -93,39 +94,33 @@ class SqlAttemptStore(SqlStore, AttemptStore):
         }
         with self._guarded():
             row = self._one(_RESERVE, values)
-        number, next_at = _standing_of(*(row or self._standing(key)))
+        number, next_at = _standing_of(row or self._standing(key))
         return Attempt(row is not None, number, next_at)
 
     def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
-        """Take back an attempt that was allowed and came to nothing."""
         self._change(_GIVE_BACK, {"name": key, "reserved": attempt.failures, "at": seconds(at)})
 
     def failures(self, key: str) -> int:
-        """How many failures of this key stand."""
         row = self._one(_FIND, {"name": key})
-        return 0 if row is None else _standing_of(*row)[0]
+        return 0 if row is None else _standing_of(row)[0]
 
     def clear_of_user(self, user_id: str) -> None:
-        """Forget all failures of all keys of the user."""
         self._change(_CLEAR_OF_USER, {"owner": user_id})
 
     def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
-        """Count one use in the present span of time; None if it was within ``most``."""
         now = seconds(at)
         values = {"key": key, "number": 1, "next_at": seconds(at + span), "counted_at": now, "user_id": None}
         if self._one(_COUNT, {**values, "at": now, "most": most}) is not None:
             return None
-        return _standing_of(*self._standing(key))[1]
+        return _standing_of(self._standing(key))[1]
 
     def uncount(self, key: str, *, at: datetime, span: timedelta) -> None:
-        """Take back one use that was counted at this moment."""
         self._change(_UNCOUNT, {"name": key, "span_ends_by": seconds(at + span)})
 
     def purge(self, before: datetime, limit: int) -> int:
-        """Delete rows that were last counted before."""
         return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
-    def _standing(self, key: str) -> Record:
+    def _standing(self, key: str) -> Row:
         row = self._one(_FIND, {"name": key})
         if row is None:
             raise Missing

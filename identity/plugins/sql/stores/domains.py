@@ -1,42 +1,25 @@
 """Domains of organizations in SQL."""
 
-from sqlalchemy import bindparam, delete, insert, not_, select, update
+from sqlalchemy import bindparam, delete, not_, select, update
 
 from identity.domain.domains import OrganizationDomain, Proof
-from identity.plugins.sql.rows import (
-    SqlStore,
-    Values,
-    moment,
-    moment_or_none,
-    readable,
-    row_of,
-    seconds,
-    seconds_or_none,
-)
+from identity.plugins.sql.mapping import Mapped
+from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.tables import domains as table
 from identity.plugins.sql.tables import organizations
 from identity.storage.errors import Missing
 from identity.storage.stores.domains import DomainStore
 
-_COLUMNS = (
-    table.c.organization_id,
-    table.c.name,
-    table.c.challenge,
-    table.c.created_at,
-    table.c.proof,
-    table.c.verified_at,
-)
+_ROWS = Mapped[OrganizationDomain](table)
 _THIS = (table.c.organization_id == bindparam("organization"), table.c.name == bindparam("domain"))
 
-_ADD = insert(table)
-_FIND = select(*_COLUMNS).where(*_THIS)
-_FIND_HOLDER = select(*_COLUMNS).where(table.c.name == bindparam("domain"), table.c.proof.is_not(None))
-_OF_ORGANIZATION = select(*_COLUMNS).where(table.c.organization_id == bindparam("organization")).order_by(table.c.name)
+_FIND = _ROWS.select.where(*_THIS)
+_FIND_HOLDER = _ROWS.select.where(table.c.name == bindparam("domain"), table.c.proof.is_not(None))
+_OF_ORGANIZATION = _ROWS.select.where(table.c.organization_id == bindparam("organization")).order_by(table.c.name)
 #: Users may be made meanwhile: their reference to the row does not wait for this.
 _LOCK = select(organizations.c.id).where(organizations.c.id == bindparam("key")).with_for_update(key_share=True)
 _UNPROVEN = (
-    select(*_COLUMNS)
-    .where(
+    _ROWS.select.where(
         table.c.proof == Proof.UNPROVEN.value,
         not_(table.c.name.endswith(bindparam("name_space"))),
     )
@@ -53,72 +36,30 @@ class SqlDomainStore(SqlStore, DomainStore):
     """One row each. A partial index lets one of each name count."""
 
     def add(self, domain: OrganizationDomain) -> None:
-        """Store a new domain."""
-        values = {
-            "organization_id": domain.organization_id,
-            "name": domain.name,
-            "challenge": domain.challenge,
-            "created_at": seconds(domain.created_at),
-            **_proof_values(domain),
-        }
-        self._try(_ADD, values)
+        self._try(_ROWS.insert, _ROWS.values(domain))
 
     def find(self, organization_id: str, name: str) -> OrganizationDomain | None:
-        """The organization's domain of this name."""
-        row = self._one(_FIND, {"organization": organization_id, "domain": name})
-        return None if row is None else _domain_of(*row)
+        return self._find(_ROWS.of, _FIND, {"organization": organization_id, "domain": name})
 
     def find_holder(self, name: str) -> OrganizationDomain | None:
-        """The one that counts."""
-        row = self._one(_FIND_HOLDER, {"domain": name})
-        return None if row is None else _domain_of(*row)
+        return self._find(_ROWS.of, _FIND_HOLDER, {"domain": name})
 
     def of_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
-        """All of the organization."""
-        return tuple(_domain_of(*row) for row in self._all(_OF_ORGANIZATION, {"organization": organization_id}))
+        return tuple(map(_ROWS.of, self._all(_OF_ORGANIZATION, {"organization": organization_id})))
 
     def lock_of_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
-        """The same, locked by their organization's row."""
         self._one(_LOCK, {"key": organization_id})
         return self.of_organization(organization_id)
 
     def unproven(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
-        """Those that count without a proof."""
-        parameters = {"name_space": f".{name_space}", "limit": limit}
-        return tuple(readable(_domain_of, self._all(_UNPROVEN, parameters)))
+        return self._list(_ROWS.of, _UNPROVEN, {"name_space": f".{name_space}", "limit": limit})
 
     def prove(self, domain: OrganizationDomain) -> None:
-        """Keep the proof, if the challenge is still the one that was answered."""
-        values = {
-            "organization": domain.organization_id,
-            "domain": domain.name,
-            "shown": domain.challenge,
-            **_proof_values(domain),
-        }
-        if not self._try(_PROVE, values):
+        values = _ROWS.values(domain)
+        proven = {name: values[name] for name in ("proof", "verified_at")}
+        this = {"organization": domain.organization_id, "domain": domain.name, "shown": domain.challenge}
+        if not self._try(_PROVE, {**this, **proven}):
             raise Missing
 
     def remove(self, organization_id: str, name: str) -> None:
-        """Delete it."""
         self._touch_one(_REMOVE, {"organization": organization_id, "domain": name})
-
-
-def _proof_values(domain: OrganizationDomain) -> Values:
-    return {
-        "proof": None if domain.proof is None else domain.proof.value,
-        "verified_at": seconds_or_none(domain.verified_at),
-    }
-
-
-@row_of(*_COLUMNS)
-def _domain_of(
-    organization_id: str, name: str, challenge: str, created_at: int, proof: str | None, verified_at: int | None
-) -> OrganizationDomain:
-    return OrganizationDomain(
-        organization_id=organization_id,
-        name=name,
-        challenge=challenge,
-        created_at=moment(created_at),
-        proof=None if proof is None else Proof(proof),
-        verified_at=moment_or_none(verified_at),
-    )

@@ -7,7 +7,9 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Select, Table, bindparam, func, select, union
 
 from identity.domain.effects import Effects
-from identity.plugins.sql.rows import SqlStore, Values, readable, row_of, seconds, set_of
+from identity.plugins.sql.codecs import seconds, set_of
+from identity.plugins.sql.mapping import Values, readable, row_of
+from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.tables import (
     access_tokens,
     applications,
@@ -172,35 +174,27 @@ class SqlEffectStore(SqlStore, EffectStore):
     """Counts by the indexes of the foreign keys."""
 
     def of_organization(self, organization_id: str, at: datetime) -> Effects:
-        """What falls with an organization."""
         return self._count(_OF_ORGANIZATION, organization_id, at)
 
     def of_project(self, project_id: str, at: datetime) -> Effects:
-        """What falls with a project."""
         return self._count(_OF_PROJECT, project_id, at)
 
     def of_application(self, application_id: str, at: datetime) -> Effects:
-        """What falls with an application."""
         return self._count(_OF_APPLICATION, application_id, at)
 
     def of_user(self, user_id: str, at: datetime) -> Effects:
-        """What falls with a user of either kind."""
         return self._count(_OF_USER, user_id, at)
 
     def of_key(self, key_id: str, at: datetime) -> Effects:
-        """What falls with a service user's key."""
         return self._count(_OF_KEY, key_id, at)
 
     def of_secret(self, secret_id: str, at: datetime) -> Effects:
-        """What falls with a secret."""
         return self._count(_OF_SECRET, secret_id, at)
 
     def of_project_grant(self, grant_id: str, at: datetime) -> Effects:
-        """What falls with a project grant."""
         return self._count(_OF_PROJECT_GRANT, grant_id, at)
 
     def of_role(self, project_id: str, key: str) -> Effects:
-        """The user grants and project grants that hold a project's role."""
         return Effects(
             user_grants=self._count_holding(_USER_GRANTS_BY_ROLES, project_id, key),
             project_grants=self._count_holding(_PROJECT_GRANTS_BY_ROLES, project_id, key),

@@ -2,28 +2,20 @@
 
 from datetime import datetime
 
-from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, or_, select, update
 
 from identity.domain.outbox import Backlog, OutgoingMessage
-from identity.plugins.sql.rows import SqlStore, moment, readable, row_of, seconds
+from identity.plugins.sql.codecs import moment, seconds
+from identity.plugins.sql.mapping import Mapped, readable, row_of
+from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.tables import outgoing_messages as table
 from identity.storage.stores.outbox import OutboxStore
 
-_ADD = insert(table)
+_ROWS = Mapped[OutgoingMessage](table)
 _OF_KIND = table.c.kind == bindparam("kind")
 _WAITING = and_(_OF_KIND, table.c.expires_at > bindparam("at"))
-_COLUMNS = (
-    table.c.id,
-    table.c.kind,
-    table.c.sealed,
-    table.c.created_at,
-    table.c.next_at,
-    table.c.expires_at,
-    table.c.attempts,
-)
 _DUE = (
-    select(*_COLUMNS)
-    .where(_WAITING, table.c.next_at <= bindparam("at"))
+    _ROWS.select.where(_WAITING, table.c.next_at <= bindparam("at"))
     .order_by(table.c.next_at, table.c.id)
     .limit(bindparam("limit"))
 )
@@ -48,59 +40,27 @@ class SqlOutboxStore(SqlStore, OutboxStore):
     """One row per message."""
 
     def add(self, message: OutgoingMessage) -> None:
-        """Store a new message."""
-        values = {
-            "id": message.id,
-            "kind": message.kind,
-            "sealed": message.sealed,
-            "created_at": seconds(message.created_at),
-            "next_at": seconds(message.next_at),
-            "expires_at": seconds(message.expires_at),
-            "attempts": message.attempts,
-        }
-        self._try(_ADD, values)
+        self._try(_ROWS.insert, _ROWS.values(message))
 
     def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        """Messages of this kind whose ``next_at`` has come, oldest ``next_at`` first."""
-        parameters = {"kind": kind, "at": seconds(at), "limit": limit}
-        return tuple(readable(_message_of, self._all(_DUE, parameters)))
+        return self._list(_ROWS.of, _DUE, {"kind": kind, "at": seconds(at), "limit": limit})
 
     def next_at(self, kind: str, at: datetime) -> datetime | None:
-        """When the next message of this kind is due; None if none waits."""
         row = self._one(_NEXT_AT, {"kind": kind, "at": seconds(at)})
         return None if row is None else _least_of(row[0])
 
     def backlog(self, kind: str, at: datetime) -> Backlog:
-        """What of this kind could not be sent."""
         ((failing, given_up, since),) = self._all(_BACKLOG, {"kind": kind, "at": seconds(at)})
         return Backlog(failing=failing, given_up=given_up, since=_least_of(since))
 
     def postpone(self, message_id: str, next_at: datetime) -> None:
-        """Try it again then; one more attempt is counted."""
         self._touch_one(_POSTPONE, {"message": message_id, "at": seconds(next_at)})
 
     def remove(self, message_id: str) -> None:
-        """Delete it."""
         self._touch_one(_REMOVE, {"message": message_id})
 
     def purge(self, before: datetime, limit: int) -> int:
-        """Delete messages that expired before."""
         return self._change(_PURGE, {"before": seconds(before), "limit": limit})
-
-
-@row_of(*_COLUMNS)
-def _message_of(
-    id_: str, kind: str, sealed: bytes, created_at: int, next_at: int, expires_at: int, attempts: int
-) -> OutgoingMessage:
-    return OutgoingMessage(
-        id=id_,
-        kind=kind,
-        sealed=sealed,
-        created_at=moment(created_at),
-        next_at=moment(next_at),
-        expires_at=moment(expires_at),
-        attempts=attempts,
-    )
 
 
 def _least_of(stored: int | None) -> datetime | None:

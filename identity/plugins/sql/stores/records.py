@@ -1,46 +1,21 @@
 """Records in SQL."""
 
-import json
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import bindparam, delete, not_, or_, select, tuple_, update
 
 from identity.domain.attempts import NEVER
 from identity.domain.records import Record
-from identity.plugins.sql.rows import (
-    Prepared,
-    SqlStore,
-    Values,
-    add_unless_there,
-    moment,
-    moment_or_none,
-    object_of,
-    readable,
-    row_of,
-    seconds,
-    seconds_or_none,
-    upsert,
-)
+from identity.plugins.sql.codecs import seconds
+from identity.plugins.sql.mapping import Mapped, Values
+from identity.plugins.sql.rows import Prepared, SqlStore, add_unless_there, upsert
 from identity.plugins.sql.tables import records as table
 from identity.storage.errors import AlreadyUsed, Missing, Stale, Unavailable
 from identity.storage.stores.records import RecordStore
 
-_COLUMNS = (
-    table.c.plugin,
-    table.c.kind,
-    table.c.key,
-    table.c.created_at,
-    table.c.user_id,
-    table.c.application_id,
-    table.c.value,
-    table.c.sealed,
-    table.c.expires_at,
-    table.c.taken_at,
-    table.c.version,
-)
-_KEY = _COLUMNS[:3]
+_ROWS = Mapped[Record](table)
+_KEY = (table.c.plugin, table.c.kind, table.c.key)
 _KIND = (table.c.plugin == bindparam("plugin_is"), table.c.kind == bindparam("kind_is"))
 _THIS = (*_KIND, table.c.key == bindparam("key_is"))
 
@@ -51,11 +26,11 @@ _TAKE_OVER = Prepared(
     upsert(
         table,
         by=_KEY,
-        replacing=_COLUMNS[3:],
+        replacing=(column for column in _ROWS.columns if not column.primary_key),
         where=not_(table.c.expires_at.between(bindparam("now", type_=table.c.expires_at.type) + 1, seconds(NEVER))),
     )
 )
-_FIND = Prepared(select(*_COLUMNS).where(*_THIS))
+_FIND = Prepared(_ROWS.select.where(*_THIS))
 _REPLACE = update(table).where(*_THIS, table.c.version == bindparam("previous"))
 _TAKE = Prepared(
     update(table)
@@ -65,13 +40,13 @@ _TAKE = Prepared(
         or_(table.c.expires_at.is_(None), table.c.expires_at > bindparam("at")),
     )
     .values(taken_at=bindparam("at"), version=table.c.version + 1)
-    .returning(*_COLUMNS)
+    .returning(*_ROWS.columns)
 )
 _USER, _APPLICATION = table.c.user_id == bindparam("user"), table.c.application_id == bindparam("application")
 #: By the names of the owners that are given.
 _OWNED = {("user",): (_USER,), ("application",): (_APPLICATION,), ("user", "application"): (_USER, _APPLICATION)}
 _OF_OWNER = {
-    names: select(*_COLUMNS).where(*_KIND, *owned).order_by(table.c.created_at.desc(), table.c.key.desc())
+    names: _ROWS.select.where(*_KIND, *owned).order_by(table.c.created_at.desc(), table.c.key.desc())
     for names, owned in _OWNED.items()
 }
 _DROP = delete(table).where(*_THIS)
@@ -89,8 +64,7 @@ class SqlRecordStore(SqlStore, RecordStore):
     """One row each; it goes by foreign keys."""
 
     def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:
-        """Store the record; the one that holds the key if it is taken."""
-        values = _values_of(record)
+        values = _ROWS.values(record)
         if replacing_expired:
             values["now"] = values["created_at"]
         statement = _TAKE_OVER if replacing_expired else _ADD
@@ -105,24 +79,19 @@ class SqlRecordStore(SqlStore, RecordStore):
         raise Unavailable("The record comes and goes.")
 
     def find(self, plugin: str, kind: str, key: bytes) -> Record | None:
-        """The record, also if it was taken or has expired."""
-        row = self._one(_FIND, _this(plugin, kind, key))
-        return None if row is None else _record_of(*row)
+        return self._find(_ROWS.of, _FIND, _this(plugin, kind, key))
 
     def replace(self, record: Record) -> None:
-        """Put the record in the place of the one with its key."""
         this = _this(record.plugin, record.kind, record.key)
-        if self._try(_REPLACE, {**_values_of(record), **this, "previous": record.version - 1}):
+        if self._try(_REPLACE, {**_ROWS.values(record), **this, "previous": record.version - 1}):
             return
         if self.find(record.plugin, record.kind, record.key) is None:
             raise Missing
         raise Stale
 
     def take(self, plugin: str, kind: str, key: bytes, at: datetime) -> Record:
-        """Take the record by one conditional write: of racing callers exactly one gets it; returns it as it was."""
-        row = self._one(_TAKE, {**_this(plugin, kind, key), "at": seconds(at)})
-        if row is not None:
-            taken = _record_of(*row)
+        taken = self._find(_ROWS.of, _TAKE, {**_this(plugin, kind, key), "at": seconds(at)})
+        if taken is not None:
             return replace(taken, taken_at=None, version=taken.version - 1)
         stored = self.find(plugin, kind, key)
         if stored is None or stored.taken_at is None:
@@ -132,28 +101,24 @@ class SqlRecordStore(SqlStore, RecordStore):
     def of_owner(
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> tuple[Record, ...]:
-        """The records of these owners, newest first."""
         owners = _owners(user_id, application_id)
         if not owners:
             return ()
-        rows = self._all(_OF_OWNER[tuple(owners)], {"plugin_is": plugin, "kind_is": kind, **owners})
-        return tuple(readable(_record_of, rows))
+        parameters = {"plugin_is": plugin, "kind_is": kind, **owners}
+        return self._list(_ROWS.of, _OF_OWNER[tuple(owners)], parameters)
 
     def drop(self, plugin: str, kind: str, key: bytes) -> bool:
-        """Delete the record; False if there was none."""
         return self._change(_DROP, _this(plugin, kind, key)) == 1
 
     def drop_of_owner(
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> int:
-        """Delete the records of these owners."""
         owners = _owners(user_id, application_id)
         if not owners:
             return 0
         return self._change(_DROP_OF_OWNER[tuple(owners)], {"plugin_is": plugin, "kind_is": kind, **owners})
 
     def purge(self, before: datetime, limit: int) -> int:
-        """Delete records that expired before."""
         return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
 
@@ -164,49 +129,3 @@ def _this(plugin: str, kind: str, key: bytes) -> Values:
 def _owners(user_id: str | None, application_id: str | None) -> dict[str, str]:
     given = {"user": user_id, "application": application_id}
     return {name: owner for name, owner in given.items() if owner is not None}
-
-
-def _values_of(record: Record) -> Values:
-    return {
-        "plugin": record.plugin,
-        "kind": record.kind,
-        "key": record.key,
-        "created_at": seconds(record.created_at),
-        "user_id": record.user_id,
-        "application_id": record.application_id,
-        "value": json.dumps(record.value) if record.value else "{}",
-        "sealed": record.sealed,
-        "expires_at": seconds_or_none(record.expires_at),
-        "taken_at": seconds_or_none(record.taken_at),
-        "version": record.version,
-    }
-
-
-@row_of(*_COLUMNS)
-def _record_of(
-    plugin: str,
-    kind: str,
-    key: bytes,
-    created_at: int,
-    user_id: str | None,
-    application_id: str | None,
-    value: str,
-    sealed: bytes,
-    expires_at: int | None,
-    taken_at: int | None,
-    version: int,
-) -> Record:
-    members: dict[str, Any] = object_of(value)
-    return Record(
-        plugin=plugin,
-        kind=kind,
-        key=key,
-        created_at=moment(created_at),
-        user_id=user_id,
-        application_id=application_id,
-        value=members,
-        sealed=sealed,
-        expires_at=moment_or_none(expires_at),
-        taken_at=moment_or_none(taken_at),
-        version=version,
-    )

@@ -1,0 +1,162 @@
+"""What the values of a type are stored as: in which column, and how they get there and back.
+
+Moments are seconds since the epoch: a third of the cost of DateTime columns, and never in doubt about time zones. Sets
+and tuples are JSON text, or words separated by spaces where OAuth itself writes them so. Objects are JSON text.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Dialect, Integer, LargeBinary, Text
+
+
+class Flag(Boolean):
+    """A boolean of which SQLite gives back what is neither 0 nor 1 as it is, so that it is seen to be none."""
+
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """None where the driver has booleans itself."""
+        return None if dialect.supports_native_boolean else _flag_of
+
+
+_FLAGS = {0: False, 1: True}
+
+
+def _flag_of(stored: Any) -> Any:
+    return _FLAGS.get(stored, stored)
+
+
+#: Compared byte by byte, as SQLite does.
+String = Text().with_variant(Text(collation="C"), "postgresql")
+Moment = BigInteger
+
+
+# The same few rows are read again and again. What these texts and numbers mean never changes, so it is worked out
+# once: a third of the time that reading a client or a token takes.
+@lru_cache(4096)
+def moment(stored: int) -> datetime:
+    """The moment so many seconds after the epoch."""
+    return datetime.fromtimestamp(stored, UTC)
+
+
+def seconds(at: datetime) -> int:
+    """The moment as it is stored."""
+    return int(at.timestamp())
+
+
+def listed(values: Iterable[str]) -> str:
+    """A tuple as it is stored: JSON."""
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def sorted_list(values: frozenset[str]) -> str:
+    """A set as it is stored: JSON, sorted so that equal sets are equal texts."""
+    return json.dumps(sorted(values), ensure_ascii=False)
+
+
+@lru_cache(1024)
+def _tuple_of(stored: str) -> tuple[str, ...]:
+    return tuple(_texts(stored))
+
+
+@lru_cache(1024)
+def set_of(stored: str) -> frozenset[str]:
+    """A set stored by ``sorted_list``. Raises ValueError."""
+    return frozenset(_texts(stored))
+
+
+def _texts(stored: str) -> list[str]:
+    values = json.loads(stored)
+    if type(values) is not list or any(type(one) is not str for one in values):
+        raise ValueError("not a list of texts")
+    return values
+
+
+@lru_cache(1024)
+def words_of(stored: str) -> tuple[str, ...]:
+    """What is stored as words separated by spaces."""
+    return tuple(stored.split(" ")) if stored else ()
+
+
+def _object_of(stored: str) -> dict[str, Any]:
+    members = json.loads(stored)
+    if type(members) is not dict:
+        raise ValueError("not an object")
+    return members
+
+
+def _texts_by_name(stored: str) -> dict[str, str]:
+    members = _object_of(stored)
+    if any(type(one) is not str for one in members.values()):
+        raise ValueError("not texts")
+    return members
+
+
+def _object_text(members: Mapping[str, Any]) -> str:
+    return json.dumps(dict(members), ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How values of a type are stored: in which column, read and written by what; None leaves them as they are."""
+
+    column: Any
+    read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], Any] | None = None
+
+
+WORDS = Codec(String, words_of, " ".join)
+_CODECS: dict[Any, Codec] = {
+    str: Codec(String),
+    bytes: Codec(LargeBinary),
+    bool: Codec(Flag),
+    int: Codec(Integer),
+    datetime: Codec(Moment, moment, seconds),
+    timedelta: Codec(BigInteger, lambda stored: timedelta(seconds=stored), lambda span: int(span.total_seconds())),
+    tuple[str, ...]: Codec(String, _tuple_of, listed),
+    frozenset[str]: Codec(String, set_of, sorted_list),
+    Mapping[str, str]: Codec(String, _texts_by_name, _object_text),
+    Mapping[str, Any]: Codec(String, _object_of, _object_text),
+    Mapping[str, object]: Codec(String, _object_of, _object_text),
+}
+
+
+def codec_of(kind: Any) -> Codec:
+    """How a field of this type is stored; raises LookupError for a type that nobody thought of."""
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return Codec(String, {each.value: each for each in kind}.__getitem__, attrgetter("value"))
+    if is_dataclass(kind):
+        return Codec(String, _reader_of(kind), lambda value: _object_text(_known(value)))
+    return _CODECS[kind]
+
+
+def _reader_of(kind: Any) -> Callable[[str], Any]:
+    @lru_cache(1024)
+    def read(stored: str) -> Any:
+        return _nested(kind, _object_of(stored))
+
+    return read
+
+
+def _nested(kind: Any, members: Mapping[str, Any]) -> Any:
+    """The value of the members that are known; raises ValueError or TypeError for any that it cannot have."""
+    inner = [one for one in fields(kind) if is_dataclass(one.type)]
+    parts = {one.name: _nested(one.type, dict(members.get(one.name, ()))) for one in inner}
+    value = kind(**{**members, **parts})
+    if any(type(getattr(value, one.name)) is not one.type for one in fields(kind)):
+        raise ValueError("not what it should be")
+    return value
+
+
+def _known(value: Any) -> dict[str, Any]:
+    """What is not unknown, by name."""
+    members = ((one.name, getattr(value, one.name)) for one in fields(value))
+    known = ((name, _known(member) if is_dataclass(member) else member) for name, member in members)
+    return {name: member for name, member in known if member}

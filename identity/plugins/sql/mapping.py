@@ -1,0 +1,241 @@
+"""One mapping for each table: its columns, and how its rows are read and written, follow from a frozen dataclass.
+
+A column has the name of its field, and the type that the field's type is stored as. A column that is no field is filled
+from the property of its name, or by what its ``info`` names as ``of``. What reads and writes rows is made once, as
+source text, as dataclasses make theirs: it costs what the same lines written by hand would.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache, wraps
+from itertools import accumulate, pairwise
+from types import NoneType
+from typing import Any, Generic, TypeVar, get_args
+
+from sqlalchemy import Column, ColumnElement, FromClause, Table, insert, select
+
+from identity.plugins.sql.codecs import WORDS, Codec, String, codec_of
+from identity.storage.errors import Unreadable
+
+log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+Values = dict[str, Any]
+#: A row, whose values are taken by position.
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A column that a field, or a field of that field, is stored in."""
+
+    name: str
+    path: str
+    codec: Codec
+    nullable: bool
+    default: Any = None
+
+    @property
+    def read(self) -> str:
+        """The source that makes what the column holds the field's value."""
+        return self._source(f"_read_{self.name}", self.codec.read, self.name)
+
+    @property
+    def write(self) -> str:
+        """The source that makes the field's value what the column holds."""
+        return self._source(f"_write_{self.name}", self.codec.write, f"value.{self.path}")
+
+    @property
+    def stored_default(self) -> Any:
+        """What the column holds by default."""
+        write = self.codec.write
+        return self.default if write is None or self.default is None else write(self.default)
+
+    def _source(self, name: str, step: object, given: str) -> str:
+        if step is None:
+            return given
+        return f"None if {given} is None else {name}({given})" if self.nullable else f"{name}({given})"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a table holds: values of one class, or of several that the column ``kind`` tells apart by their word.
+
+    ``words`` names the fields that are stored as words, ``spread`` those that have a column for each of their fields.
+    """
+
+    kinds: type | Mapping[str, type]
+    words: tuple[str, ...] = ()
+    spread: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def by_word(self) -> Mapping[str, Any]:
+        """The classes by their words."""
+        return {"": self.kinds} if isinstance(self.kinds, type) else self.kinds
+
+    def stored(self, kind: Any) -> Iterator[_Stored]:
+        """The columns in which the values of a class are stored."""
+        for one in fields(kind):
+            type_, nullable = _without_none(one.type)
+            if one.name in self.spread:
+                for part, name in zip(fields(type_), self.spread[one.name], strict=True):
+                    part_type, nullable = _without_none(part.type)
+                    yield _Stored(name, f"{one.name}.{part.name}", codec_of(part_type), nullable)
+            else:
+                codec = WORDS if one.name in self.words else codec_of(type_)
+                yield _Stored(one.name, one.name, codec, nullable, None if one.default is MISSING else one.default)
+
+    def columns(self) -> list[Column[Any]]:
+        """A column for each field. It can be NULL where some class lacks a field that has no default."""
+        columns = {} if isinstance(self.kinds, type) else {"kind": Column("kind", String, nullable=False)}
+        for kind in self.by_word.values():
+            for each in self.stored(kind):
+                lacking = any(other is not kind and not hasattr(other, each.name) for other in self.by_word.values())
+                nullable = each.nullable or (lacking and each.default is None)
+                columns.setdefault(each.name, Column(each.name, each.codec.column, nullable=nullable))
+        return list(columns.values())
+
+
+def _without_none(kind: Any) -> tuple[Any, bool]:
+    kinds = get_args(kind)
+    return (next(each for each in kinds if each is not NoneType), True) if NoneType in kinds else (kind, False)
+
+
+class Mapped(Generic[Value]):
+    """How rows of a table become values, and these become rows: ``of`` and ``values``.
+
+    ``columns`` are those that a value is read from; ``of`` takes a row of them, and raises Unreadable. What the table
+    has beside fields and properties is left to the caller.
+    """
+
+    def __init__(self, table: Table) -> None:
+        layout: Layout = table.info["layout"]
+        stored = {word: list(layout.stored(kind)) for word, kind in layout.by_word.items()}
+        names = {"kind"} if len(stored) > 1 else set()
+        names |= {each.name for of_kind in stored.values() for each in of_kind}
+        self.table = table
+        self.columns = tuple(column for column in table.c if column.name in names)
+        self.select = select(*self.columns)
+        self.insert = insert(table)
+        self.of: Callable[[Row], Value] = row_of(*self.columns)(self._reader(layout, stored))
+        writers = {kind: self._writer(word, kind, stored) for word, kind in layout.by_word.items()}
+        self.values: Callable[[Value], Values] = next(iter(writers.values()))
+        if len(writers) > 1:
+            self.values = lambda value: writers[type(value)](value)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def columns_in(self, alias: FromClause) -> list[ColumnElement[Any]]:
+        """The columns in an alias of the table."""
+        return [alias.c[column.name] for column in self.columns]
+
+    def _reader(self, layout: Layout, stored: Mapping[str, Sequence[_Stored]]) -> Callable[..., Value]:
+        lines: list[str] = []
+        names: dict[str, Any] = {}
+        for number, (word, kind) in enumerate(layout.by_word.items()):
+            names |= {f"_kind_{number}": kind} | {f"_read_{each.name}": each.codec.read for each in stored[word]}
+            arguments = [f"{each.path}={each.read}" for each in stored[word] if "." not in each.path]
+            for name in layout.spread:
+                names[f"_spread_{name}"] = next(one.type for one in fields(kind) if one.name == name)
+                parts = (each for each in stored[word] if each.path.startswith(f"{name}."))
+                inner = ", ".join(f"{each.path.partition('.')[2]}={each.read}" for each in parts)
+                arguments.append(f"{name}=_spread_{name}({inner})")
+            condition = f"if kind == {word!r}: " if word else ""
+            lines.append(f"{condition}return _kind_{number}({', '.join(arguments)})")
+        if len(lines) > 1:
+            lines.append("raise ValueError(kind)")
+        return _made(", ".join(column.name for column in self.columns), lines, names)
+
+    def _writer(self, word: str, kind: type, stored: Mapping[str, Sequence[_Stored]]) -> Callable[[Value], Values]:
+        own = {each.name: each for each in stored[word]}
+        others = {each.name: each for of_kind in stored.values() for each in of_kind}
+        names: dict[str, Any] = {}
+        members: dict[str, str] = {}
+        for column in self.table.c:
+            name = column.name
+            if column.identity is not None:
+                continue
+            if name in own:
+                names[f"_write_{name}"], members[name] = own[name].codec.write, own[name].write
+            elif "of" in column.info:
+                names[f"_of_{name}"], members[name] = column.info["of"], f"_of_{name}(value)"
+            elif hasattr(kind, name):
+                members[name] = f"value.{name}"
+            elif name in others:
+                # What only another class has is stored as that one has it by default.
+                names[f"_else_{name}"], members[name] = others[name].stored_default, f"_else_{name}"
+            elif name == "kind" and word:
+                members[name] = repr(word)
+        line = ", ".join(f"{name!r}: {source}" for name, source in members.items())
+        return _made("value", [f"return {{{line}}}"], names)
+
+
+def _made(parameters: str, lines: Iterable[str], names: dict[str, Any]) -> Callable[..., Any]:
+    """A function of these lines. All that is in them comes from this package and the classes of the domain."""
+    body = "".join(f"    {line}\n" for line in lines)
+    exec(f"def made({parameters}):\n{body}", names)  # noqa: S102
+    made: Callable[..., Any] = names["made"]
+    return made
+
+
+def slices(*parts: Sized | int) -> tuple[slice, ...]:
+    """Where the parts of a joined row are: so many columns each."""
+    lengths = (part if isinstance(part, int) else len(part) for part in parts)
+    return tuple(slice(*ends) for ends in pairwise(accumulate(lengths, initial=0)))
+
+
+#: What making a value of a row raises if the row holds something else.
+_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, OSError, RecursionError)
+
+
+def row_of(*columns: ColumnElement[Any]) -> Callable[[Callable[..., Value]], Callable[[Row], Value]]:
+    """Decorates what makes a value of the values in these columns, the first of which is a table's own; takes a row.
+
+    Whatever it cannot read (another type than the column's, bad JSON, an unknown word) raises Unreadable, which is
+    logged once for each row. Types are compared for the row as a whole: a good row costs a microsecond.
+    """
+    table: Any = getattr(columns[0], "table", None)
+    keys = [(at, column) for at, column in enumerate(columns) if getattr(column, "primary_key", False)]
+    types = [(column.type.python_type, getattr(column, "nullable", True)) for column in columns]
+    shapes: set[tuple[type, ...]] = set()
+
+    def fits(shape: tuple[type, ...]) -> bool:
+        """True for types that the columns can have; remembered, since there are few."""
+        pairs = zip(shape, types, strict=True)
+        if all(is_ is wanted or (nullable and is_ is NoneType) for is_, (wanted, nullable) in pairs):
+            shapes.add(shape)
+            return True
+        return False
+
+    def decorated(of_row: Callable[..., Value]) -> Callable[[Row], Value]:
+        @wraps(of_row)
+        def read(row: Row) -> Value:
+            shape = tuple(map(type, row))
+            try:
+                if shape in shapes or fits(shape):
+                    return of_row(*row)
+            except _DAMAGE:
+                pass
+            id_ = " ".join(row[at].hex() if isinstance(row[at], bytes) else str(row[at]) for at, _ in keys)
+            _alert(table.name, id_)
+            raise Unreadable(table.name, id_)
+
+        return read
+
+    return decorated
+
+
+@lru_cache(1024)
+def _alert(table: str, id_: str) -> None:
+    """Tell operators, once in a process."""
+    log.error("a row cannot be read and is left out or refused: table %s, id %s", table, id_ or "unknown")
+
+
+def readable(of: Callable[[Row], Value], rows: Iterable[Row]) -> Iterator[Value]:
+    """What the rows hold, without those that cannot be read: for lists, of which one row is not to take the others."""
+    for row in rows:
+        with suppress(Unreadable):
+            yield of(row)

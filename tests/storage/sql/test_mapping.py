@@ -1,0 +1,179 @@
+"""One mapping for each table: what it stores follows from the fields of a dataclass."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import pytest
+from sqlalchemy import Column, MetaData, Table, create_engine
+
+from identity.plugins.sql.codecs import String
+from identity.plugins.sql.mapping import Layout, Mapped, slices
+from identity.storage.errors import Unreadable
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inner:
+    street: str = ""
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outer:
+    nickname: str = ""
+    inner: Inner = field(default_factory=Inner)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    level: Colour
+    id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thing:
+    id: str
+    colour: Colour
+    place: Place
+    outer: Outer
+    at: datetime
+    span: timedelta
+    digest: bytes
+    number: int
+    flag: bool
+    names: tuple[str, ...]
+    scope: tuple[str, ...]
+    roles: frozenset[str]
+    parameters: Mapping[str, str]
+    detail: Mapping[str, object]
+    later: datetime | None = None
+    colour_or_none: Colour | None = None
+
+    @property
+    def search_text(self) -> str:
+        return f"{self.id}!"
+
+
+THING = Thing(
+    id="one",
+    colour=Colour.BLUE,
+    place=Place(Colour.RED, None),
+    outer=Outer(nickname="Ada", inner=Inner(street="Ä 1", known=True)),
+    at=datetime(2026, 1, 2, tzinfo=UTC),
+    span=timedelta(minutes=5),
+    digest=b"\x00\xff",
+    number=7,
+    flag=True,
+    names=("b", "a a"),
+    scope=("openid", "email"),
+    roles=frozenset({"writer", "reader"}),
+    parameters={"state": "ü"},
+    detail={"count": 1, "names": ["a"]},
+)
+
+
+def _mapped(*columns: Column[Any], kinds: Any = Thing) -> Mapped[Any]:
+    spread = {"place": ("level", "place_id")} if hasattr(kinds, "place") else {}
+    of = Layout(kinds, words=("scope",), spread=spread)
+    table = Table("things", MetaData(), *of.columns(), *columns, info={"layout": of})
+    table.c.id.primary_key = True
+    return Mapped(table)
+
+
+def _stored(mapped: Mapped[Any], value: object, **changes: object) -> Any:
+    """The row as SQLite gives it back."""
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        mapped.table.create(connection)
+        connection.execute(mapped.insert, mapped.values(value) | changes)
+        return connection.execute(mapped.select).one()
+
+
+@pytest.mark.parametrize("later", [None, datetime(2027, 1, 1, tzinfo=UTC)])
+def test_a_value_of_every_type_comes_back_as_it_was(later: datetime | None) -> None:
+    mapped = _mapped()
+    thing = replace(THING, later=later)
+    assert mapped.of(_stored(mapped, thing)) == thing
+
+
+def test_what_a_type_is_stored_as_is_said_once() -> None:
+    values = _mapped().values(THING)
+    assert values["at"] == int(THING.at.timestamp())
+    assert values["span"] == 300
+    assert (values["names"], values["scope"]) == ('["b", "a a"]', "openid email")
+    assert values["roles"] == '["reader", "writer"]'
+    assert (values["level"], values["place_id"]) == ("red", None)
+    assert values["outer"] == '{"nickname": "Ada", "inner": {"street": "Ä 1", "known": true}}'
+    assert type(values["colour"]) is str
+
+
+def test_a_column_that_is_no_field_is_filled_from_its_property_or_by_what_it_names() -> None:
+    shouted = Column("shouted", String, info={"of": lambda thing: thing.id.upper()})
+    values = _mapped(Column("search_text", String), shouted, Column("owner", String)).values(THING)
+    assert (values["search_text"], values["shouted"]) == ("one!", "ONE")
+    assert "owner" not in values, "the caller gives it"
+
+
+def test_a_new_field_is_a_new_column_read_and_written() -> None:
+    wider = make_dataclass("Wider", [("fresh", bool, field(default=False))], bases=(Thing,), frozen=True, kw_only=True)
+    value = wider(**{one.name: getattr(THING, one.name) for one in fields(THING)}, fresh=True)
+    mapped = _mapped(kinds=wider)
+    assert mapped.of(_stored(mapped, value)).fresh is True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robot:
+    id: str
+    colour: Colour = Colour.RED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    id: str
+    outer: Outer
+    active: bool = True
+
+
+def test_two_classes_share_a_table_and_each_comes_back_as_its_own() -> None:
+    mapped = _mapped(kinds={"robot": Robot, "person": Person})
+    robot, person = Robot(id="r", colour=Colour.BLUE), Person(id="p", outer=Outer(nickname="Ada"), active=False)
+    assert [mapped.of(_stored(mapped, one)) for one in (robot, person)] == [robot, person]
+    assert mapped.values(person)["colour"] == "red", "what only the other class has is stored as it is by default"
+    for damage in ({"kind": "ghost"}, {"kind": "person"}):
+        with pytest.raises(Unreadable):
+            mapped.of(_stored(mapped, robot, **damage))
+
+
+@pytest.mark.parametrize(
+    ("column", "damage"),
+    [
+        ("colour", "green"),
+        ("names", '["a", 1]'),
+        ("roles", "{}"),
+        ("parameters", '{"a": 1}'),
+        ("detail", "[]"),
+        ("outer", '{"inner": {"known": "yes"}}'),
+        ("outer", '{"unknown": 1}'),
+        ("outer", '{"inner": 7}'),
+        ("flag", 2),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_the_key_of_its_row(column: str, damage: object) -> None:
+    mapped = _mapped()
+    position = [one.name for one in mapped.columns].index(column)
+    row = list(_stored(mapped, THING))
+    row[position] = damage
+    with pytest.raises(Unreadable, match="the row one of things"):
+        mapped.of(row)
+
+
+def test_a_joined_row_is_cut_where_its_parts_end() -> None:
+    first, second, rest = slices("ab", 1, (1, 2, 3))
+    assert [tuple(range(6))[part] for part in (first, second, rest)] == [(0, 1), (2,), (3, 4, 5)]
