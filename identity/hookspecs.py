@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from identity.domain.audit import AuditEvent
     from identity.domain.managers import Role
     from identity.domain.permissions import Resource
+    from identity.domain.records import NameSpace
     from identity.domain.users import User
     from identity.operations import Check, Command
     from identity.plugin_host import PluginHost
@@ -65,6 +66,22 @@ def identity_add_hookspecs(host: PluginHost) -> None:
         @hookimpl
         def identity_add_hookspecs(self, host):
             host.add_hookspecs(identity_console.hookspecs)
+    """
+
+
+@hookspec
+def identity_name_space(name_space: NameSpace) -> None:
+    """Take the name space in which the plugin keeps records of its own.
+
+    Called once at start, before anything is offered. ``name_space`` is the plugin's alone: with it,
+    ``services.records(name_space)`` stores and finds what the plugin keeps, and nothing else. Nothing is returned. An
+    exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_name_space(self, name_space):
+            self.name_space = name_space
     """
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from identity import hookspecs
+from identity.domain.records import CORE, NameSpace
 from identity.domain.verdicts import misfit
 from identity.settings import PLUGIN_PREFIX, parse
 
@@ -66,6 +67,8 @@ class PluginHost:
         repeated = {name for name in names if names.count(name) > 1}
         if repeated:
             raise PluginProblem(f"identity.plugins lists {', '.join(sorted(repeated))} twice.")
+        if CORE in names:
+            raise PluginProblem(f'No plugin can be called "{CORE}": the service keeps its own records under this name.')
         available = installed()
         host = cls()
         plugins = [(name, host._construct(name, available, settings.get(name, {}))) for name in names]
@@ -78,6 +81,8 @@ class PluginHost:
             host._manager.check_pending()
         except pluggy.PluginValidationError as problem:
             raise PluginProblem(f"A plugin implements a hook that does not exist: {problem}") from None
+        for name, take in host.implementations("identity_name_space"):
+            take(name_space=NameSpace(name))
         for name in names:
             log.info("plugin %s: %s", name, ", ".join(host.hooks_of(name)) or "no hooks")
         return host

@@ -9,6 +9,13 @@ from typing import Any
 CORE = "identity"
 
 
+@dataclass(frozen=True, slots=True)
+class NameSpace:
+    """Whose records: each plugin is handed its own at the start (``identity_name_space``), and no other."""
+
+    plugin: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """A JSON object under the digest of a key, which is unique among the plugin's records of one kind.

@@ -11,6 +11,7 @@ from identity.crypto.sealing import Sealer
 from identity.domain.audit import Actor, AuditEvent
 from identity.domain.instance import Instance
 from identity.domain.managers import Role
+from identity.domain.records import NameSpace
 from identity.hashing import Hasher
 from identity.services.access import Access, Deny
 from identity.services.applications import Applications
@@ -35,6 +36,7 @@ from identity.services.overview import Overview
 from identity.services.passwords import Passwords
 from identity.services.project_grants import ProjectGrants
 from identity.services.projects import Projects
+from identity.services.records import Records
 from identity.services.registration import Registration
 from identity.services.service_users import ServiceUsers
 from identity.services.sessions import Sessions
@@ -197,6 +199,10 @@ class Services:
     def audit_trail(self) -> AuditTrail:
         """What was recorded and refused, to be read."""
         return AuditTrail(self.storage)
+
+    def records(self, name_space: NameSpace) -> Records:
+        """What a plugin keeps in its own name space."""
+        return Records(self, name_space)
 
     @property
     def choices(self) -> Choices:

@@ -20,6 +20,7 @@ from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.errors import Denied
 from identity.domain.managers import Manager, Role
 from identity.domain.permissions import Level, organization_resource
+from identity.domain.records import NameSpace
 from identity.domain.users import Subject
 from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost, PluginProblem, installed
 from identity.provider.claims import claims_about, contribute
@@ -132,6 +133,27 @@ def test_a_plugin_may_leave_out_arguments(install: Install) -> None:
     install(brief=type("Brief", (Plain,), {"identity_discovery": identity_discovery}))
     ((name, hook),) = load("brief").implementations("identity_discovery")
     assert (name, hook(document={})) == ("brief", {"a": 1})
+
+
+def test_each_plugin_gets_the_name_space_of_its_records_before_it_offers_anything(install: Install) -> None:
+    taken = []
+
+    def keeping(name: str) -> type:
+        @hookimpl
+        def identity_name_space(self: object, name_space: NameSpace) -> None:
+            taken.append((name, name_space))
+
+        return type(name, (Plain,), {"identity_name_space": identity_name_space})
+
+    install(one=keeping("one"), two=keeping("two"), plain=Plain)
+    load("two", "plain", "one")
+    assert taken == [("two", NameSpace("two")), ("one", NameSpace("one"))]
+
+
+def test_no_plugin_has_the_name_space_of_the_service(install: Install) -> None:
+    install(identity=Plain)
+    with pytest.raises(PluginProblem, match='No plugin can be called "identity"'):
+        load("identity")
 
 
 def test_what_is_loaded_is_logged(install: Install, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,207 @@
+"""What plugins keep in name spaces of their own."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identity.app import Identity, assemble
+from identity.crypto.secrets import digest
+from identity.domain.errors import Conflict, NotFound
+from identity.domain.records import NameSpace
+from identity.domain.users import HumanUser
+from identity.services.bundle import Services
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.users import CreateHumanUser
+from identity.services.records import LARGEST_VALUE, Records
+from identity.storage.errors import Unreadable
+from identity.testing.clock import MovableClock
+
+MINE, THEIRS = NameSpace("mine"), NameSpace("theirs")
+VALUE = {"secret": "JBSWY3DPEHPK3PXP", "used": [1, None, {"ü": True}]}
+
+
+@pytest.fixture
+def records(services: Services) -> Records:
+    return services.records(MINE)
+
+
+@pytest.fixture
+def anna(services: Services) -> HumanUser:
+    organization = services.organizations.create(CreateOrganization(name="Acme"))
+    return services.users.create(organization.id, CreateHumanUser(user_name="anna", given_name="Anna", family_name="B"))
+
+
+def test_a_key_is_taken_by_the_first(records: Records) -> None:
+    assert records.add("device", "key", VALUE) is None
+    holder = records.add("device", "key", {})
+    assert holder is not None
+    assert holder.value == VALUE
+    assert holder == records.find("device", "key")
+    assert records.add("device", "other", {}) is None
+    assert records.add("other", "key", {}) is None
+
+
+def test_what_has_expired_is_gone_and_its_key_free(identity: Identity, clock: MovableClock) -> None:
+    with identity.transaction() as services:
+        records = services.records(MINE)
+        assert records.add("challenge", "key", {"n": 1}, expires_at=clock() + timedelta(minutes=5)) is None
+    clock.advance(minutes=5)
+    with identity.transaction() as services:
+        records = services.records(MINE)
+        assert records.find("challenge", "key") is None
+        assert records.take("challenge", "key") is None
+        assert records.add("challenge", "key", {"n": 2}) is None
+        found = records.find("challenge", "key")
+    assert found is not None
+    assert found.value == {"n": 2}
+
+
+def test_a_change_is_made_to_what_was_read(records: Records) -> None:
+    records.add("device", "key", {"n": 1})
+    first = records.find("device", "key")
+    assert first is not None
+    second = records.replace(first, {"n": 2})
+    assert records.find("device", "key") == second
+    with pytest.raises(Conflict):
+        records.replace(first, {"n": 3})
+    assert records.replace(second, {"n": 4}).value == {"n": 4}
+    assert records.drop("device", "key")
+    with pytest.raises(NotFound):
+        records.replace(second, {})
+    assert not records.drop("device", "key")
+
+
+def test_of_racing_callers_one_takes_a_record(identity: Identity) -> None:
+    with identity.transaction() as services:
+        services.records(MINE).add("challenge", "key", VALUE)
+
+    def take(_: int) -> Any:
+        with identity.transaction() as services:
+            taken = services.records(MINE).take("challenge", "key")
+            return taken and taken.value
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(take, range(40)))
+    assert [one for one in answers if one is not None] == [VALUE]
+    with identity.transaction() as services:
+        assert services.records(MINE).find("challenge", "key") is None
+        assert services.records(MINE).add("challenge", "key", {}) is not None, "it still holds its key"
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_records_of_a_user_go_with_the_user(services: Services, records: Records, anna: HumanUser, seal: bool) -> None:
+    for key in ("a", "b"):
+        assert records.add("device", key, {"name": key}, user_id=anna.id, seal=seal) is None
+    records.add("device", "c", {})
+    records.take("device", "b")
+    assert [one.value for one in records.of_owner("device", user_id=anna.id)] == [{"name": "a"}]
+    services.storage.users.remove(anna.id)
+    assert records.of_owner("device", user_id=anna.id) == ()
+    assert records.find("device", "a") is None
+    assert records.find("device", "c") is not None
+    with pytest.raises(NotFound):
+        records.add("device", "d", {}, user_id=anna.id)
+
+
+def test_records_of_a_user_are_dropped_together(records: Records, anna: HumanUser) -> None:
+    for key in ("a", "b"):
+        records.add("device", key, {}, user_id=anna.id)
+    records.add("other", "a", {}, user_id=anna.id)
+    assert records.drop_of_owner("device", user_id=anna.id) == 2
+    assert records.find("device", "a") is None
+    assert records.find("other", "a") is not None
+
+
+def test_another_plugin_sees_and_touches_nothing(services: Services, records: Records, anna: HumanUser) -> None:
+    records.add("device", "key", VALUE, user_id=anna.id)
+    theirs = services.records(THEIRS)
+    assert theirs.find("device", "key") is None
+    assert theirs.take("device", "key") is None
+    assert theirs.of_owner("device", user_id=anna.id) == ()
+    assert not theirs.drop("device", "key")
+    assert theirs.drop_of_owner("device", user_id=anna.id) == 0
+    found = records.find("device", "key")
+    assert found is not None
+    with pytest.raises(ValueError, match="another plugin"):
+        theirs.replace(found, {})
+    assert theirs.add("device", "key", {}) is None
+    assert records.find("device", "key") == found
+
+
+def test_a_sealed_value_and_a_key_are_not_readable_in_the_database(tmp_path: Path) -> None:
+    path = tmp_path / "identity.db"
+    settings = {
+        "identity.issuer_url": "https://id.example.com",
+        "identity.storage": "sql",
+        "identity.plugin.sql.url": f"sqlite:///{path}",
+        "identity.plugins": "sql jwt_bearer oidc_scopes project_audience manager_roles",
+        "identity.development": "true",
+        "identity.data": str(tmp_path),
+    }
+    identity = assemble(settings)
+    identity.backend.migrate()
+    with identity.transaction() as services:
+        records = services.records(MINE)
+        records.add("totp", "the key of ada", VALUE, seal=True)
+        records.add("totp", "open", {"plain": "in the clear"})
+    with identity.transaction() as services:
+        records = services.records(MINE)
+        found = records.find("totp", "the key of ada")
+        assert found is not None
+        assert found.value == VALUE
+        changed = records.replace(found, {"secret": "ANOTHERSECRET"})
+        assert changed.value == {"secret": "ANOTHERSECRET"}
+        taken = records.take("totp", "the key of ada")
+        assert taken is not None
+        assert taken.value == {"secret": "ANOTHERSECRET"}
+    identity.close()
+    stored = b"".join(file.read_bytes() for file in tmp_path.glob("identity.db*"))
+    assert b"in the clear" in stored
+    for word in (b"JBSWY3DPEHPK3PXP", b"ANOTHERSECRET", b"the key of ada"):
+        assert word not in stored
+
+
+def test_a_sealed_value_opens_in_its_own_place_alone(services: Services, records: Records) -> None:
+    records.add("totp", "mine", VALUE, seal=True)
+    stored = services.storage.records.find("mine", "totp", digest("mine"))
+    assert stored is not None
+    services.storage.records.add(replace(stored, key=digest("stolen")))
+    with pytest.raises(Unreadable):
+        records.find("totp", "stolen")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("Kind", {}),
+        ("", {}),
+        ("a b", {}),
+        ("k" * 65, {}),
+        ("kind", [1]),
+        ("kind", "text"),
+        ("kind", {1: 2}),
+        ("kind", {"n": float("nan")}),
+        ("kind", {"text": "x" * LARGEST_VALUE}),
+    ],
+)
+def test_what_does_not_fit_is_refused(records: Records, kind: str, value: Any) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - each in words of its own
+        records.add(kind, "key", value)
+
+
+def test_a_value_that_is_no_json_is_refused(records: Records) -> None:
+    with pytest.raises(TypeError):
+        records.add("kind", "key", {"at": object()})
+
+
+def test_what_was_handed_over_can_be_changed_without_harm(records: Records) -> None:
+    value: dict[str, Any] = {"list": [1]}
+    records.add("kind", "key", value)
+    value["list"].append(2)
+    found = records.find("kind", "key")
+    assert found is not None
+    assert found.value == {"list": [1]}
