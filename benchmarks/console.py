@@ -15,10 +15,11 @@ from pyramid.paster import get_app, get_appsettings
 
 from benchmarks.service import Place
 from identity import first_start
-from identity.app import Identity, assemble
+from identity.app import assemble
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.projects import ProjectRole
 from identity.domain.users import Profile
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization

@@ -20,7 +20,7 @@ from identity.services import bootstrap
 from identity.storage.errors import Duplicate, Unavailable
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
     from identity.settings import Settings
 
 EXAMPLE_USER = "example"

@@ -32,7 +32,7 @@ from identity.cli.program import Failed, add_ini_arguments, assembled, problems_
 from identity.operations import Command
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 _GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Set up": (master_key.COMMAND, migrate.COMMAND, bootstrap.COMMAND, check.COMMAND),

@@ -12,7 +12,7 @@ from identity.cli.program import Failed, add_ini_arguments, opened
 from identity.operations import Command
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
     from identity.secret_files import SecretFiles
     from identity.services.apply import Applied
     from identity.services.bundle import Services

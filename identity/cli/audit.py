@@ -13,8 +13,8 @@ from identity.cli.program import Failed, add_ini_arguments, opened
 from identity.operations import Command
 
 if TYPE_CHECKING:
-    from identity.app import Identity
     from identity.domain.audit import AuditEvent, AuditFilter
+    from identity.process import Identity
 
 _BATCH = 500
 _INTERVAL_SECONDS = 1

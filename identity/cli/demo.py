@@ -10,9 +10,9 @@ from identity.cli.program import Failed, add_ini_arguments, opened
 from identity.operations import Command
 
 if TYPE_CHECKING:
-    from identity.app import Identity
     from identity.cli.client import Answer, ServiceClient
     from identity.domain.service_user_keys import KeyFile
+    from identity.process import Identity
 
 _ROLE = "ORG_OWNER"
 _SCOPE = "openid profile"

@@ -14,7 +14,7 @@ from identity.cli.progress import Progress
 from identity.operations import Command
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 
 def add_arguments(parser: ArgumentParser) -> None:

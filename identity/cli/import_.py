@@ -10,7 +10,7 @@ from identity.cli.progress import Progress
 from identity.operations import Command
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
     from identity.services.commands.descriptions import OrganizationDocument
     from identity.services.transfer import Incoming
 

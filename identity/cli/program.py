@@ -12,7 +12,7 @@ from identity.settings import BadSetting
 from identity.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 
 class Failed(Exception):

@@ -9,7 +9,7 @@ from identity.operations import Command
 def run(arguments: Namespace) -> int:
     """Delete what has expired, in small batches beside the running service."""
     with opened(arguments) as identity:
-        deleted = identity.purge()
+        deleted = identity.jobs.purge()
     for kind, count in deleted.items():
         print(f"{count:>8}  {kind}")
     if not deleted:

@@ -8,7 +8,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 
 def audit_tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:

@@ -22,7 +22,7 @@ from identity.http.people import on_login_host
 from identity.provider.request import ProtocolRequest
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 View = Callable[[object, Request], Response]
 

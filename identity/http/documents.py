@@ -15,7 +15,7 @@ from identity.http.errors import TooLarge
 from identity.services.access import Principal
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 _MIB = 2**20
 #: About as much is sent at once.

@@ -7,7 +7,7 @@ from pyramid.request import Request
 from identity.domain.domains import OrganizationDomain
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 
 def check_domain(request: Request, organization_id: str, name: str) -> OrganizationDomain:

@@ -16,7 +16,7 @@ from identity.provider.errors import MethodNotAllowed, RequestTooLarge
 from identity.provider.request import NO_BROWSER, Context, ProtocolRequest, ProtocolResponse
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 PROTOCOL_ROUTE = "protocol."
 MAX_BODY = 64 * 1024

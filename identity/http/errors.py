@@ -23,7 +23,7 @@ from identity.provider.return_address import ReturnAddress
 from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 log = logging.getLogger(__name__)
 

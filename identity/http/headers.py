@@ -10,7 +10,7 @@ from pyramid.response import Response
 from identity.http.endpoints import PROTOCOL_ROUTE
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 View = Callable[[object, Request], Response]
 

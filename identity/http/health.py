@@ -9,7 +9,7 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 
 def healthz(request: Request) -> Response:
@@ -24,7 +24,7 @@ RETRY_AFTER = 5
 def readyz(request: Request) -> Response:
     """200 if every check of readiness holds, else 503 with the names of those that do not; the log says what to fix."""
     identity: Identity = request.registry.identity
-    failed = sorted(identity.failed_checks(of_readiness=True))
+    failed = sorted(identity.checks.failed(of_readiness=True))
     answer = _answer(503 if failed else 200, {"status": "not ready" if failed else "ready", "failed": failed})
     if failed:
         answer.retry_after = RETRY_AFTER

@@ -18,7 +18,7 @@ from identity.storage.backend import Storage
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
 
-    from identity.app import Identity
+    from identity.process import Identity
 
 
 class IdentityRequest(Request):  # type: ignore[misc]

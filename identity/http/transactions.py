@@ -13,7 +13,7 @@ from pyramid.tweens import EXCVIEW
 from identity.provider.endpoints import ENDPOINTS
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ATTEMPTS = 4

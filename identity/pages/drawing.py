@@ -24,8 +24,8 @@ from identity.provider.request import FormPost
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from identity.app import Identity
     from identity.pages.signed_in_page import MenuEntry
+    from identity.process import Identity
 
 #: Templates with an ending of their own, whose whitespace and undefined names are treated in our way.
 RENDERER = ".html"

@@ -28,7 +28,7 @@ from identity.provider.errors import OAuthError, RequestTooLarge, UnknownApplica
 from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from identity.services.registration import Announcement
 from identity.services.users import Initial
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 _DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 

@@ -13,7 +13,7 @@ from pyramid.request import Request
 from identity.domain.audit import AuditEvent
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 #: The parameter that names the event.
 NOTICE = "notice"

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from webtest import TestApp
 
 from identity import first_start
-from identity.app import Identity, assemble, configure
+from identity.app import assemble, configure
 from identity.crypto.keys import PrivateKey, PublicKey
 from identity.crypto.secrets import digest, new_token
 from identity.domain.applications import ApplicationType
@@ -27,6 +27,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, organization_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, ServiceUser, TokenFormat, User
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands.applications import RegisterApplication

@@ -366,8 +366,8 @@ def test_gone_for_a_while(relayed: tuple[World, Relay]) -> None:
 
 def test_background_work_says_so_in_one_line(relayed: tuple[World, Relay], caplog: pytest.LogCaptureFixture) -> None:
     world, relay = relayed
-    identity = world.identity
-    work = (identity.purge_if_free, identity.rotate_if_due, identity.note_expiring_keys, identity.write_last_uses)
+    identity, jobs = world.identity, world.identity.jobs
+    work = (jobs.purge_if_free, jobs.rotate_if_due, jobs.note_expiring_keys, jobs.write_last_uses)
     worker = Worker([Job(one.__name__, timedelta(), one) for one in work])
     identity.process.ring.forget()
     identity.process.uses.of_client_secret("none", world.clock())

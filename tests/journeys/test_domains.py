@@ -374,12 +374,12 @@ def test_the_operator_hears_of_domains_that_nobody_has_proven(own_world: World) 
         stored = services.organizations.get(organization.id)
         services.storage.organizations.update(replace(stored, primary_domain=OWN, version=2))
         services.domains.keep(replace(stored, primary_domain=OWN))
-    assert OWN in own_world.identity.failed_checks()["domains"]
-    assert "domains" not in own_world.identity.failed_checks(of_readiness=True)
+    assert OWN in own_world.identity.checks.failed()["domains"]
+    assert "domains" not in own_world.identity.checks.failed(of_readiness=True)
     shown = api.get(path_of(organization, OWN))
     assert (shown["counts"], shown["proof"]) == (True, "unproven")
     owner.post(f"{path_of(organization, OWN)}/assert", status=200)
-    assert "domains" not in own_world.identity.failed_checks()
+    assert "domains" not in own_world.identity.checks.failed()
 
 
 # --- nothing else counts ----------------------------------------------------------------------------------------------

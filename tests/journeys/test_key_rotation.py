@@ -55,7 +55,7 @@ def test_no_token_is_refused_over_a_rotation(own_world: World) -> None:
         assert server.accepts(issued[0][1])
         world.clock.advance(minutes=4)
         if step % 30 == 0:
-            world.identity.purge()
+            world.identity.jobs.purge()
     assert len(kids) == 2
     assert server.fetched == steps / 2
     # After half a day no token of the first key can be left, and it is gone.

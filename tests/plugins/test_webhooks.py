@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from identity import outgoing
-from identity.app import Identity, assemble
+from identity.app import assemble
 from identity.domain.audit import SYSTEM, AuditEvent, Result
 from identity.domain.errors import Invalid
 from identity.domain.permissions import INSTANCE
 from identity.plugins.webhooks import Settings, Webhook, read_secrets, signature
+from identity.process import Identity
 from identity.sender import Sender
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.mails import Mail, Reason

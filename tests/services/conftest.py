@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from identity.app import Identity, assemble
+from identity.app import assemble
+from identity.process import Identity
 from identity.services.bundle import Services
 from identity.testing.clock import MovableClock
 

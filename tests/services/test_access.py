@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from identity.app import Identity
 from identity.domain.errors import Conflict, Denied, Invalid, NotFound
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
@@ -22,6 +21,7 @@ from identity.domain.permissions import (
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.users import ServiceUser
 from identity.plugins.manager_roles import ROLES
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR, Access, Principal
 from identity.services.bundle import Services
 from identity.services.commands.managers import AddManager, ChangeManager

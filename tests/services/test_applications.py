@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from identity.app import Identity, assemble
+from identity.app import assemble
 from identity.domain.applications import Application
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.projects import Project
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands import decode

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from identity.app import Identity
 from identity.domain.applications import Client
 from identity.domain.audit import EVENTS, AuditFilter
 from identity.domain.domains import Proof
 from identity.domain.permissions import organization_resource
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.applications import ChangeApplication, RegisterApplication

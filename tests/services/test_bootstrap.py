@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from identity import first_start
-from identity.app import Identity
 from identity.crypto.passwords import verify_password
 from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile
+from identity.process import Identity
 from identity.services import bootstrap
 from identity.services.access import THE_OPERATOR
 from identity.testing.clock import MovableClock

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from identity.app import Identity
 from identity.crypto.keys import generate_private_key
 from identity.domain.audit import OPERATOR
 from identity.domain.errors import Conflict, Denied, DomainError, Invalid
@@ -25,6 +24,7 @@ from identity.domain.permissions import (
 )
 from identity.domain.users import HumanUser, User
 from identity.plugins.manager_roles import ROLES
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands.managers import AddManager, ChangeManager

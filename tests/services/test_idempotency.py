@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from identity.app import Identity
 from identity.domain.errors import Conflict
+from identity.process import Identity
 from identity.services.idempotency import Kept
 from identity.testing.clock import MovableClock
 
@@ -71,7 +71,7 @@ def test_answers_lie_sealed_and_are_purged(identity: Identity, clock: MovableClo
         assert kept is not None
     clock.advance(hours=25)
     clock.advance(seconds=int(identity.settings.purge_after / timedelta(seconds=1)))
-    assert identity.purge() == {"records": 1}
+    assert identity.jobs.purge() == {"records": 1}
 
 
 def test_a_form_is_used_once(identity: Identity) -> None:

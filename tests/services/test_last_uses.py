@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from identity.app import Identity
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.organizations import CreateOrganization
@@ -54,13 +54,13 @@ def program(identity: Identity) -> Program:
 def test_authentication_itself_writes_nothing(identity: Identity, program: Program, clock: MovableClock) -> None:
     program.use()
     assert program.last_used() == {None}
-    identity.write_last_uses()
+    identity.jobs.write_last_uses()
     assert program.last_used() == {clock()}
 
 
 def test_a_wrong_secret_is_no_use(identity: Identity, program: Program) -> None:
     program.fail()
-    identity.write_last_uses()
+    identity.jobs.write_last_uses()
     assert program.last_used() == {None}
 
 
@@ -68,10 +68,10 @@ def test_the_latest_use_counts(identity: Identity, program: Program, clock: Mova
     program.use()
     clock.advance(minutes=5)
     program.use()
-    identity.write_last_uses()
+    identity.jobs.write_last_uses()
     assert program.last_used() == {clock()}
     clock.advance(minutes=5)
-    identity.write_last_uses()
+    identity.jobs.write_last_uses()
     assert program.last_used() == {clock() - timedelta(minutes=5)}
 
 
@@ -84,9 +84,9 @@ def test_what_could_not_be_written_is_tried_again(
     program.use()
     monkeypatch.setattr(MemoryBackend, "writing", away)
     with pytest.raises(Unavailable):
-        identity.write_last_uses()
+        identity.jobs.write_last_uses()
     monkeypatch.undo()
-    identity.write_last_uses()
+    identity.jobs.write_last_uses()
     assert program.last_used() == {clock()}
 
 
@@ -101,4 +101,4 @@ def test_secrets_that_are_gone_are_no_trouble(identity: Identity, program: Progr
     with identity.transaction() as services:
         services.applications.remove(program.application_id, by=THE_OPERATOR)
         services.service_users.remove(program.robot_id, by=THE_OPERATOR)
-    identity.write_last_uses()
+    identity.jobs.write_last_uses()

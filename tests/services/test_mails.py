@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from identity.app import Identity, assemble
+from identity.app import assemble
+from identity.process import Identity
 from identity.services.leases import acquire
 from identity.services.mails import Mail, Reason
 from identity.services.outbox import Undeliverable
@@ -159,14 +160,14 @@ def test_operators_are_told_what_could_not_be_sent(identity: Identity, server: S
     assert sender.check() == (
         "Messages wait since 2026-11-21 12:00 UTC: 1 could not be sent yet. Look into the log for the reason."
     )
-    assert "outbox: mail" in identity.failed_checks()
-    assert "outbox: mail" not in identity.failed_checks(of_readiness=True)
+    assert "outbox: mail" in identity.checks.failed()
+    assert "outbox: mail" not in identity.checks.failed(of_readiness=True)
     clock.advance(hours=1)
     queue(identity)
     sender.run()
     assert "1 could not be sent yet and 1 given up lately" in (sender.check() or "")
     clock.advance(days=3)
-    identity.purge()
+    identity.jobs.purge()
     assert sender.check() is None
 
 

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from identity.app import Identity
 from identity.domain.permissions import organization_resource
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.applications import RegisterApplication

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from identity.app import Identity
 from identity.domain.audit import AuditFilter
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.users import Subject
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.attempts import TooManyAttempts
 from identity.services.bundle import Services

@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
-from identity.app import Identity
 from identity.domain.users import Subject
+from identity.process import Identity
 from identity.services import purge
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import CreateHumanUser
@@ -37,18 +37,18 @@ def test_expired_rows_go_in_batches_and_live_ones_stay(
     fill(identity, purge.BATCH + 3, **expired)
     live = {**expired, "expires_at": clock() - identity.settings.purge_after}
     fill(identity, 2, **live)
-    assert identity.purge() == {"access tokens": purge.BATCH + 3}
-    assert identity.purge() == {}
+    assert identity.jobs.purge() == {"access tokens": purge.BATCH + 3}
+    assert identity.jobs.purge() == {}
 
 
 def test_one_node_at_a_time(identity: Identity, expired: dict[str, object], clock: MovableClock) -> None:
     fill(identity, 1, **expired)
     with identity.transaction() as services:
         assert acquire(services.storage, "purge", at=clock(), until=clock() + timedelta(minutes=1))
-    identity.purge_if_free()
+    identity.jobs.purge_if_free()
     clock.advance(minutes=1)
-    identity.purge_if_free()
-    assert identity.purge() == {}
+    identity.jobs.purge_if_free()
+    assert identity.jobs.purge() == {}
 
 
 def test_a_node_that_finds_the_lease_taken_deletes_nothing(
@@ -57,8 +57,8 @@ def test_a_node_that_finds_the_lease_taken_deletes_nothing(
     fill(identity, 1, **expired)
     with identity.transaction() as services:
         acquire(services.storage, "purge", at=clock(), until=clock() + timedelta(minutes=1))
-    identity.purge_if_free()
-    assert identity.purge() == {"access tokens": 1}
+    identity.jobs.purge_if_free()
+    assert identity.jobs.purge() == {"access tokens": 1}
 
 
 def test_what_a_sign_in_leaves_behind_goes_too(identity: Identity, clock: MovableClock) -> None:
@@ -74,25 +74,25 @@ def test_what_a_sign_in_leaves_behind_goes_too(identity: Identity, clock: Movabl
         services.storage.attempts.reserve("name:nobody", at=services.now)
         services.storage.outbox.add(an_outgoing_message(next_at=clock(), expires_at=clock() + timedelta(hours=1)))
     clock.advance(hours=26)
-    gone = identity.purge()
+    gone = identity.jobs.purge()
     assert gone == {
         "authorization requests": 1,
         "outgoing messages": 1,
         "records": 1,
     }
     clock.advance(hours=7 * 24 - 26)
-    assert identity.purge() == {}, "the session has just reached its end"
+    assert identity.jobs.purge() == {}, "the session has just reached its end"
     # A token that names the session may live for another twelve hours, and is dead only because the session says so.
     clock.advance(hours=24 + 12)
-    assert identity.purge() == {}
+    assert identity.jobs.purge() == {}
     clock.advance(seconds=1)
-    assert identity.purge() == {"sessions": 1}
+    assert identity.jobs.purge() == {"sessions": 1}
     clock.advance(days=30)
-    assert identity.purge() == {"attempts": 1}
+    assert identity.jobs.purge() == {"attempts": 1}
 
 
 def test_mails_that_may_still_go_out_stay(identity: Identity, clock: MovableClock) -> None:
     with identity.transaction() as services:
         services.storage.outbox.add(an_outgoing_message(next_at=clock(), expires_at=clock() + timedelta(days=3)))
     clock.advance(hours=26)
-    assert identity.purge() == {}
+    assert identity.jobs.purge() == {}

@@ -3,7 +3,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from identity.app import Identity
 from identity.crypto.keys import PrivateKey
 from identity.crypto.secrets import digest
 from identity.domain.audit import AuditFilter
@@ -12,6 +11,7 @@ from identity.domain.expirations import NEVER
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.users import ServiceUser
+from identity.process import Identity
 from identity.services import service_users
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from identity.app import Identity
 from identity.domain.errors import NotFound
 from identity.domain.sessions import SignedIn
 from identity.domain.users import Subject
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.organizations import CreateOrganization

@@ -2,10 +2,10 @@
 
 import pytest
 
-from identity.app import Identity
 from identity.domain.errors import Conflict
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
+from identity.process import Identity
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import CreateHumanUser
 from identity.services.sign_ins import (

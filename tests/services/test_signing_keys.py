@@ -6,10 +6,11 @@ from hashlib import sha256
 
 import pytest
 
-from identity.app import Identity, assemble
+from identity.app import assemble
 from identity.crypto.sealing import MasterKey, Sealer, Unsealable, read_master_keys
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.signing_keys import KeyState
+from identity.process import Identity
 from identity.services.signing_keys import CACHE_AGE, EMERGENCY_DELAY, LAST_KNOWN_AGE, KeyRing, NoSigningKey
 from identity.storage.errors import Unavailable
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
@@ -120,12 +121,12 @@ def test_rotation_is_due_just_in_time_for_the_announcement(identity: Identity, c
     first = add_first(identity)
     age = identity.settings.signing_key_active_age - identity.settings.announcement_age
     clock.advance(int(age.total_seconds()) - 1)
-    identity.rotate_if_due()
+    identity.jobs.rotate_if_due()
     assert published(identity) == [first]
     clock.advance(1)
-    identity.rotate_if_due()
+    identity.jobs.rotate_if_due()
     assert len(published(identity)) == 2
-    identity.rotate_if_due()
+    identity.jobs.rotate_if_due()
     assert len(published(identity)) == 2
 
 
@@ -240,7 +241,7 @@ def test_if_the_active_key_cannot_be_opened_the_one_before_signs_and_a_new_one_i
     assert current(identity) == first
     assert published(identity) == [second, first], "what it signed can be verified still"
     assert f"the signing key {second} cannot sign" in caplog.text
-    identity.rotate_if_due()
+    identity.jobs.rotate_if_due()
     third = published(identity)[0]
     assert third not in (first, second)
     assert current(identity) == first

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from identity.app import Identity
 from identity.domain.errors import Conflict, Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import (
@@ -17,6 +16,7 @@ from identity.domain.permissions import (
 )
 from identity.domain.projects import UserGrant
 from identity.domain.users import HumanUser
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands.managers import AddManager

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from identity.app import Identity
 from identity.domain.errors import Conflict, Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.users import HumanUser
+from identity.process import Identity
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands import decode

@@ -171,7 +171,7 @@ def test_it_rests_while_its_service_user_is_deactivated(world: World, robot: Rob
 def test_its_last_use_is_remembered(world: World, robot: Robot) -> None:
     token = world.a_personal_access_token(robot)
     world.client.userinfo(token)
-    world.identity.write_last_uses()
+    world.identity.jobs.write_last_uses()
     with world.reading() as services:
         [found] = services.service_users.tokens(robot.id)
     assert found.last_used_at == world.clock()

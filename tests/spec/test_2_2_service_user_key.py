@@ -260,7 +260,7 @@ def test_an_expiring_key_is_spoken_of_30_7_and_1_days_before(own_world: World) -
     world.a_robot()
 
     def steps() -> list[object]:
-        world.identity.note_expiring_keys()
+        world.identity.jobs.note_expiring_keys()
         events = world.audit_events(event="service_user_key.expiring")
         assert {event.object_id for event in events} <= {robot.key_id}
         return [event.detail["days_left"] for event in reversed(events)]

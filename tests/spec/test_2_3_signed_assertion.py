@@ -446,7 +446,7 @@ def test_a_jti_is_remembered_for_as_long_as_an_assertion_could_be_accepted(own_w
     assertion = robot.assertion(jti="long", exp=own_world.clock.seconds + 3600)
     check_granted(own_world.client.assertion(assertion))
     own_world.clock.advance(3600)
-    own_world.identity.purge()
+    own_world.identity.jobs.purge()
     check_refused(own_world.client.assertion(assertion), "invalid_grant", description=REPLAYED)
 
 

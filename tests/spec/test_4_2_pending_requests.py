@@ -414,7 +414,7 @@ def test_expired_and_finished_requests_are_purged(own_world: World) -> None:
     party, browser = RelyingParty.of(own_world), Browser(own_world)
     _, request_id = begun(browser, party)
     own_world.clock.advance(days=2)
-    own_world.identity.purge()
+    own_world.identity.jobs.purge()
     check_page(browser.open(f"/oauth/v2/authorize/{request_id}"), 404, UNKNOWN)
 
 

@@ -557,7 +557,7 @@ def test_a_hint_is_good_as_long_as_its_key_is_published(own_world: World) -> Non
     asked = opened(browser, party, prompt="none", id_token_hint=hint)
     assert subject_of(browser, party, asked) == person.id
     own_world.clock.advance(hours=11)
-    own_world.identity.purge()
+    own_world.identity.jobs.purge()
     assert decoded(hint)[0]["kid"] not in {one["kid"] for one in own_world.client.keys().json["keys"]}
     asked = opened(browser, party, prompt="none", id_token_hint=hint)
     party.refused(browser.page, asked, "invalid_request")

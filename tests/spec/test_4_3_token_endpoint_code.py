@@ -150,7 +150,7 @@ def test_a_second_use_long_after_the_code_expired_is_a_replay_still(
     code = world.a_code(client, session, scope=SCOPE)
     members = check_granted(world.redeem(code, client))
     world.clock.advance(days=2)
-    world.identity.purge()
+    world.identity.jobs.purge()
     check_refused(world.redeem(code, client), "invalid_grant")
     check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
     assert len(replays(world, client)) == 1

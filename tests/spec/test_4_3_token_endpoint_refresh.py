@@ -173,7 +173,7 @@ def test_a_replay_is_a_replay_for_ever(world: World, client: Credentials, sessio
     for _ in range(4):
         members = rotated(world, members["refresh_token"], client)
         world.clock.advance(days=20)
-    world.identity.purge()
+    world.identity.jobs.purge()
     members = rotated(world, members["refresh_token"], client)
     check_refused(world.refresh(first, client), "invalid_grant")
     check_dead(world, members)

@@ -110,7 +110,7 @@ def test_rotation_announces_signs_retires_and_removes(own_world: World) -> None:
     assert world.client.userinfo(last_of_first).status_int == 401
     with world.reading() as services:
         assert len(services.storage.signing_keys.all()) == 2
-    world.identity.purge()
+    world.identity.jobs.purge()
     with world.reading() as services:
         assert [key.id for key in services.storage.signing_keys.all()] == [second]
     assert signing(robot) == second
@@ -157,12 +157,12 @@ def test_rotation_happens_by_age(own_world: World) -> None:
     # Its first key may be older than the world: databases are copied from one that was made before.
     age = int((world.clock() - key.active_at).total_seconds())
     world.clock.advance(days=90, seconds=-ANNOUNCEMENT - 60 - age)
-    world.identity.rotate_if_due()
+    world.identity.jobs.rotate_if_due()
     assert published(world) == [first]
     world.clock.advance(60)
-    world.identity.rotate_if_due()
+    world.identity.jobs.rotate_if_due()
     assert len(published(world)) == 2
-    world.identity.rotate_if_due()
+    world.identity.jobs.rotate_if_due()
     assert len(published(world)) == 2
     assert signing(robot) == first
     world.clock.advance(ANNOUNCEMENT)
@@ -205,7 +205,7 @@ def test_adding_and_removing_keys_are_audit_events(own_world: World) -> None:
     [first] = published(world)
     second = rotate(world)
     world.clock.advance(ANNOUNCEMENT + PUBLISHED_AFTER)
-    world.identity.purge()
+    world.identity.jobs.purge()
     assert {event.object_id for event in world.audit_events(event="signing_key.added")} == {first, second}
     assert [event.object_id for event in world.audit_events(event="signing_key.removed")] == [first]
     assert "PRIVATE" not in repr(world.audit_events(event="signing_key.added"))

@@ -43,9 +43,9 @@ def test_a_key_from_a_clock_that_ran_ahead(own_world: World) -> None:
     """A year ahead a new key took over and the old one was removed; then the clock was set right."""
     robot = own_world.a_robot()
     own_world.clock.advance(days=365)
-    own_world.identity.rotate_if_due()
+    own_world.identity.jobs.rotate_if_due()
     own_world.clock.advance(days=2)
-    own_world.identity.purge()
+    own_world.identity.jobs.purge()
     [left] = own_world.client.keys().json["keys"]
     own_world.clock.reset()
     assert signed_with(own_world, check_granted(robot.token())["id_token"]) == left["kid"]

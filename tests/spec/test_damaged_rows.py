@@ -125,9 +125,9 @@ class Scene:
     def jobs(self) -> None:
         """What the worker does; nothing of it stops for one row."""
         identity = self.world.identity
-        identity.purge()
-        identity.rotate_if_due()
-        identity.note_expiring_keys()
+        identity.jobs.purge()
+        identity.jobs.rotate_if_due()
+        identity.jobs.note_expiring_keys()
         for sender in identity.senders.values():
             sender.check()
 

@@ -558,7 +558,7 @@ def test_unknown_names_are_locked_as_long_as_known_ones(world: World, ada: Human
             assert tried(at_password(world, name, stranger)) == 422
             world.clock.advance(int(LONGEST_DELAY.total_seconds()))
     world.clock.advance(days=365)
-    world.identity.purge()
+    world.identity.jobs.purge()
     for name in (login_name(world, ada), "nobody@nowhere.example"):
         fresh = at_password(world, name)
         assert tried(fresh) == 429
@@ -573,7 +573,7 @@ def test_fewer_failures_are_forgotten_after_the_same_time(world: World, ada: Hum
     assert answers == [[422] * 5 + [429]] * 2
     for days, expected in ((29, [422, 429]), (32, [422] * 5 + [429])):
         world.clock.advance(days=days)
-        world.identity.purge()
+        world.identity.jobs.purge()
         for name in (login_name(world, ada), "nobody@nowhere.example"):
             stranger = at_password(world, name)
             assert [tried(stranger) for _ in expected] == expected, (days, name)

@@ -34,7 +34,7 @@ from identity.services.transfer import Incoming
 from identity.storage.paging import FIRST_PAGE, Page
 
 if TYPE_CHECKING:
-    from identity.app import Identity
+    from identity.process import Identity
 
 ROUTE = "management."
 JSON = "application/json"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pyramid.request import Request
 
@@ -17,9 +17,6 @@ from identity.services.bundle import Services
 from identity.services.commands import Command
 from identity.settings import Settings
 from identity.storage.paging import Page, PageRequest
-
-Value = TypeVar("Value")
-Shown = TypeVar("Shown", bound=Representation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +77,9 @@ class Call:
     command: Any = None
     expected_version: int | None = None
 
-    def listed(self, kind: type[Shown], found: Page[Any]) -> Page[Shown]:
-        """The page as it is shown, without rows that a plugin denies to the caller."""
-        return shown(kind, self.services.access.page_of(self.by, found))
+    def listed(self, found: Page[Any]) -> Page[Any]:
+        """The page without rows that a plugin denies to the caller."""
+        return self.services.access.page_of(self.by, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +151,3 @@ def shown_once(operation: Operation, readable: Collection[type[Representation]])
         return frozenset()
     again = next((kind.model_fields for kind in readable if kind in operation.answers.__mro__), {})
     return frozenset(operation.answers.model_fields.keys() - again)
-
-
-def shown(kind: type[Shown], values: Page[Any] | Iterable[Any]) -> Page[Shown]:
-    """The rows as they are shown."""
-    items = tuple(kind.of(value) for value in values)
-    return values.showing(items) if isinstance(values, Page) else Page(items)

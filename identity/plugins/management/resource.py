@@ -7,7 +7,7 @@ from typing import Any
 from pyramid.request import Request
 
 from identity.http.targets import Target
-from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, Parameter, shown, sorted_by
+from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, Parameter, sorted_by
 from identity.plugins.management.representation import Representation
 from identity.services.commands import Command
 from identity.storage.paging import Page
@@ -150,11 +150,16 @@ class Resource:
         self, summary: str, remove: Callable[[Call], Any] | None = None, *, verb: str = "delete", **more: Any
     ) -> Operation:
         """What ends one for good."""
+        end = remove or self._of_value("remove")
+
+        def do(call: Call) -> None:
+            end(call)
+
         return self.does(
             verb,
             "DELETE",
             summary,
-            remove or self._of_value("remove"),
+            do,
             at="",
             **_with({"permission": f"{self.of or self.kind}.{self.delete}", "answers": None}, more),
         )
@@ -171,9 +176,7 @@ class Resource:
         return self.answers.of(value) if self.show is None else self.show(call, value)
 
     def _shown_all(self, call: Call, values: Page[Any] | Iterable[Any]) -> Page[Any]:
-        if self.show is None:
-            return shown(self.answers, values)
-        items = tuple(self.show(call, value) for value in values)
+        items = tuple(self._shown(call, value) for value in values)
         return values.showing(items) if isinstance(values, Page) else Page(items)
 
 

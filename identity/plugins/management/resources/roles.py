@@ -3,9 +3,8 @@
 from identity.domain.permissions import Level
 from identity.http import targets
 from identity.http.security import ANY_MANAGER
-from identity.plugins.management.operation import Call, Operation, shown
 from identity.plugins.management.representation import Representation, Words
-from identity.storage.paging import Page
+from identity.plugins.management.resource import Resource
 
 
 class Role(Representation):
@@ -17,20 +16,15 @@ class Role(Representation):
     permissions: Words
 
 
-def _list(call: Call) -> Page[Role]:
-    return shown(Role, call.roles.values())
-
+_ROLES = Resource(
+    kind="role", answers=Role, path="", list_path="/roles", target=targets.instance, owner=targets.instance
+)
 
 OPERATIONS = (
-    Operation(
-        name="list_roles",
-        method="GET",
-        path="/roles",
-        summary="Lists the manager roles with their levels and permissions.",
+    _ROLES.lists(
+        "Lists the manager roles with their levels and permissions.",
+        lambda call: call.roles.values(),
+        paged=False,
         permission=ANY_MANAGER,
-        target=targets.instance,
-        handle=_list,
-        answers=Role,
-        many=True,
     ),
 )

@@ -4,11 +4,11 @@ from typing import Literal
 
 from identity.domain.signing_keys import KeyState
 from identity.http import targets
-from identity.plugins.management.operation import Call, Operation
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Moment, Representation
+from identity.plugins.management.resource import Resource
 from identity.services.commands import Command
 from identity.services.signing_keys import SigningKeyState
-from identity.storage.paging import Page
 
 
 class SigningKey(Representation):
@@ -30,42 +30,34 @@ class RotateSigningKey(Command):
     mode: Literal["normal", "emergency"] = "normal"
 
 
-def _shown(one: SigningKeyState) -> SigningKey:
+def _shown(_call: Call, one: SigningKeyState) -> SigningKey:
     return SigningKey.of(one.key, state=one.state, retires_at=one.retires_at, published_until=one.published_until)
 
 
-def _list(call: Call) -> Page[SigningKey]:
-    return Page(tuple(map(_shown, call.services.signing_keys.states())))
-
-
-def _rotate(call: Call) -> SigningKey:
+def _rotate(call: Call) -> SigningKeyState:
     made = call.services.signing_keys.rotate(emergency=call.command.mode == "emergency")
-    return next(_shown(one) for one in call.services.signing_keys.states() if one.key.id == made.id)
+    return next(one for one in call.services.signing_keys.states() if one.key.id == made.id)
 
+
+_KEYS = Resource(
+    kind="signing_key",
+    answers=SigningKey,
+    path="/instance/signing-keys",
+    list_path="/instance/signing-keys",
+    target=targets.instance,
+    owner=targets.instance,
+    show=_shown,
+)
 
 OPERATIONS = (
-    Operation(
-        name="list_signing_keys",
-        method="GET",
-        path="/instance/signing-keys",
-        summary="Lists the signing keys, newest first.",
-        permission="signing_key.read",
-        target=targets.instance,
-        handle=_list,
-        answers=SigningKey,
-        many=True,
-    ),
-    Operation(
-        name="rotate_signing_key",
-        method="POST",
-        path="/instance/signing-keys/rotate",
-        summary="Makes the next signing key. Where one waits already, that one is the answer.",
+    _KEYS.lists("Lists the signing keys, newest first.", lambda call: call.services.signing_keys.states(), paged=False),
+    _KEYS.does(
+        "rotate",
+        "POST",
+        "Makes the next signing key. Where one waits already, that one is the answer.",
+        _rotate,
         description="A normal one is announced before it signs, so that no client meets a key that it does not know."
         " In an emergency it signs after 30 seconds.",
-        permission="signing_key.write",
-        target=targets.instance,
-        handle=_rotate,
         command=RotateSigningKey,
-        answers=SigningKey,
     ),
 )

@@ -1,0 +1,85 @@
+"""Checks: what an operator has to fix, by the service's own checks and those that plugins offer."""
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from identity.operations import Check
+from identity.storage.errors import Unavailable
+
+if TYPE_CHECKING:
+    from identity.process import Identity
+
+log = logging.getLogger(__name__)
+
+
+class Checks:
+    """All checks, to be run and told."""
+
+    def __init__(self, identity: "Identity") -> None:
+        self._identity = identity
+        self._offered = tuple(offer.value for offer in identity.host.offers("identity_checks"))
+
+    def __iter__(self) -> Iterator[Check]:
+        identity = self._identity
+        yield Check("storage", self.storage)
+        yield Check("signing key", self.signing_key)
+        yield Check("domains", self.domains, readiness=False)
+        yield Check("proxy", self.proxy, readiness=False)
+        if identity.settings.smtp.host:
+            yield Check("mail", identity.mailer.check, readiness=False)
+        for sender in identity.senders.values():
+            yield Check(sender.name, sender.check, readiness=False)
+        yield from self._offered
+
+    def failed(self, *, of_readiness: bool = False) -> dict[str, str]:
+        """What an operator has to fix: check → sentence. Empty if all is well. ``of_readiness`` leaves others out."""
+        found = {}
+        for check in self:
+            if of_readiness and not check.readiness:
+                continue
+            try:
+                problem = check.run()
+            except Exception as failure:
+                log.warning("the check %s failed", check.name, exc_info=failure)
+                problem = f"The check itself failed: {type(failure).__name__}."
+            if problem is not None:
+                found[check.name] = problem
+                log.warning("check %s: %s", check.name, problem)
+        return found
+
+    def storage(self) -> str | None:
+        """What is wrong with the storage, if anything."""
+        try:
+            self._identity.backend.check()
+        except Unavailable as problem:
+            return str(problem)
+        return None
+
+    def signing_key(self) -> str | None:
+        """Whether there is a key to sign with, and whether it can be opened."""
+        try:
+            with self._identity.reading() as services:
+                services.signing_keys.current()
+        except Exception as problem:
+            return str(problem) or type(problem).__name__
+        return None
+
+    def domains(self) -> str | None:
+        """Which organizations go by a domain that nobody has proven, from the time before that was asked for."""
+        with self._identity.reading() as services:
+            unproven = services.domains.unproven()
+            if not unproven:
+                return None
+            names = ", ".join(one.name for one in unproven)
+        return f"Nobody has proven these domains: {names}. Have each proven or asserted in the console, or changed."
+
+    def proxy(self) -> str | None:
+        """Whether it is decided whose word on people's addresses is believed."""
+        if self._identity.settings.trusted_proxy or self._identity.settings.development:
+            return None
+        return (
+            "identity.trusted_proxy does not say whether there is a proxy in front. Name its address, for the server"
+            ' too (production.ini: proxy in [DEFAULT]), or say "none": behind a proxy that is not named, all people'
+            " share one limit of attempts."
+        )

@@ -1,0 +1,88 @@
+"""Jobs: what is done in the background, now and then, each in transactions of its own."""
+
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from identity.domain.audit import SYSTEM
+from identity.services import last_uses, leases
+from identity.services.purge import BATCH, PURGES
+from identity.worker import Job
+
+if TYPE_CHECKING:
+    from identity.process import Identity
+
+_EXPIRY_INTERVAL = timedelta(hours=6)
+_USES_INTERVAL = timedelta(minutes=1)
+#: Between batches, for others that wait to write.
+_BREATH = 0.02
+
+
+class Jobs:
+    """The background work of one process."""
+
+    def __init__(self, identity: "Identity") -> None:
+        self._identity = identity
+
+    @property
+    def table(self) -> list[Job]:
+        """Each with its interval."""
+        purge_interval = self._identity.settings.purge_interval
+        return [
+            Job("purge", purge_interval, self.purge_if_free),
+            Job("key rotation", purge_interval, self.rotate_if_due),
+            Job("expiring keys", _EXPIRY_INTERVAL, self.note_expiring_keys),
+            Job("last uses", _USES_INTERVAL, self.write_last_uses),
+        ]
+
+    def purge(self) -> dict[str, int]:
+        """Delete all that has expired, batch by batch; returns how many of each kind went."""
+        before = self._identity.clock() - self._identity.settings.purge_after
+        deleted = dict.fromkeys(PURGES, 0)
+        for kind, purge in PURGES.items():
+            while True:
+                with self._identity.transaction(SYSTEM) as services:
+                    count = purge(services.storage, before)
+                deleted[kind] += count
+                if count < BATCH or self._identity.worker.stopping:
+                    break
+                time.sleep(_BREATH)
+        with self._identity.transaction(SYSTEM) as services:
+            deleted["signing keys"] = services.signing_keys.remove_unpublished()
+        return {kind: count for kind, count in deleted.items() if count}
+
+    def purge_if_free(self) -> None:
+        """Purge, unless another node is at it."""
+        if self._acquire("purge", self._identity.settings.purge_interval / 2):
+            self.purge()
+
+    def rotate_if_due(self) -> None:
+        """Announce the next signing key when the active one is old enough."""
+        with self._identity.reading(SYSTEM) as services:
+            due = services.signing_keys.rotation_due()
+        if due:
+            with self._identity.transaction(SYSTEM) as services:
+                services.signing_keys.rotate()
+
+    def note_expiring_keys(self) -> None:
+        """Write audit events for keys and personal access tokens that expire soon, unless another node is at it."""
+        if self._acquire("expiring keys", _EXPIRY_INTERVAL / 2):
+            with self._identity.transaction(SYSTEM) as services:
+                services.service_users.note_expiring()
+
+    def write_last_uses(self) -> None:
+        """Write when secrets and personal access tokens were last used, as far as this process knows."""
+        taken = self._identity.process.uses.take()
+        if not taken:
+            return
+        try:
+            with self._identity.transaction(SYSTEM) as services:
+                last_uses.write(taken, services.storage)
+        except Exception:
+            self._identity.process.uses.give_back(taken)
+            raise
+
+    def _acquire(self, name: str, span: timedelta) -> bool:
+        now = self._identity.clock()
+        with self._identity.transaction(SYSTEM) as services:
+            return leases.acquire(services.storage, name, at=now, until=now + span)

@@ -1,0 +1,175 @@
+"""The process: one assembled service, and the ways into it."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from transaction import ThreadTransactionManager
+
+from identity.checks import Checks
+from identity.clock import Clock
+from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
+from identity.domain_checks import DomainChecks
+from identity.jobs import Jobs
+from identity.mailer import Mailer
+from identity.offers import CheckPassword
+from identity.plugin_host import PluginHost
+from identity.provider.client_authentication import authenticate_client
+from identity.provider.discovery import capabilities
+from identity.provider.endpoint import Host
+from identity.provider.endpoints import ENDPOINTS
+from identity.provider.protocol import Protocol
+from identity.sender import Sender
+from identity.services.bundle import ProcessState, Services
+from identity.services.changes import Look
+from identity.services.outbox import Delivery
+from identity.settings import Settings
+from identity.storage.backend import Backend, Storage
+from identity.storage.errors import Unavailable
+from identity.worker import Job, Worker
+
+if TYPE_CHECKING:
+    from identity.provider.oidc import IdentityProvider
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED_REFUSALS = 10_000
+_OUTBOX_INTERVAL = timedelta(minutes=1)
+
+
+class Transactions(ThreadTransactionManager):  # type: ignore[misc]
+    """One manager for the process, a transaction per thread, each begun and ended explicitly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.explicit = True
+
+    def commit(self) -> None:
+        """Commit. What cannot be committed is aborted, or the thread could never begin another transaction."""
+        try:
+            super().commit()
+        except BaseException:
+            self.abort()
+            raise
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if value is None:
+            self.commit()
+        else:
+            self.abort()
+
+
+@dataclass
+class Identity:
+    """One assembled service: what a process keeps, and the ways into it. Found as ``registry.identity``."""
+
+    settings: Settings
+    host: PluginHost
+    protocol: Protocol
+    backend: Backend
+    process: ProcessState
+    mailer: Mailer
+    domain_checks: DomainChecks
+    clock: Clock
+    check_password: CheckPassword | None = None
+    transactions: Transactions = field(default_factory=Transactions)
+    jobs: Jobs = field(init=False)
+    worker: Worker = field(init=False)
+    senders: Mapping[str, Sender] = field(init=False)
+    checks: Checks = field(init=False)
+    _refusals: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.senders = {kind: self._sender(delivery) for kind, delivery in self.process.deliveries.items()}
+        self.jobs = Jobs(self)
+        sending = (Job(one.name, _OUTBOX_INTERVAL, one.run, alone=True) for one in self.senders.values())
+        self.worker = Worker([*self.jobs.table, *sending])
+        self.checks = Checks(self)
+        self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
+        self.host_of_path: Mapping[str, Host] = {endpoint.path: endpoint.host for endpoint in ENDPOINTS}
+        self.strict_transport = self.settings.base_url.startswith("https://")
+
+    @cached_property
+    def provider(self) -> "IdentityProvider":
+        """pyoidc's provider, wired to this service. Made when first needed: to import pyoidc is a third of a start."""
+        from identity.provider.oidc import IdentityProvider
+
+        return IdentityProvider(
+            self.settings.issuer_url,
+            base_url=self.settings.base_url,
+            capabilities=capabilities(self.protocol, self.settings),
+            client_authn=authenticate_client,
+        )
+
+    def services(self, open_storage: Callable[[], Storage], actor: Actor, *, look: Look | None = None) -> Services:
+        """The use cases over a storage that is opened when first needed."""
+        return Services(self.process, open_storage, self.clock(), actor, look=look)
+
+    def committed(self, services: Services) -> None:
+        """Tell whom it concerns what these services did, now that it is committed."""
+        self.host.notify(services.recorded)
+        for kind in sorted(services.queued):
+            self.worker.call(self.senders[kind].name)
+
+    @contextmanager
+    def transaction(self, actor: Actor = OPERATOR) -> Iterator[Services]:
+        """Services in a transaction of their own: committed at the end, aborted by an exception.
+
+        Observers are told after the commit. For programs and background work; requests have pyramid_tm.
+        """
+        with self.transactions:
+            services = self.services(lambda: self.backend.writing(self.transactions), actor, look=self.backend.reading)
+            yield services
+        self.committed(services)
+
+    @contextmanager
+    def reading(self, actor: Actor = OPERATOR) -> Iterator[Services]:
+        """Services on a read connection."""
+        with ExitStack() as stack:
+            yield self.services(lambda: stack.enter_context(self.backend.reading()), actor)
+
+    @contextmanager
+    def snapshot(self, actor: Actor = OPERATOR) -> Iterator[Services]:
+        """Services that see what is committed now, for as long as they read."""
+        with self.backend.snapshot() as storage:
+            yield self.services(lambda: storage, actor)
+
+    def write_refusals(self, events: list[AuditEvent]) -> None:
+        """Write refused attempts, each ``once`` at most; a storage that is away is logged, the answer stands."""
+        fresh = [event for event in events if event.once is None or event.once not in self._refusals]
+        if not fresh:
+            return
+        try:
+            with self.transaction(SYSTEM) as services:
+                for event in fresh:
+                    services.audit.write_refused(event)
+        except Unavailable as problem:
+            log.warning("a refusal could not be audited: %s", problem)
+            return
+        # A copy per process keeps floods away from the database; the storage decides over all processes.
+        if len(self._refusals) > _REMEMBERED_REFUSALS:
+            self._refusals.clear()
+        self._refusals.update((event.once, None) for event in fresh if event.once is not None)
+
+    def _sender(self, delivery: Delivery) -> Sender:
+        return Sender(
+            delivery,
+            transaction=lambda: self.transaction(SYSTEM),
+            reading=lambda: self.reading(SYSTEM),
+            clock=lambda: self.clock(),
+            stopping=lambda: self.worker.stopping,
+        )
+
+    def close(self) -> None:
+        """Finish background work and give back connections."""
+        self.worker.stop()
+        try:
+            self.jobs.write_last_uses()
+        except Unavailable as problem:
+            log.warning("last uses could not be written: %s", problem)
+        self.process.hasher.close()
+        self.backend.close()
