@@ -7,7 +7,7 @@ replaced one by one: migrate first, then restart.
 from identity.storage.errors import Unavailable
 
 #: Every revision that this version knows, oldest first.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
+REVISIONS = ("0001",)
 HEAD = REVISIONS[-1]
 
 #: What an operator is told to do about a schema that is missing or old.

@@ -1,489 +1,356 @@
 """Create everything."""
 
-import sqlalchemy as sa
 from alembic import op
 
 revision = "0001"
 down_revision = None
 
-STRING = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-MOMENT = sa.BigInteger()
+#: As SQLite has it; a row refers to rows of tables above its own.
+_SCHEMA = """
+CREATE TABLE audit_events (
+    id TEXT NOT NULL, at BIGINT NOT NULL, event TEXT NOT NULL, actor_kind TEXT NOT NULL, actor_id TEXT,
+    client_id TEXT, session_id TEXT, client_address TEXT, request_id TEXT, object_kind TEXT NOT NULL,
+    object_id TEXT, organization_id TEXT, result TEXT NOT NULL, reason TEXT, detail TEXT NOT NULL, once TEXT,
+    sequence INTEGER NOT NULL CONSTRAINT pk_audit_events PRIMARY KEY AUTOINCREMENT,
+    CONSTRAINT uq_audit_events_id UNIQUE (id),
+    CONSTRAINT uq_audit_events_once UNIQUE (once)
+);
+CREATE INDEX ix_audit_events_actor_id_sequence ON audit_events (actor_id, sequence);
+CREATE INDEX ix_audit_events_at ON audit_events (at);
+CREATE INDEX ix_audit_events_event_sequence ON audit_events (event, sequence);
+CREATE INDEX ix_audit_events_object_id_sequence ON audit_events (object_id, sequence);
+CREATE INDEX ix_audit_events_organization_id_event_sequence ON audit_events (organization_id, event, sequence);
+CREATE INDEX ix_audit_events_organization_id_sequence ON audit_events (organization_id, sequence);
+CREATE INDEX ix_audit_events_refused ON audit_events (sequence) WHERE result = 'refused';
+CREATE INDEX ix_audit_events_refused_of_organization
+    ON audit_events (organization_id, sequence) WHERE result = 'refused';
 
+CREATE TABLE domains (
+    organization_id TEXT NOT NULL, name TEXT NOT NULL, challenge TEXT NOT NULL, created_at BIGINT NOT NULL,
+    proof TEXT, verified_at BIGINT,
+    CONSTRAINT pk_domains PRIMARY KEY (organization_id, name)
+);
+CREATE UNIQUE INDEX uq_domains_name ON domains (name) WHERE proof IS NOT NULL;
+
+CREATE TABLE instance (
+    organization_id TEXT NOT NULL, project_id TEXT NOT NULL, created_at BIGINT NOT NULL, id INTEGER NOT NULL,
+    CONSTRAINT pk_instance PRIMARY KEY (id),
+    CONSTRAINT ck_instance_one_row CHECK (id = 1)
+);
+
+CREATE TABLE organizations (
+    id TEXT NOT NULL, name TEXT NOT NULL, primary_domain TEXT NOT NULL, created_at BIGINT NOT NULL,
+    changed_at BIGINT NOT NULL, registration BOOLEAN NOT NULL, active BOOLEAN NOT NULL, version INTEGER NOT NULL,
+    name_key TEXT NOT NULL, search_text TEXT NOT NULL,
+    CONSTRAINT pk_organizations PRIMARY KEY (id),
+    CONSTRAINT uq_organizations_primary_domain UNIQUE (primary_domain)
+);
+CREATE INDEX ix_organizations_created_at_id ON organizations (created_at, id);
+CREATE INDEX ix_organizations_name_key_id ON organizations (name_key, id);
+CREATE INDEX ix_organizations_search_text_id_active ON organizations (search_text, id, active);
+
+CREATE TABLE outgoing_messages (
+    id TEXT NOT NULL, kind TEXT NOT NULL, sealed BLOB NOT NULL, created_at BIGINT NOT NULL,
+    next_at BIGINT NOT NULL, expires_at BIGINT NOT NULL, attempts INTEGER NOT NULL,
+    CONSTRAINT pk_outgoing_messages PRIMARY KEY (id)
+);
+CREATE INDEX ix_outgoing_messages_expires_at ON outgoing_messages (expires_at);
+CREATE INDEX ix_outgoing_messages_kind_next_at_id ON outgoing_messages (kind, next_at, id);
+
+CREATE TABLE signing_keys (
+    id TEXT NOT NULL, generation INTEGER NOT NULL, algorithm TEXT NOT NULL, public_key BLOB NOT NULL,
+    sealed_private_key BLOB NOT NULL, created_at BIGINT NOT NULL, active_at BIGINT NOT NULL,
+    CONSTRAINT pk_signing_keys PRIMARY KEY (id),
+    CONSTRAINT uq_signing_keys_generation UNIQUE (generation)
+);
+
+CREATE TABLE projects (
+    id TEXT NOT NULL, organization_id TEXT NOT NULL, name TEXT NOT NULL, created_at BIGINT NOT NULL,
+    changed_at BIGINT NOT NULL, assert_roles BOOLEAN NOT NULL, check_roles BOOLEAN NOT NULL,
+    active BOOLEAN NOT NULL, version INTEGER NOT NULL, name_key TEXT NOT NULL, search_text TEXT NOT NULL,
+    CONSTRAINT pk_projects PRIMARY KEY (id),
+    CONSTRAINT fk_projects_organization_id FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_projects_organization_id_name_key_id ON projects (organization_id, name_key, id);
+
+CREATE TABLE users (
+    kind TEXT NOT NULL, id TEXT NOT NULL, organization_id TEXT NOT NULL, user_name TEXT NOT NULL, profile TEXT,
+    created_at BIGINT NOT NULL, changed_at BIGINT NOT NULL, registered BOOLEAN NOT NULL, named_at BIGINT,
+    last_sign_in_at BIGINT, active BOOLEAN NOT NULL, version INTEGER NOT NULL, display_name TEXT NOT NULL,
+    description TEXT NOT NULL, access_token_type TEXT NOT NULL, name_key TEXT NOT NULL, display_key TEXT NOT NULL,
+    email_key TEXT NOT NULL, search_text TEXT NOT NULL,
+    CONSTRAINT pk_users PRIMARY KEY (id),
+    CONSTRAINT uq_users_name_key_organization_id UNIQUE (name_key, organization_id),
+    CONSTRAINT fk_users_organization_id FOREIGN KEY (organization_id) REFERENCES organizations (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_users_created ON users (organization_id, created_at, id, kind, active);
+CREATE INDEX ix_users_display ON users (organization_id, display_key, id, kind, active);
+CREATE INDEX ix_users_email ON users (organization_id, email_key, id, kind, active);
+CREATE INDEX ix_users_last_sign_in ON users (organization_id, coalesce(last_sign_in_at, 0), id, kind, active);
+CREATE INDEX ix_users_list ON users (organization_id, name_key, id, kind, active);
+CREATE INDEX ix_users_list_of_all ON users (name_key, id, kind, active);
+CREATE INDEX ix_users_search ON users (organization_id, search_text, id, kind, active);
+
+CREATE TABLE applications (
+    id TEXT NOT NULL, project_id TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, created_at BIGINT NOT NULL,
+    changed_at BIGINT NOT NULL, authentication_method TEXT NOT NULL, response_types TEXT NOT NULL,
+    grant_types TEXT NOT NULL, redirect_uris TEXT NOT NULL, post_logout_redirect_uris TEXT NOT NULL,
+    access_token_type TEXT NOT NULL, access_token_lifetime BIGINT, id_token_lifetime BIGINT,
+    id_token_userinfo_assertion BOOLEAN NOT NULL, assert_roles_in_access_token BOOLEAN NOT NULL,
+    assert_roles_in_id_token BOOLEAN NOT NULL, consent TEXT NOT NULL, may_manage BOOLEAN NOT NULL,
+    development BOOLEAN NOT NULL, active BOOLEAN NOT NULL, version INTEGER NOT NULL, name_key TEXT NOT NULL,
+    search_text TEXT NOT NULL,
+    CONSTRAINT pk_applications PRIMARY KEY (id),
+    CONSTRAINT fk_applications_project_id FOREIGN KEY (project_id) REFERENCES projects (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_applications_project_id_name_key_id ON applications (project_id, name_key, id);
+
+CREATE TABLE attempts (
+    "key" TEXT NOT NULL, number INTEGER NOT NULL, next_at BIGINT NOT NULL, counted_at BIGINT NOT NULL,
+    user_id TEXT,
+    CONSTRAINT pk_attempts PRIMARY KEY ("key"),
+    CONSTRAINT fk_attempts_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_attempts_counted_at ON attempts (counted_at);
+CREATE INDEX ix_attempts_user_id ON attempts (user_id) WHERE user_id IS NOT NULL;
+
+CREATE TABLE authorization_requests (
+    id TEXT NOT NULL, digest BLOB NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
+    parameters TEXT NOT NULL, target TEXT, login_name TEXT NOT NULL, ui_locales TEXT NOT NULL, user_id TEXT,
+    authenticated_at BIGINT, methods TEXT NOT NULL, session_id TEXT, done TEXT NOT NULL, finished_at BIGINT,
+    version INTEGER NOT NULL,
+    CONSTRAINT pk_authorization_requests PRIMARY KEY (id),
+    CONSTRAINT fk_authorization_requests_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_authorization_requests_expires_at ON authorization_requests (expires_at);
+CREATE INDEX ix_authorization_requests_user_id ON authorization_requests (user_id) WHERE user_id IS NOT NULL;
+
+CREATE TABLE passwords (
+    user_id TEXT NOT NULL, hash TEXT NOT NULL, changed_at BIGINT NOT NULL, must_change BOOLEAN NOT NULL,
+    CONSTRAINT pk_passwords PRIMARY KEY (user_id),
+    CONSTRAINT fk_passwords_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE TABLE personal_access_tokens (
+    id TEXT NOT NULL, user_id TEXT NOT NULL, name TEXT NOT NULL, scope TEXT NOT NULL, created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL, last_used_at BIGINT,
+    CONSTRAINT pk_personal_access_tokens PRIMARY KEY (id),
+    CONSTRAINT fk_personal_access_tokens_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_personal_access_tokens_expires_at_id ON personal_access_tokens (expires_at, id);
+CREATE INDEX ix_personal_access_tokens_user_id_created_at_id ON personal_access_tokens (user_id, created_at, id);
+
+CREATE TABLE project_grants (
+    id TEXT NOT NULL, project_id TEXT NOT NULL, organization_id TEXT NOT NULL, roles TEXT NOT NULL,
+    created_at BIGINT NOT NULL, changed_at BIGINT NOT NULL, accepted BOOLEAN NOT NULL, active BOOLEAN NOT NULL,
+    version INTEGER NOT NULL,
+    CONSTRAINT pk_project_grants PRIMARY KEY (id),
+    CONSTRAINT uq_project_grants_project_id_organization_id UNIQUE (project_id, organization_id),
+    CONSTRAINT fk_project_grants_project_id FOREIGN KEY (project_id) REFERENCES projects (id) ON DELETE CASCADE,
+    CONSTRAINT fk_project_grants_organization_id FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_project_grants_organization_id_created_at_id ON project_grants (organization_id, created_at, id);
+CREATE INDEX ix_project_grants_project_id_created_at_id ON project_grants (project_id, created_at, id);
+
+CREATE TABLE project_roles (
+    project_id TEXT NOT NULL, "key" TEXT NOT NULL, display_name TEXT NOT NULL, "group" TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    CONSTRAINT pk_project_roles PRIMARY KEY (project_id, "key"),
+    CONSTRAINT fk_project_roles_project_id FOREIGN KEY (project_id) REFERENCES projects (id) ON DELETE CASCADE
+);
+
+CREATE TABLE service_user_keys (
+    id TEXT NOT NULL, user_id TEXT NOT NULL, public_key BLOB NOT NULL, created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL, last_used_at BIGINT,
+    CONSTRAINT pk_service_user_keys PRIMARY KEY (id),
+    CONSTRAINT fk_service_user_keys_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_service_user_keys_expires_at_id ON service_user_keys (expires_at, id);
+CREATE INDEX ix_service_user_keys_user_id_created_at_id ON service_user_keys (user_id, created_at, id);
+
+CREATE TABLE service_user_secrets (
+    id TEXT NOT NULL, user_id TEXT NOT NULL, digest BLOB NOT NULL, created_at BIGINT NOT NULL, last_used_at BIGINT,
+    CONSTRAINT pk_service_user_secrets PRIMARY KEY (id),
+    CONSTRAINT fk_service_user_secrets_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_service_user_secrets_user_id_created_at_id ON service_user_secrets (user_id, created_at, id);
+
+CREATE TABLE sessions (
+    id TEXT NOT NULL, digest BLOB NOT NULL, user_id TEXT NOT NULL, started_at BIGINT NOT NULL,
+    authenticated_at BIGINT NOT NULL, selected_at BIGINT NOT NULL, last_seen_at BIGINT NOT NULL,
+    ends_at BIGINT NOT NULL, methods TEXT NOT NULL, user_agent TEXT NOT NULL, client_address TEXT NOT NULL,
+    ended_at BIGINT,
+    CONSTRAINT pk_sessions PRIMARY KEY (id),
+    CONSTRAINT uq_sessions_digest UNIQUE (digest),
+    CONSTRAINT fk_sessions_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_sessions_ends_at ON sessions (ends_at);
+CREATE INDEX ix_sessions_user_id ON sessions (user_id);
+
+CREATE TABLE application_origins (
+    application_id TEXT NOT NULL, origin TEXT NOT NULL,
+    CONSTRAINT pk_application_origins PRIMARY KEY (application_id, origin),
+    CONSTRAINT fk_application_origins_application_id FOREIGN KEY (application_id)
+        REFERENCES applications (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_application_origins_origin ON application_origins (origin);
+
+CREATE TABLE client_secrets (
+    id TEXT NOT NULL, digest BLOB NOT NULL, created_at BIGINT NOT NULL, last_used_at BIGINT,
+    application_id TEXT NOT NULL,
+    CONSTRAINT pk_client_secrets PRIMARY KEY (id),
+    CONSTRAINT fk_client_secrets_application_id FOREIGN KEY (application_id)
+        REFERENCES applications (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_client_secrets_application_id_created_at_id ON client_secrets (application_id, created_at, id);
+
+CREATE TABLE managers (
+    id TEXT NOT NULL, user_id TEXT NOT NULL, level TEXT NOT NULL, resource_id TEXT NOT NULL, roles TEXT NOT NULL,
+    created_at BIGINT NOT NULL, changed_at BIGINT NOT NULL, organization_id TEXT, version INTEGER NOT NULL,
+    of_organization TEXT, of_project TEXT, of_project_grant TEXT,
+    CONSTRAINT pk_managers PRIMARY KEY (id),
+    CONSTRAINT uq_managers_user_id_level_resource_id UNIQUE (user_id, level, resource_id),
+    CONSTRAINT fk_managers_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT fk_managers_of_organization FOREIGN KEY (of_organization)
+        REFERENCES organizations (id) ON DELETE CASCADE,
+    CONSTRAINT fk_managers_of_project FOREIGN KEY (of_project) REFERENCES projects (id) ON DELETE CASCADE,
+    CONSTRAINT fk_managers_of_project_grant FOREIGN KEY (of_project_grant)
+        REFERENCES project_grants (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_managers_level_resource_id_created_at_id ON managers (level, resource_id, created_at, id);
+CREATE INDEX ix_managers_of_organization ON managers (of_organization) WHERE of_organization IS NOT NULL;
+CREATE INDEX ix_managers_of_project ON managers (of_project) WHERE of_project IS NOT NULL;
+CREATE INDEX ix_managers_of_project_grant ON managers (of_project_grant) WHERE of_project_grant IS NOT NULL;
+
+CREATE TABLE records (
+    plugin TEXT NOT NULL, kind TEXT NOT NULL, "key" BLOB NOT NULL, created_at BIGINT NOT NULL, user_id TEXT,
+    application_id TEXT, value TEXT NOT NULL, sealed BLOB NOT NULL, expires_at BIGINT, taken_at BIGINT,
+    version INTEGER NOT NULL,
+    CONSTRAINT pk_records PRIMARY KEY (plugin, kind, "key"),
+    CONSTRAINT fk_records_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT fk_records_application_id FOREIGN KEY (application_id) REFERENCES applications (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_records_application_id ON records (application_id) WHERE application_id IS NOT NULL;
+CREATE INDEX ix_records_expires_at ON records (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX ix_records_user_id ON records (user_id) WHERE user_id IS NOT NULL;
+
+CREATE TABLE token_families (
+    id TEXT NOT NULL, user_id TEXT NOT NULL, client_id TEXT NOT NULL, scope TEXT NOT NULL,
+    started_at BIGINT NOT NULL, ends_at BIGINT NOT NULL, session_id TEXT, offline BOOLEAN NOT NULL,
+    methods TEXT NOT NULL, userinfo_claims TEXT NOT NULL, id_token_claims TEXT NOT NULL, revoked_at BIGINT,
+    CONSTRAINT pk_token_families PRIMARY KEY (id),
+    CONSTRAINT fk_token_families_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT fk_token_families_client_id FOREIGN KEY (client_id) REFERENCES applications (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_token_families_client_id ON token_families (client_id);
+CREATE INDEX ix_token_families_ends_at ON token_families (ends_at);
+CREATE INDEX ix_token_families_user_id ON token_families (user_id);
+
+CREATE TABLE user_grants (
+    id TEXT NOT NULL, user_id TEXT NOT NULL, organization_id TEXT NOT NULL, project_id TEXT NOT NULL,
+    roles TEXT NOT NULL, created_at BIGINT NOT NULL, changed_at BIGINT NOT NULL, project_grant_id TEXT,
+    active BOOLEAN NOT NULL, version INTEGER NOT NULL,
+    CONSTRAINT pk_user_grants PRIMARY KEY (id),
+    CONSTRAINT fk_user_grants_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT fk_user_grants_organization_id FOREIGN KEY (organization_id)
+        REFERENCES organizations (id) ON DELETE CASCADE,
+    CONSTRAINT fk_user_grants_project_id FOREIGN KEY (project_id) REFERENCES projects (id) ON DELETE CASCADE,
+    CONSTRAINT fk_user_grants_project_grant_id FOREIGN KEY (project_grant_id)
+        REFERENCES project_grants (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_user_grants_organization_id ON user_grants (organization_id);
+CREATE INDEX ix_user_grants_project_grant_id_created_at_id
+    ON user_grants (project_grant_id, created_at, id) WHERE project_grant_id IS NOT NULL;
+CREATE INDEX ix_user_grants_project_id_created_at_id ON user_grants (project_id, created_at, id);
+CREATE INDEX ix_user_grants_user_id_created_at_id ON user_grants (user_id, created_at, id);
+CREATE UNIQUE INDEX uq_user_grants_derived
+    ON user_grants (user_id, project_id, project_grant_id) WHERE project_grant_id IS NOT NULL;
+CREATE UNIQUE INDEX uq_user_grants_direct ON user_grants (user_id, project_id) WHERE project_grant_id IS NULL;
+
+CREATE TABLE access_tokens (
+    id TEXT NOT NULL, digest BLOB NOT NULL, format TEXT NOT NULL, subject TEXT NOT NULL, client_id TEXT NOT NULL,
+    scope TEXT NOT NULL, audience TEXT NOT NULL, issued_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
+    user_id TEXT, application_id TEXT, key_id TEXT, secret_id TEXT, personal_access_token_id TEXT, family_id TEXT,
+    session_id TEXT, revoked_at BIGINT,
+    CONSTRAINT pk_access_tokens PRIMARY KEY (digest),
+    CONSTRAINT fk_access_tokens_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT fk_access_tokens_application_id FOREIGN KEY (application_id)
+        REFERENCES applications (id) ON DELETE CASCADE,
+    CONSTRAINT fk_access_tokens_key_id FOREIGN KEY (key_id) REFERENCES service_user_keys (id) ON DELETE CASCADE,
+    CONSTRAINT fk_access_tokens_secret_id FOREIGN KEY (secret_id)
+        REFERENCES service_user_secrets (id) ON DELETE CASCADE,
+    CONSTRAINT fk_access_tokens_personal_access_token_id FOREIGN KEY (personal_access_token_id)
+        REFERENCES personal_access_tokens (id) ON DELETE CASCADE,
+    CONSTRAINT fk_access_tokens_family_id FOREIGN KEY (family_id) REFERENCES token_families (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_access_tokens_application_id ON access_tokens (application_id) WHERE application_id IS NOT NULL;
+CREATE INDEX ix_access_tokens_expires_at ON access_tokens (expires_at);
+CREATE INDEX ix_access_tokens_family_id ON access_tokens (family_id) WHERE family_id IS NOT NULL;
+CREATE INDEX ix_access_tokens_key_id ON access_tokens (key_id) WHERE key_id IS NOT NULL;
+CREATE INDEX ix_access_tokens_personal_access_token_id
+    ON access_tokens (personal_access_token_id) WHERE personal_access_token_id IS NOT NULL;
+CREATE INDEX ix_access_tokens_secret_id ON access_tokens (secret_id) WHERE secret_id IS NOT NULL;
+CREATE INDEX ix_access_tokens_user_id ON access_tokens (user_id) WHERE user_id IS NOT NULL;
+
+CREATE TABLE authorization_codes (
+    digest BLOB NOT NULL, family_id TEXT NOT NULL, client_id TEXT NOT NULL, user_id TEXT NOT NULL,
+    redirect_uri TEXT NOT NULL, scope TEXT NOT NULL, issued_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
+    authenticated_at BIGINT NOT NULL, session_id TEXT, nonce TEXT, code_challenge TEXT, redeemed_at BIGINT,
+    CONSTRAINT pk_authorization_codes PRIMARY KEY (digest),
+    CONSTRAINT fk_authorization_codes_family_id FOREIGN KEY (family_id)
+        REFERENCES token_families (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_authorization_codes_expires_at ON authorization_codes (expires_at) WHERE redeemed_at IS NULL;
+CREATE INDEX ix_authorization_codes_family_id ON authorization_codes (family_id);
+
+CREATE TABLE refresh_tokens (
+    id TEXT NOT NULL, digest BLOB NOT NULL, family_id TEXT NOT NULL, user_id TEXT NOT NULL,
+    client_id TEXT NOT NULL, scope TEXT NOT NULL, issued_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
+    ends_at BIGINT NOT NULL, authenticated_at BIGINT NOT NULL, session_id TEXT, nonce TEXT, predecessor_id TEXT,
+    rotated_at BIGINT, revoked_at BIGINT,
+    CONSTRAINT pk_refresh_tokens PRIMARY KEY (digest),
+    CONSTRAINT fk_refresh_tokens_family_id FOREIGN KEY (family_id) REFERENCES token_families (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_refresh_tokens_family_id_issued_at ON refresh_tokens (family_id, issued_at);
+"""
+#: What PostgreSQL calls otherwise.
+_POSTGRESQL = {
+    "INTEGER NOT NULL CONSTRAINT pk_audit_events PRIMARY KEY AUTOINCREMENT": (
+        "BIGINT GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_audit_events PRIMARY KEY"
+    ),
+    " BLOB": " BYTEA",
+    " TEXT": ' TEXT COLLATE "C"',
+}
 _NEVER_CHANGED = "audit events are never changed"
-_POSTGRESQL_GUARD = (
-    f"""
-    CREATE FUNCTION refuse_change_of_audit_events() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN RAISE EXCEPTION '{_NEVER_CHANGED}'; END $$
-    """,
-    """
-    CREATE TRIGGER audit_events_are_never_changed BEFORE UPDATE OR DELETE ON audit_events
-    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change_of_audit_events()
-    """,
-)
-_SQLITE_GUARD = tuple(
-    f"""
-    CREATE TRIGGER audit_events_are_never_{name} BEFORE {change} ON audit_events
-    BEGIN SELECT RAISE(ABORT, '{_NEVER_CHANGED}'); END
-    """
-    for name, change in (("updated", "UPDATE"), ("deleted", "DELETE"))
-)
+_GUARDS = {
+    "postgresql": (
+        f"""
+        CREATE FUNCTION refuse_change_of_audit_events() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION '{_NEVER_CHANGED}'; END $$
+        """,
+        """
+        CREATE TRIGGER audit_events_are_never_changed BEFORE UPDATE OR DELETE ON audit_events
+        FOR EACH STATEMENT EXECUTE FUNCTION refuse_change_of_audit_events()
+        """,
+    ),
+    "sqlite": tuple(
+        f"""
+        CREATE TRIGGER audit_events_are_never_{name} BEFORE {change} ON audit_events
+        BEGIN SELECT RAISE(ABORT, '{_NEVER_CHANGED}'); END
+        """
+        for name, change in (("updated", "UPDATE"), ("deleted", "DELETE"))
+    ),
+}
 
 
 def upgrade() -> None:
-    """Tables in an order in which each finds what it refers to, then the guard of the audit trail."""
-    op.create_table(
-        "assertions",
-        sa.Column("user_id", STRING, nullable=False),
-        sa.Column("jti", STRING, nullable=False),
-        sa.Column("until", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "jti", name="pk_assertions"),
-    )
-    op.create_index("ix_assertions_until", "assertions", ["until"])
-    op.create_table(
-        "audit_events",
-        sa.Column(
-            "sequence", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), sa.Identity(always=True), nullable=False
-        ),
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("at", MOMENT, nullable=False),
-        sa.Column("event", STRING, nullable=False),
-        sa.Column("actor_kind", STRING, nullable=False),
-        sa.Column("actor_id", STRING, nullable=True),
-        sa.Column("client_address", STRING, nullable=True),
-        sa.Column("request_id", STRING, nullable=True),
-        sa.Column("object_kind", STRING, nullable=False),
-        sa.Column("object_id", STRING, nullable=True),
-        sa.Column("organization_id", STRING, nullable=True),
-        sa.Column("result", STRING, nullable=False),
-        sa.Column("reason", STRING, nullable=True),
-        sa.Column("detail", STRING, nullable=False),
-        sa.Column("once", STRING, nullable=True),
-        sa.PrimaryKeyConstraint("sequence", name="pk_audit_events"),
-        sa.UniqueConstraint("id", name="uq_audit_events_id"),
-        sa.UniqueConstraint("once", name="uq_audit_events_once"),
-        sqlite_autoincrement=True,
-    )
-    op.create_index("ix_audit_events_actor_id_sequence", "audit_events", ["actor_id", "sequence"])
-    op.create_index("ix_audit_events_at", "audit_events", ["at"])
-    op.create_index("ix_audit_events_event_sequence", "audit_events", ["event", "sequence"])
-    op.create_index("ix_audit_events_object_id_sequence", "audit_events", ["object_id", "sequence"])
-    op.create_index("ix_audit_events_organization_id_sequence", "audit_events", ["organization_id", "sequence"])
-    op.create_table(
-        "instance",
-        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("organization_id", STRING, nullable=False),
-        sa.Column("project_id", STRING, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.CheckConstraint("id = 1", name="ck_instance_one_row"),
-        sa.PrimaryKeyConstraint("id", name="pk_instance"),
-    )
-    op.create_table(
-        "leases",
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("until", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("name", name="pk_leases"),
-    )
-    op.create_table(
-        "organizations",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("name_key", STRING, nullable=False),
-        sa.Column("primary_domain", STRING, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("changed_at", MOMENT, nullable=False),
-        sa.Column("active", sa.Boolean(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_organizations"),
-        sa.UniqueConstraint("primary_domain", name="uq_organizations_primary_domain"),
-    )
-    op.create_index("ix_organizations_name_key_id", "organizations", ["name_key", "id"])
-    op.create_table(
-        "signing_keys",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("generation", sa.Integer(), nullable=False),
-        sa.Column("algorithm", STRING, nullable=False),
-        sa.Column("public_key", sa.LargeBinary(), nullable=False),
-        sa.Column("sealed_private_key", sa.LargeBinary(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("active_at", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_signing_keys"),
-        sa.UniqueConstraint("generation", name="uq_signing_keys_generation"),
-    )
-    op.create_table(
-        "projects",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("organization_id", STRING, nullable=False),
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("name_key", STRING, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("changed_at", MOMENT, nullable=False),
-        sa.Column("assert_roles", sa.Boolean(), nullable=False),
-        sa.Column("check_roles", sa.Boolean(), nullable=False),
-        sa.Column("active", sa.Boolean(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["organization_id"], ["organizations.id"], name="fk_projects_organization_id", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name="pk_projects"),
-    )
-    op.create_index("ix_projects_organization_id_name_key_id", "projects", ["organization_id", "name_key", "id"])
-    op.create_table(
-        "users",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("organization_id", STRING, nullable=False),
-        sa.Column("kind", STRING, nullable=False),
-        sa.Column("user_name", STRING, nullable=False),
-        sa.Column("name_key", STRING, nullable=False),
-        sa.Column("display_name", STRING, nullable=False),
-        sa.Column("display_key", STRING, nullable=False),
-        sa.Column("email_key", STRING, nullable=False),
-        sa.Column("description", STRING, nullable=False),
-        sa.Column("access_token_type", STRING, nullable=False),
-        sa.Column("profile", STRING, nullable=True),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("changed_at", MOMENT, nullable=False),
-        sa.Column("active", sa.Boolean(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["organization_id"], ["organizations.id"], name="fk_users_organization_id", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name="pk_users"),
-        sa.UniqueConstraint("name_key", "organization_id", name="uq_users_name_key_organization_id"),
-    )
-    op.create_index("ix_users_organization_id_display_key", "users", ["organization_id", "display_key"])
-    op.create_index("ix_users_organization_id_email_key", "users", ["organization_id", "email_key"])
-    op.create_index("ix_users_organization_id_kind_name_key_id", "users", ["organization_id", "kind", "name_key", "id"])
-    op.create_table(
-        "applications",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("project_id", STRING, nullable=False),
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("name_key", STRING, nullable=False),
-        sa.Column("type", STRING, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("changed_at", MOMENT, nullable=False),
-        sa.Column("authentication_method", STRING, nullable=False),
-        sa.Column("response_types", STRING, nullable=False),
-        sa.Column("grant_types", STRING, nullable=False),
-        sa.Column("redirect_uris", STRING, nullable=False),
-        sa.Column("post_logout_redirect_uris", STRING, nullable=False),
-        sa.Column("access_token_type", STRING, nullable=False),
-        sa.Column("access_token_lifetime", MOMENT, nullable=True),
-        sa.Column("id_token_lifetime", MOMENT, nullable=True),
-        sa.Column("id_token_userinfo_assertion", sa.Boolean(), nullable=False),
-        sa.Column("assert_roles_in_access_token", sa.Boolean(), nullable=False),
-        sa.Column("assert_roles_in_id_token", sa.Boolean(), nullable=False),
-        sa.Column("development", sa.Boolean(), nullable=False),
-        sa.Column("active", sa.Boolean(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name="fk_applications_project_id", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name="pk_applications"),
-    )
-    op.create_index("ix_applications_project_id_name_key_id", "applications", ["project_id", "name_key", "id"])
-    op.create_table(
-        "passwords",
-        sa.Column("user_id", STRING, nullable=False),
-        sa.Column("hash", STRING, nullable=False),
-        sa.Column("changed_at", MOMENT, nullable=False),
-        sa.Column("must_change", sa.Boolean(), nullable=False),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_passwords_user_id", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("user_id", name="pk_passwords"),
-    )
-    op.create_table(
-        "project_grants",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("project_id", STRING, nullable=False),
-        sa.Column("organization_id", STRING, nullable=False),
-        sa.Column("roles", STRING, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("changed_at", MOMENT, nullable=False),
-        sa.Column("active", sa.Boolean(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["organization_id"], ["organizations.id"], name="fk_project_grants_organization_id", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(
-            ["project_id"], ["projects.id"], name="fk_project_grants_project_id", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name="pk_project_grants"),
-        sa.UniqueConstraint("project_id", "organization_id", name="uq_project_grants_project_id_organization_id"),
-    )
-    op.create_index(
-        "ix_project_grants_organization_id_created_at_id", "project_grants", ["organization_id", "created_at", "id"]
-    )
-    op.create_index("ix_project_grants_project_id_created_at_id", "project_grants", ["project_id", "created_at", "id"])
-    op.create_table(
-        "project_roles",
-        sa.Column("project_id", STRING, nullable=False),
-        sa.Column("key", STRING, nullable=False),
-        sa.Column("display_name", STRING, nullable=False),
-        sa.Column("group", STRING, nullable=False),
-        sa.ForeignKeyConstraint(
-            ["project_id"], ["projects.id"], name="fk_project_roles_project_id", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("project_id", "key", name="pk_project_roles"),
-        info={"field": "key"},
-    )
-    op.create_table(
-        "service_user_keys",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("user_id", STRING, nullable=False),
-        sa.Column("public_key", sa.LargeBinary(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("expires_at", MOMENT, nullable=False),
-        sa.Column("last_used_at", MOMENT, nullable=True),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_service_user_keys_user_id", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name="pk_service_user_keys"),
-    )
-    op.create_index("ix_service_user_keys_expires_at_id", "service_user_keys", ["expires_at", "id"])
-    op.create_index("ix_service_user_keys_user_id_created_at_id", "service_user_keys", ["user_id", "created_at", "id"])
-    op.create_table(
-        "client_secrets",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("application_id", STRING, nullable=False),
-        sa.Column("digest", sa.LargeBinary(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.ForeignKeyConstraint(
-            ["application_id"], ["applications.id"], name="fk_client_secrets_application_id", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name="pk_client_secrets"),
-    )
-    op.create_index(
-        "ix_client_secrets_application_id_created_at_id", "client_secrets", ["application_id", "created_at", "id"]
-    )
-    op.create_table(
-        "managers",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("user_id", STRING, nullable=False),
-        sa.Column("level", STRING, nullable=False),
-        sa.Column("resource_id", STRING, nullable=False),
-        sa.Column("roles", STRING, nullable=False),
-        sa.Column("organization_id", STRING, nullable=True),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("changed_at", MOMENT, nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.Column("of_organization", STRING, nullable=True),
-        sa.Column("of_project", STRING, nullable=True),
-        sa.Column("of_project_grant", STRING, nullable=True),
-        sa.ForeignKeyConstraint(
-            ["of_organization"], ["organizations.id"], name="fk_managers_of_organization", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(["of_project"], ["projects.id"], name="fk_managers_of_project", ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(
-            ["of_project_grant"], ["project_grants.id"], name="fk_managers_of_project_grant", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_managers_user_id", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name="pk_managers"),
-        sa.UniqueConstraint("user_id", "level", "resource_id", name="uq_managers_user_id_level_resource_id"),
-    )
-    op.create_index(
-        "ix_managers_level_resource_id_created_at_id", "managers", ["level", "resource_id", "created_at", "id"]
-    )
-    op.create_index(
-        "ix_managers_of_organization",
-        "managers",
-        ["of_organization"],
-        sqlite_where=sa.text("of_organization IS NOT NULL"),
-        postgresql_where=sa.text("of_organization IS NOT NULL"),
-    )
-    op.create_index(
-        "ix_managers_of_project",
-        "managers",
-        ["of_project"],
-        sqlite_where=sa.text("of_project IS NOT NULL"),
-        postgresql_where=sa.text("of_project IS NOT NULL"),
-    )
-    op.create_index(
-        "ix_managers_of_project_grant",
-        "managers",
-        ["of_project_grant"],
-        sqlite_where=sa.text("of_project_grant IS NOT NULL"),
-        postgresql_where=sa.text("of_project_grant IS NOT NULL"),
-    )
-    op.create_table(
-        "token_families",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("user_id", STRING, nullable=False),
-        sa.Column("client_id", STRING, nullable=False),
-        sa.Column("scope", STRING, nullable=False),
-        sa.Column("started_at", MOMENT, nullable=False),
-        sa.Column("ends_at", MOMENT, nullable=False),
-        sa.Column("session_id", STRING, nullable=True),
-        sa.Column("offline", sa.Boolean(), nullable=False),
-        sa.Column("revoked_at", MOMENT, nullable=True),
-        sa.ForeignKeyConstraint(
-            ["client_id"], ["applications.id"], name="fk_token_families_client_id", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_token_families_user_id", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name="pk_token_families"),
-    )
-    op.create_index("ix_token_families_client_id", "token_families", ["client_id"])
-    op.create_index("ix_token_families_ends_at", "token_families", ["ends_at"])
-    op.create_index("ix_token_families_user_id", "token_families", ["user_id"])
-    op.create_table(
-        "user_grants",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("user_id", STRING, nullable=False),
-        sa.Column("organization_id", STRING, nullable=False),
-        sa.Column("project_id", STRING, nullable=False),
-        sa.Column("project_grant_id", STRING, nullable=True),
-        sa.Column("roles", STRING, nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("changed_at", MOMENT, nullable=False),
-        sa.Column("active", sa.Boolean(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["organization_id"], ["organizations.id"], name="fk_user_grants_organization_id", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(
-            ["project_grant_id"], ["project_grants.id"], name="fk_user_grants_project_grant_id", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name="fk_user_grants_project_id", ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_user_grants_user_id", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name="pk_user_grants"),
-    )
-    op.create_index("ix_user_grants_organization_id", "user_grants", ["organization_id"])
-    op.create_index(
-        "ix_user_grants_project_grant_id",
-        "user_grants",
-        ["project_grant_id"],
-        sqlite_where=sa.text("project_grant_id IS NOT NULL"),
-        postgresql_where=sa.text("project_grant_id IS NOT NULL"),
-    )
-    op.create_index("ix_user_grants_project_id_created_at_id", "user_grants", ["project_id", "created_at", "id"])
-    op.create_index("ix_user_grants_user_id_created_at_id", "user_grants", ["user_id", "created_at", "id"])
-    op.create_index(
-        "uq_user_grants_derived",
-        "user_grants",
-        ["user_id", "project_id", "project_grant_id"],
-        unique=True,
-        sqlite_where=sa.text("project_grant_id IS NOT NULL"),
-        postgresql_where=sa.text("project_grant_id IS NOT NULL"),
-    )
-    op.create_index(
-        "uq_user_grants_direct",
-        "user_grants",
-        ["user_id", "project_id"],
-        unique=True,
-        sqlite_where=sa.text("project_grant_id IS NULL"),
-        postgresql_where=sa.text("project_grant_id IS NULL"),
-    )
-    op.create_table(
-        "access_tokens",
-        sa.Column("digest", sa.LargeBinary(), nullable=False),
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("format", STRING, nullable=False),
-        sa.Column("subject", STRING, nullable=False),
-        sa.Column("client_id", STRING, nullable=False),
-        sa.Column("scope", STRING, nullable=False),
-        sa.Column("audience", STRING, nullable=False),
-        sa.Column("issued_at", MOMENT, nullable=False),
-        sa.Column("expires_at", MOMENT, nullable=False),
-        sa.Column("user_id", STRING, nullable=True),
-        sa.Column("application_id", STRING, nullable=True),
-        sa.Column("key_id", STRING, nullable=True),
-        sa.Column("family_id", STRING, nullable=True),
-        sa.Column("session_id", STRING, nullable=True),
-        sa.Column("revoked_at", MOMENT, nullable=True),
-        sa.ForeignKeyConstraint(
-            ["application_id"], ["applications.id"], name="fk_access_tokens_application_id", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(
-            ["family_id"], ["token_families.id"], name="fk_access_tokens_family_id", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(
-            ["key_id"], ["service_user_keys.id"], name="fk_access_tokens_key_id", ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_access_tokens_user_id", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("digest", name="pk_access_tokens"),
-    )
-    op.create_index(
-        "ix_access_tokens_application_id",
-        "access_tokens",
-        ["application_id"],
-        sqlite_where=sa.text("application_id IS NOT NULL"),
-        postgresql_where=sa.text("application_id IS NOT NULL"),
-    )
-    op.create_index("ix_access_tokens_expires_at", "access_tokens", ["expires_at"])
-    op.create_index(
-        "ix_access_tokens_family_id",
-        "access_tokens",
-        ["family_id"],
-        sqlite_where=sa.text("family_id IS NOT NULL"),
-        postgresql_where=sa.text("family_id IS NOT NULL"),
-    )
-    op.create_index(
-        "ix_access_tokens_key_id",
-        "access_tokens",
-        ["key_id"],
-        sqlite_where=sa.text("key_id IS NOT NULL"),
-        postgresql_where=sa.text("key_id IS NOT NULL"),
-    )
-    op.create_index(
-        "ix_access_tokens_session_id",
-        "access_tokens",
-        ["session_id"],
-        sqlite_where=sa.text("session_id IS NOT NULL"),
-        postgresql_where=sa.text("session_id IS NOT NULL"),
-    )
-    op.create_index(
-        "ix_access_tokens_user_id",
-        "access_tokens",
-        ["user_id"],
-        sqlite_where=sa.text("user_id IS NOT NULL"),
-        postgresql_where=sa.text("user_id IS NOT NULL"),
-    )
-    op.create_table(
-        "authorization_codes",
-        sa.Column("digest", sa.LargeBinary(), nullable=False),
-        sa.Column("family_id", STRING, nullable=False),
-        sa.Column("client_id", STRING, nullable=False),
-        sa.Column("user_id", STRING, nullable=False),
-        sa.Column("redirect_uri", STRING, nullable=False),
-        sa.Column("scope", STRING, nullable=False),
-        sa.Column("issued_at", MOMENT, nullable=False),
-        sa.Column("expires_at", MOMENT, nullable=False),
-        sa.Column("authenticated_at", MOMENT, nullable=False),
-        sa.Column("session_id", STRING, nullable=True),
-        sa.Column("nonce", STRING, nullable=True),
-        sa.Column("code_challenge", STRING, nullable=True),
-        sa.Column("redeemed_at", MOMENT, nullable=True),
-        sa.ForeignKeyConstraint(
-            ["family_id"], ["token_families.id"], name="fk_authorization_codes_family_id", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("digest", name="pk_authorization_codes"),
-    )
-    op.create_index(
-        "ix_authorization_codes_expires_at",
-        "authorization_codes",
-        ["expires_at"],
-        sqlite_where=sa.text("redeemed_at IS NULL"),
-        postgresql_where=sa.text("redeemed_at IS NULL"),
-    )
-    op.create_index("ix_authorization_codes_family_id", "authorization_codes", ["family_id"])
-    op.create_table(
-        "refresh_tokens",
-        sa.Column("digest", sa.LargeBinary(), nullable=False),
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("family_id", STRING, nullable=False),
-        sa.Column("user_id", STRING, nullable=False),
-        sa.Column("client_id", STRING, nullable=False),
-        sa.Column("scope", STRING, nullable=False),
-        sa.Column("issued_at", MOMENT, nullable=False),
-        sa.Column("expires_at", MOMENT, nullable=False),
-        sa.Column("ends_at", MOMENT, nullable=False),
-        sa.Column("authenticated_at", MOMENT, nullable=False),
-        sa.Column("session_id", STRING, nullable=True),
-        sa.Column("nonce", STRING, nullable=True),
-        sa.Column("predecessor_id", STRING, nullable=True),
-        sa.Column("rotated_at", MOMENT, nullable=True),
-        sa.Column("revoked_at", MOMENT, nullable=True),
-        sa.ForeignKeyConstraint(
-            ["family_id"], ["token_families.id"], name="fk_refresh_tokens_family_id", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("digest", name="pk_refresh_tokens"),
-    )
-    op.create_index("ix_refresh_tokens_family_id", "refresh_tokens", ["family_id"])
-    guard = _POSTGRESQL_GUARD if op.get_bind().dialect.name == "postgresql" else _SQLITE_GUARD
-    for statement in guard:
-        op.execute(statement)
+    """Tables and indexes, then the guard of the audit trail."""
+    dialect, schema = op.get_context().dialect.name, _SCHEMA
+    if dialect == "postgresql":
+        for ours, theirs in _POSTGRESQL.items():
+            schema = schema.replace(ours, theirs)
+    for statement in (*schema.split(";\n"), *_GUARDS[dialect]):
+        if statement.strip():
+            op.execute(statement)
