@@ -1,36 +1,41 @@
 """Checks: what an operator has to fix, by the service's own checks and those that plugins offer."""
 
 import logging
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 
 from identity.operations import Check
+from identity.services.bundle import Services
+from identity.settings import Settings
+from identity.storage.backend import Backend
 from identity.storage.errors import Unavailable
-
-if TYPE_CHECKING:
-    from identity.process import Identity
 
 log = logging.getLogger(__name__)
 
 
 class Checks:
-    """All checks, to be run and told."""
+    """All checks, to be run and told: the service's own, and ``further`` ones."""
 
-    def __init__(self, identity: "Identity") -> None:
-        self._identity = identity
-        self._offered = tuple(offer.value for offer in identity.host.offers("identity_checks"))
+    def __init__(
+        self,
+        settings: Settings,
+        backend: Backend,
+        reading: Callable[[], AbstractContextManager[Services]],
+        further: Iterable[Check],
+    ) -> None:
+        self._settings = settings
+        self._backend = backend
+        self._reading = reading
+        self._checks = (
+            Check("storage", self.storage),
+            Check("signing key", self.signing_key),
+            Check("domains", self.domains, readiness=False),
+            Check("proxy", self.proxy, readiness=False),
+            *further,
+        )
 
     def __iter__(self) -> Iterator[Check]:
-        identity = self._identity
-        yield Check("storage", self.storage)
-        yield Check("signing key", self.signing_key)
-        yield Check("domains", self.domains, readiness=False)
-        yield Check("proxy", self.proxy, readiness=False)
-        if identity.settings.smtp.host:
-            yield Check("mail", identity.mailer.check, readiness=False)
-        for sender in identity.senders.values():
-            yield Check(sender.name, sender.check, readiness=False)
-        yield from self._offered
+        return iter(self._checks)
 
     def failed(self, *, of_readiness: bool = False) -> dict[str, str]:
         """What an operator has to fix: check → sentence. Empty if all is well. ``of_readiness`` leaves others out."""
@@ -51,7 +56,7 @@ class Checks:
     def storage(self) -> str | None:
         """What is wrong with the storage, if anything."""
         try:
-            self._identity.backend.check()
+            self._backend.check()
         except Unavailable as problem:
             return str(problem)
         return None
@@ -59,7 +64,7 @@ class Checks:
     def signing_key(self) -> str | None:
         """Whether there is a key to sign with, and whether it can be opened."""
         try:
-            with self._identity.reading() as services:
+            with self._reading() as services:
                 services.signing_keys.current()
         except Exception as problem:
             return str(problem) or type(problem).__name__
@@ -67,7 +72,7 @@ class Checks:
 
     def domains(self) -> str | None:
         """Which organizations go by a domain that nobody has proven, from the time before that was asked for."""
-        with self._identity.reading() as services:
+        with self._reading() as services:
             unproven = services.domains.unproven()
             if not unproven:
                 return None
@@ -76,7 +81,7 @@ class Checks:
 
     def proxy(self) -> str | None:
         """Whether it is decided whose word on people's addresses is believed."""
-        if self._identity.settings.trusted_proxy or self._identity.settings.development:
+        if self._settings.trusted_proxy or self._settings.development:
             return None
         return (
             "identity.trusted_proxy does not say whether there is a proxy in front. Name its address, for the server"

@@ -20,7 +20,8 @@ password or another secret.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
 
 from pluggy import HookspecMarker
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from identity.domain.records import NameSpace
     from identity.domain.users import User
     from identity.operations import Check, Command
-    from identity.plugin_host import PluginHost
     from identity.provider.client_authentication import ClientAuthentication
     from identity.provider.grant import Authorization, Grant
     from identity.provider.interaction import Interaction
@@ -45,6 +45,14 @@ if TYPE_CHECKING:
     from identity.settings import Settings
     from identity.storage.backend import Backend
 
+
+class Host(Protocol):
+    """What loads the plugins."""
+
+    def add_hookspecs(self, module: ModuleType | type) -> None:
+        """Make further hooks known."""
+
+
 #: The major version of these hooks; ``Plugin.hookspecs`` must equal it. Additions keep it, removals raise it.
 VERSION = 1
 
@@ -54,7 +62,7 @@ hookspec = HookspecMarker("identity")
 
 
 @hookspec
-def identity_add_hookspecs(host: PluginHost) -> None:
+def identity_add_hookspecs(host: Host) -> None:
     """Register hookspecs of your own before hooks are verified.
 
     Called once at start, before any other hook. ``host.add_hookspecs(module)`` takes a module or class with

@@ -1,16 +1,16 @@
 """Jobs: what is done in the background, now and then, each in transactions of its own."""
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
-from identity.domain.audit import SYSTEM
+from identity.clock import Clock
+from identity.domain.audit import SYSTEM, Actor
 from identity.services import last_uses, leases
+from identity.services.bundle import ProcessState, Services
 from identity.services.purge import BATCH, PURGES
 from identity.worker import Job
-
-if TYPE_CHECKING:
-    from identity.process import Identity
 
 _EXPIRY_INTERVAL = timedelta(hours=6)
 _USES_INTERVAL = timedelta(minutes=1)
@@ -18,16 +18,33 @@ _USES_INTERVAL = timedelta(minutes=1)
 _BREATH = 0.02
 
 
-class Jobs:
-    """The background work of one process."""
+#: Opens use cases for whoever acts.
+Open = Callable[[Actor], AbstractContextManager[Services]]
 
-    def __init__(self, identity: "Identity") -> None:
-        self._identity = identity
+
+class Jobs:
+    """The background work of one process. ``stopping`` tells that it is about to end."""
+
+    def __init__(
+        self,
+        process: ProcessState,
+        *,
+        transaction: Open,
+        reading: Open,
+        clock: Clock,
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._process = process
+        self._settings = process.settings
+        self._transaction = transaction
+        self._reading = reading
+        self._clock = clock
+        self._stopping = stopping
 
     @property
     def table(self) -> list[Job]:
         """Each with its interval."""
-        purge_interval = self._identity.settings.purge_interval
+        purge_interval = self._settings.purge_interval
         return [
             Job("purge", purge_interval, self.purge_if_free),
             Job("key rotation", purge_interval, self.rotate_if_due),
@@ -37,52 +54,52 @@ class Jobs:
 
     def purge(self) -> dict[str, int]:
         """Delete all that has expired, batch by batch; returns how many of each kind went."""
-        before = self._identity.clock() - self._identity.settings.purge_after
+        before = self._clock() - self._settings.purge_after
         deleted = dict.fromkeys(PURGES, 0)
         for kind, purge in PURGES.items():
             while True:
-                with self._identity.transaction(SYSTEM) as services:
+                with self._transaction(SYSTEM) as services:
                     count = purge(services.storage, before)
                 deleted[kind] += count
-                if count < BATCH or self._identity.worker.stopping:
+                if count < BATCH or self._stopping():
                     break
                 time.sleep(_BREATH)
-        with self._identity.transaction(SYSTEM) as services:
+        with self._transaction(SYSTEM) as services:
             deleted["signing keys"] = services.signing_keys.remove_unpublished()
         return {kind: count for kind, count in deleted.items() if count}
 
     def purge_if_free(self) -> None:
         """Purge, unless another node is at it."""
-        if self._acquire("purge", self._identity.settings.purge_interval / 2):
+        if self._acquire("purge", self._settings.purge_interval / 2):
             self.purge()
 
     def rotate_if_due(self) -> None:
         """Announce the next signing key when the active one is old enough."""
-        with self._identity.reading(SYSTEM) as services:
+        with self._reading(SYSTEM) as services:
             due = services.signing_keys.rotation_due()
         if due:
-            with self._identity.transaction(SYSTEM) as services:
+            with self._transaction(SYSTEM) as services:
                 services.signing_keys.rotate()
 
     def note_expiring_keys(self) -> None:
         """Write audit events for keys and personal access tokens that expire soon, unless another node is at it."""
         if self._acquire("expiring keys", _EXPIRY_INTERVAL / 2):
-            with self._identity.transaction(SYSTEM) as services:
+            with self._transaction(SYSTEM) as services:
                 services.service_users.note_expiring()
 
     def write_last_uses(self) -> None:
         """Write when secrets and personal access tokens were last used, as far as this process knows."""
-        taken = self._identity.process.uses.take()
+        taken = self._process.uses.take()
         if not taken:
             return
         try:
-            with self._identity.transaction(SYSTEM) as services:
+            with self._transaction(SYSTEM) as services:
                 last_uses.write(taken, services.storage)
         except Exception:
-            self._identity.process.uses.give_back(taken)
+            self._process.uses.give_back(taken)
             raise
 
     def _acquire(self, name: str, span: timedelta) -> bool:
-        now = self._identity.clock()
-        with self._identity.transaction(SYSTEM) as services:
+        now = self._clock()
+        with self._transaction(SYSTEM) as services:
             return leases.acquire(services.storage, name, at=now, until=now + span)

@@ -8,6 +8,7 @@ from identity.domain.permissions import PERMISSIONS
 from identity.domain.users import User
 from identity.mailer import MailDelivery, Mailer
 from identity.plugin_host import PluginHost, PluginProblem
+from identity.provider.endpoints import ENDPOINTS
 from identity.provider.grant import ClientRule
 from identity.provider.interaction import Interaction
 from identity.provider.protocol import Protocol
@@ -57,6 +58,7 @@ def protocol(host: PluginHost) -> Protocol:
         user_claims=tuple(host.implementations("identity_user_claims")),
         token_claims=tuple(host.implementations("identity_token_claims")),
         discovery=tuple(host.implementations("identity_discovery")),
+        endpoints=ENDPOINTS,
     )
 
 

@@ -17,6 +17,7 @@ from identity.domain_checks import DomainChecks
 from identity.jobs import Jobs
 from identity.mailer import Mailer
 from identity.offers import CheckPassword
+from identity.operations import Check
 from identity.plugin_host import PluginHost
 from identity.provider.client_authentication import authenticate_client
 from identity.provider.discovery import capabilities
@@ -85,10 +86,25 @@ class Identity:
 
     def __post_init__(self) -> None:
         self.senders = {kind: self._sender(delivery) for kind, delivery in self.process.deliveries.items()}
-        self.jobs = Jobs(self)
+        self.jobs = Jobs(
+            self.process,
+            transaction=self.transaction,
+            reading=self.reading,
+            clock=lambda: self.clock(),
+            stopping=lambda: self.worker.stopping,
+        )
         sending = (Job(one.name, _OUTBOX_INTERVAL, one.run, alone=True) for one in self.senders.values())
         self.worker = Worker([*self.jobs.table, *sending])
-        self.checks = Checks(self)
+        self.checks = Checks(
+            self.settings,
+            self.backend,
+            self.reading,
+            [
+                *([Check("mail", self.mailer.check, readiness=False)] if self.settings.smtp.host else []),
+                *(Check(one.name, one.check, readiness=False) for one in self.senders.values()),
+                *(offer.value for offer in self.host.offers("identity_checks")),
+            ],
+        )
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
         self.host_of_path: Mapping[str, Host] = {endpoint.path: endpoint.host for endpoint in ENDPOINTS}
         self.strict_transport = self.settings.base_url.startswith("https://")

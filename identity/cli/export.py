@@ -38,15 +38,16 @@ def run(arguments: Namespace) -> int:
 
 def _document(identity: "Identity", name: str) -> Iterator[str]:
     from identity.services.access import THE_OPERATOR
+    from identity.services.transfer import Transfer
 
     with identity.transaction() as services:
         organizations = services.storage.organizations
         found = organizations.find_by_domain(name) or organizations.find(name)
         if found is None:
             raise Failed(f"There is no organization {name}. Give its id or its primary domain.")
-        services.transfer.begin_export(found.id, by=THE_OPERATOR)
+        Transfer(services).begin_export(found.id, by=THE_OPERATOR)
     with identity.snapshot() as services:
-        yield from services.transfer.document(found.id, by=THE_OPERATOR)
+        yield from Transfer(services).document(found.id, by=THE_OPERATOR)
 
 
 @contextmanager

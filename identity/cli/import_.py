@@ -74,10 +74,11 @@ def _import(
     progress: Progress,
 ) -> None:
     from identity.services.access import THE_OPERATOR
+    from identity.services.transfer import Transfer
 
     words = f"{{:,}} of {incoming.people:,} users written"
     with identity.transaction() as services:
-        organization = services.transfer.import_(
+        organization = Transfer(services).import_(
             document, by=THE_OPERATOR, keep_ids=keep_ids, progress=lambda more: progress.add(more, words)
         )
     print(f"{organization.name} ({organization.primary_domain}) is there, with the id {organization.id}.")

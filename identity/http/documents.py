@@ -13,6 +13,7 @@ from identity.domain.audit import Actor
 from identity.framing import ADMIT_BODY
 from identity.http.errors import TooLarge
 from identity.services.access import Principal
+from identity.services.transfer import Transfer
 
 if TYPE_CHECKING:
     from identity.process import Identity
@@ -28,7 +29,7 @@ def exported(request: Request, organization_id: str, *, by: Principal) -> Respon
     That somebody took it is committed before the first byte. A failure further on ends the connection before the end of
     the answer. Raises NotFound, Denied, Unavailable.
     """
-    organization = request.services.transfer.begin_export(organization_id, by=by)
+    organization = Transfer(request.services).begin_export(organization_id, by=by)
     actor = request.services.audit.actor
     request.commit()
     content = _content(request.registry.identity, organization_id, actor, by)
@@ -86,7 +87,7 @@ def _content(identity: "Identity", organization_id: str, actor: Actor, by: Princ
     # It takes as long as whoever reads it.
     with hashing.stepping_aside(), identity.snapshot(actor) as services:
         size, found = 0, []
-        for piece in services.transfer.document(organization_id, by=by):
+        for piece in Transfer(services).document(organization_id, by=by):
             found.append(piece.encode())
             size += len(found[-1])
             if size > _PIECE:

@@ -10,10 +10,11 @@ from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.http.cookies import headers_for
 from identity.http.cors import is_preflight, origin_headers, preflight
+from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.endpoints import ENDPOINTS
 from identity.provider.errors import MethodNotAllowed, RequestTooLarge
-from identity.provider.request import NO_BROWSER, Context, ProtocolRequest, ProtocolResponse
+from identity.provider.request import NO_BROWSER, ProtocolRequest, ProtocolResponse
 
 if TYPE_CHECKING:
     from identity.process import Identity

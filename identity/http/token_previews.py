@@ -5,8 +5,8 @@ from identity.domain.errors import Invalid
 from identity.domain.permissions import organization_resource, project_resource
 from identity.domain.users import ServiceUser, Subject
 from identity.domain.words import say
+from identity.provider.context import Context
 from identity.provider.preview import Preview, preview
-from identity.provider.request import Context
 from identity.services.access import Principal
 
 USER, APPLICATION = "user_id", "application_id"

@@ -20,11 +20,11 @@ from identity.crypto.secrets import same
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import RefreshToken
+from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, Supposed, TokenRequest
 from identity.provider.one_time import OneTime, told
 from identity.provider.parameters import Parameters
-from identity.provider.request import Context
 from identity.provider.response_type import Artifact, ResponseType
 from identity.provider.scope import OFFLINE_ACCESS
 

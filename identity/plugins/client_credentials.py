@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from identity import hookimpl
 from identity.domain.applications import Client
 from identity.domain.users import Subject
+from identity.provider.context import Context
 from identity.provider.errors import UnauthorizedClient
 from identity.provider.grant import Authorization, ClientRule, Grant, Supposed, TokenRequest
-from identity.provider.request import Context
 from identity.provider.scope import check_form
 
 

@@ -10,8 +10,9 @@ from urllib.parse import unquote_to_bytes
 from identity import hookimpl
 from identity.domain.parties import Party
 from identity.provider.client_authentication import ClientAuthentication, client_with_secret, failed
+from identity.provider.context import Context
 from identity.provider.parameters import Parameters
-from identity.provider.request import Context, ProtocolRequest
+from identity.provider.request import ProtocolRequest
 
 _BASIC = re.compile(r"basic(?: +(?P<credentials>.*))?\Z", re.IGNORECASE | re.DOTALL)
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from identity import hookimpl
 from identity.domain.parties import Party
 from identity.provider.client_authentication import ClientAuthentication, client_with_secret, failed
+from identity.provider.context import Context
 from identity.provider.parameters import Parameters
-from identity.provider.request import Context, ProtocolRequest
+from identity.provider.request import ProtocolRequest
 
 
 class ClientSecretPost(ClientAuthentication):

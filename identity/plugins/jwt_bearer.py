@@ -21,9 +21,9 @@ from identity.crypto.jwt import BadSignature, Malformed, UnverifiedToken, inspec
 from identity.crypto.keys import PublicKey, generate_private_key
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import Subject
+from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization, ClientRule, Grant, Supposed, TokenRequest
-from identity.provider.request import Context
 from identity.provider.scope import OPENID, check_words
 from identity.settings import setting
 from identity.storage.errors import AlreadyUsed

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from identity import hookimpl
 from identity.domain.users import HumanUser
+from identity.provider.context import Context
 from identity.provider.grant import Authorization
-from identity.provider.request import Context
 from identity.provider.scope import OFFLINE_ACCESS, OPENID, ClaimsScope, GrantedScope, Scope
 
 CLAIMS = {

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from identity import hookimpl
 from identity.domain.organizations import Organization
 from identity.domain.users import User
+from identity.provider.context import Context
 from identity.provider.errors import InvalidScope
 from identity.provider.grant import Authorization
-from identity.provider.request import Context
 from identity.provider.scope import GrantedScope, Scope
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from identity import hookimpl
+from identity.provider.context import Context
 from identity.provider.errors import InvalidScope
 from identity.provider.grant import Authorization
-from identity.provider.request import Context
 from identity.provider.scope import AUDIENCE_END, PROJECT_OF, GrantedScope, Scope, named_project
 
 

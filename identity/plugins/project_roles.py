@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from identity import hookimpl
+from identity.provider.context import Context
 from identity.provider.errors import InvalidScope
 from identity.provider.grant import Authorization
-from identity.provider.request import Context
 from identity.provider.roles import ALL_ROLES, ONE_ROLE, is_role_scope
 from identity.provider.scope import GrantedScope, Scope
 

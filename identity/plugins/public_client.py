@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from identity import hookimpl
 from identity.domain.applications import Client
 from identity.provider.client_authentication import CREDENTIALS, ClientAuthentication, client_by_name
+from identity.provider.context import Context
 from identity.provider.parameters import Parameters
-from identity.provider.request import Context, ProtocolRequest
+from identity.provider.request import ProtocolRequest
 
 
 class PublicClient(ClientAuthentication):

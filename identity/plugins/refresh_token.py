@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from identity import hookimpl
 from identity.domain.applications import Client
 from identity.domain.tokens import PresentedRefreshToken, RefreshToken
+from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant, InvalidScope
 from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, Supposed, TokenRequest
 from identity.provider.one_time import OneTime, told
-from identity.provider.request import Context
 from identity.provider.scope import check_words
 
 

@@ -4,9 +4,9 @@ The same for every grant and for the answers of the authorization endpoint, so t
 """
 
 from identity.domain.organizations import Organization
+from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, OAuthError
 from identity.provider.grant import Authorization
-from identity.provider.request import Context
 from identity.provider.roles import refuse_without_role
 from identity.provider.scope import GrantedScopes, require_member, resolve
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from identity.crypto.jwt import unverified_payload
 from identity.domain.applications import Client
 from identity.provider.claims_request import ClaimsRequest, read_claims
+from identity.provider.context import Context
 from identity.provider.errors import (
     InvalidRequest,
     OAuthError,
@@ -26,7 +27,6 @@ from identity.provider.errors import (
 )
 from identity.provider.id_token_hint import read_hint
 from identity.provider.parameters import Parameters, given_twice
-from identity.provider.request import Context
 from identity.provider.response_type import Artifact, ResponseMode, ResponseType
 from identity.provider.return_address import ReturnAddress
 from identity.provider.scope import check_words

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from identity.domain.users import HumanUser, ServiceUser, User
+from identity.provider.context import Context
 from identity.provider.errors import TemporarilyUnavailable
 from identity.provider.protocol import Contribution
-from identity.provider.request import Context
 
 log = logging.getLogger(__name__)
 

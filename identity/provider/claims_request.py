@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from identity.provider.context import Context
 from identity.provider.errors import InvalidRequest
-from identity.provider.request import Context
 
 _NO_OBJECT = "parameter claims does not have the form of OpenID Connect Core 5.5"
 

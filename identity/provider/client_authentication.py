@@ -10,9 +10,10 @@ from identity.domain.applications import Client
 from identity.domain.audit import ActorKind
 from identity.domain.parties import Party, ServiceUserClient
 from identity.domain.verdicts import misfit
+from identity.provider.context import Context
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
-from identity.provider.request import Context, ProtocolRequest
+from identity.provider.request import ProtocolRequest
 
 log = logging.getLogger(__name__)
 

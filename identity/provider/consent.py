@@ -4,10 +4,10 @@ from identity.domain.applications import Client, ConsentRule
 from identity.domain.users import HumanUser, Subject
 from identity.provider.admission import admitted
 from identity.provider.authorizations import by_sign_in
+from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant, OAuthError
 from identity.provider.grant import Authorization
 from identity.provider.interaction import SignIn
-from identity.provider.request import Context
 from identity.provider.scope import GrantedScopes
 
 #: The interaction that asks for it, and the prompt that asks for the interaction (OpenID Connect Core §3.1.2.1).

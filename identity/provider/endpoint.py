@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.context import Context
+from identity.provider.request import ProtocolRequest, ProtocolResponse
 
 
 class Host(StrEnum):

@@ -8,8 +8,8 @@ from identity.crypto.keys import PrivateKey
 from identity.crypto.secrets import new_token
 from identity.domain.tokens import AccessToken
 from identity.provider.claims import contribute
+from identity.provider.context import Context
 from identity.provider.grant import Authorization
-from identity.provider.request import Context
 from identity.provider.roles import role_claims
 from identity.provider.scope import GrantedScopes
 

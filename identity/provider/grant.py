@@ -12,9 +12,9 @@ from identity.domain.organizations import Organization
 from identity.domain.parties import ServiceUserClient
 from identity.domain.tokens import PresentedRefreshToken
 from identity.domain.users import ServiceUser, Subject
+from identity.provider.context import Context
 from identity.provider.one_time import OneTime
 from identity.provider.parameters import Parameters
-from identity.provider.request import Context
 
 
 class ClientRule(Enum):

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from identity.crypto.jwt import BadSignature, Malformed, inspect, verify
+from identity.provider.context import Context
 from identity.provider.errors import InvalidRequest
-from identity.provider.request import Context
 from identity.services.signing_keys import ALGORITHM
 
 _TYPES = frozenset({None, "JWT", "jwt"})

@@ -14,8 +14,8 @@ from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
 from identity.domain.verdicts import misfit
 from identity.provider.authorization_request import AuthorizationRequest
+from identity.provider.context import Context
 from identity.provider.errors import InteractionRequired, OAuthError
-from identity.provider.request import Context
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,10 @@ from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.provider import formats
 from identity.provider.claims import claims_about, single_claims
+from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.formats import SigningKeySource
 from identity.provider.grant import Authorization
-from identity.provider.request import Context
 from identity.provider.roles import role_claims
 from identity.provider.scope import OFFLINE_ACCESS, OPENID, GrantedScopes
 from identity.services.signing_keys import ALGORITHM

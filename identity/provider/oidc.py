@@ -21,6 +21,7 @@ from oic.utils.settings import OicProviderSettings
 from identity.crypto.keys import PrivateKey
 from identity.domain.applications import Client
 from identity.domain.parties import Party
+from identity.provider.context import Context
 from identity.provider.errors import InvalidRequest, UntrustedRedirect
 from identity.provider.messages import (
     AuthorizationRequestMessage,
@@ -30,7 +31,7 @@ from identity.provider.messages import (
     ProviderConfigurationResponse,
 )
 from identity.provider.parameters import Parameters
-from identity.provider.request import Context, ProtocolRequest
+from identity.provider.request import ProtocolRequest
 
 #: Which inherited methods stay reachable.
 KEPT = frozenset({"build_jwx_def", "default_capabilities", "get_redirect_uri", "id_token_as_signed_jwt"})

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from identity.domain.tokens import RefreshToken
+from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
-from identity.provider.request import Context
 from identity.services.tokens import NotRedeemable, Replayed
 
 

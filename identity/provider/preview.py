@@ -28,6 +28,7 @@ from identity.provider.authorizations import by_sign_in
 from identity.provider.claims import claims_about
 from identity.provider.claims_request import ClaimsRequest
 from identity.provider.consent import lacks_consent
+from identity.provider.context import Context
 from identity.provider.endpoints import introspect, userinfo
 from identity.provider.endpoints.token import require_registered
 from identity.provider.errors import (
@@ -42,7 +43,6 @@ from identity.provider.errors import (
 from identity.provider.grant import Authorization, ClientRule, Grant, NoPreview, Supposed
 from identity.provider.issuing import Minted, mint, new_code, new_family
 from identity.provider.reasons import Carrier, Claim, Reasons
-from identity.provider.request import Context
 from identity.provider.response_type import Artifact
 from identity.provider.roles import role_claims
 from identity.provider.scope import (

@@ -10,6 +10,7 @@ from identity.provider.response_type import ResponseType
 from identity.provider.scope import Scopes
 
 if TYPE_CHECKING:
+    from identity.provider.endpoint import Endpoint
     from identity.provider.interaction import Interaction
 
 #: A plugin's name with its implementation of a contribution hook.
@@ -28,5 +29,6 @@ class Protocol:
     user_claims: tuple[Contribution, ...] = ()
     token_claims: tuple[Contribution, ...] = ()
     discovery: tuple[Contribution, ...] = ()
+    endpoints: tuple["Endpoint", ...] = ()
     #: Documents that do not depend on the request, by endpoint.
     documents: dict[str, Any] = field(default_factory=dict)

@@ -8,8 +8,8 @@ from typing import Any
 from identity.domain.projects import Project
 from identity.domain.users import ServiceUser
 from identity.domain.words import say
+from identity.provider.context import Context
 from identity.provider.grant import Authorization
-from identity.provider.request import Context
 from identity.provider.roles import is_role_scope
 from identity.provider.scope import GrantedScopes
 

@@ -1,19 +1,12 @@
 """What goes into an endpoint and what comes out, free of any web framework."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from identity.provider.errors import InvalidRequest
 from identity.provider.parameters import Parameters
-from identity.services.bundle import Services
-from identity.settings import Settings
-
-if TYPE_CHECKING:
-    from identity.provider.oidc import IdentityProvider
-    from identity.provider.protocol import Protocol
 
 NO_STORE: Mapping[str, str] = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
@@ -97,24 +90,3 @@ class ProtocolResponse:
     headers: Mapping[str, str] = field(default_factory=lambda: NO_STORE)
     cookies: tuple[Cookie, ...] = ()
     form_post: FormPost | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """All that an endpoint or grant may use beside the request."""
-
-    now: datetime
-    settings: Settings
-    protocol: "Protocol"
-    open_provider: Callable[[], "IdentityProvider"]
-    services: Services
-
-    @property
-    def provider(self) -> "IdentityProvider":
-        """pyoidc's provider, wired to this service; made when it is first needed."""
-        return self.open_provider()
-
-    @property
-    def issuer(self) -> str:
-        """The issuer, as it stands in tokens."""
-        return self.settings.issuer_url

@@ -10,8 +10,8 @@ from typing import Any
 from identity.domain.applications import Client
 from identity.domain.projects import Project, UserGrant
 from identity.domain.users import Subject
+from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, OAuthError
-from identity.provider.request import Context
 from identity.provider.scope import GrantedScopes
 from identity.storage.backend import Storage
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from identity.domain.organizations import Organization
 from identity.domain.tokens import AccessToken
 from identity.domain.users import Subject
+from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, InvalidScope
 from identity.provider.grant import Authorization
-from identity.provider.request import Context
 
 OPENID = "openid"
 OFFLINE_ACCESS = "offline_access"

@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from identity.domain.permissions import INSTANCE
 from identity.domain.service_user_keys import KeyFile
 from identity.services.access import Principal
+from identity.services.bundle import Services
 from identity.services.commands.descriptions import State
 from identity.services.commands.documents import decode_document
 from identity.services.described.build import Build, Change, Registered
 from identity.services.described.managers import ensure_managers
 from identity.services.described.organizations import ensure_organizations, prune_organizations
-
-if TYPE_CHECKING:
-    from identity.services.bundle import Services
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +32,7 @@ def read_state(values: Mapping[str, object]) -> State:
 
 
 def apply(
-    services: "Services", state: State, *, by: Principal, prune: bool = False, with_secrets: bool = False
+    services: Services, state: State, *, by: Principal, prune: bool = False, with_secrets: bool = False
 ) -> Applied:
     """Make the instance what is described; what is so already is left alone.
 

@@ -43,7 +43,6 @@ from identity.services.sessions import Sessions
 from identity.services.sign_ins import SignIns
 from identity.services.signing_keys import KeyRing, SigningKeys
 from identity.services.tokens import Tokens
-from identity.services.transfer import Transfer
 from identity.services.user_grants import UserGrants
 from identity.services.users import Users
 from identity.settings import Settings
@@ -193,7 +192,6 @@ class Services:
     effects = _Made(EffectsOf)
     cursors = _Made(Cursors)
     idempotency = _Made(Idempotency)
-    transfer = _Made(Transfer)
 
     @cached_property
     def audit_trail(self) -> AuditTrail:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.instance import Instance
@@ -11,9 +11,6 @@ from identity.domain.words import say
 from identity.services.audit import Recorder, differences, facts
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Missing, Stale
-
-if TYPE_CHECKING:
-    from identity.services.bundle import Services
 
 Value = TypeVar("Value")
 
@@ -51,6 +48,13 @@ def refuse_stale(version: int, expected: int | None) -> None:
         raise Conflict(_CHANGED)
 
 
+class Parts(Protocol):
+    """Whatever knows all services, and what the process keeps for them."""
+
+    def part(self, name: str) -> Any:
+        """The one of this name."""
+
+
 class UseCases:
     """Base of the services. Each gets what its class names: ``_access: Access`` is the ``access`` of Services, or what
     the process keeps under this name."""
@@ -67,7 +71,7 @@ class UseCases:
         named = {name for one in cls.__mro__ for name in vars(one).get("__annotations__", ())}
         cls.parts = tuple(sorted(name for name in named if name.startswith("_")))
 
-    def __init__(self, services: "Services") -> None:
+    def __init__(self, services: Parts) -> None:
         for name in self.parts:
             setattr(self, name, services.part(name[1:]))
 

@@ -6,17 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from identity.crypto.sealing import Sealer
 from identity.crypto.secrets import new_id
 from identity.domain.audit import AuditEvent
 from identity.domain.outbox import Backlog, OutgoingMessage
-from identity.services.changes import UseCases
+from identity.services.changes import Parts, UseCases
 from identity.storage.errors import Missing
-
-if TYPE_CHECKING:
-    from identity.services.bundle import Services
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +80,7 @@ class Outbox(UseCases):
     _deliveries: Mapping[str, Delivery]
     _note_effect: Callable[[], None]
 
-    def __init__(self, services: "Services") -> None:
+    def __init__(self, services: Parts) -> None:
         super().__init__(services)
         #: The kinds of what was queued in this transaction.
         self.queued: set[str] = set()

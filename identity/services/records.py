@@ -6,16 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import digest
 from identity.domain.records import NameSpace, Record
-from identity.services.changes import Look, UseCases, told
+from identity.services.changes import Look, Parts, UseCases, told
 from identity.storage.errors import AlreadyUsed, Missing, Unreadable
-
-if TYPE_CHECKING:
-    from identity.services.bundle import Services
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +32,7 @@ class Records(UseCases):
     _look: Look
     _sealer: Sealer
 
-    def __init__(self, services: "Services", name_space: NameSpace) -> None:
+    def __init__(self, services: Parts, name_space: NameSpace) -> None:
         super().__init__(services)
         self._plugin = name_space.plugin
 

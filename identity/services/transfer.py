@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from identity import hashing
 from identity.crypto.keys import PublicKey
@@ -34,6 +34,7 @@ from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access import Principal, Seen
 from identity.services.audit import json_value
+from identity.services.bundle import Services
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.descriptions import DescribedServiceUser, DescribedUser, OrganizationDocument
@@ -48,9 +49,6 @@ from identity.services.described.organizations import ensure_organizations
 from identity.services.json_pieces import pieces
 from identity.storage.paging import MAX_PAGE, Page, PageRequest, every_row
 from identity.storage.stores.users import UserKind
-
-if TYPE_CHECKING:
-    from identity.services.bundle import Services
 
 FORMAT = "identity-organization"
 VERSION = 1
@@ -128,7 +126,7 @@ class Incoming(AbstractContextManager["Incoming"]):
 class Transfer:
     """Export and import of one organization."""
 
-    def __init__(self, services: "Services") -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
 
     def may_export(self, organization_id: str, *, by: Principal) -> bool:
@@ -208,7 +206,7 @@ class Transfer:
 class _Export:
     """One organization, read part by part."""
 
-    def __init__(self, services: "Services", organization: Organization, by: Principal) -> None:
+    def __init__(self, services: Services, organization: Organization, by: Principal) -> None:
         self._services = services
         self._storage = services.storage
         self._organization = organization

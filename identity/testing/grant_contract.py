@@ -24,9 +24,9 @@ from urllib.parse import urlencode
 import pytest
 
 from identity.provider.client_authentication import CREDENTIALS
+from identity.provider.context import Context
 from identity.provider.errors import OAuthError
 from identity.provider.grant import ClientRule, Grant, NoPreview, Supposed
-from identity.provider.request import Context
 from identity.testing.responses import check_granted, check_refused
 from identity.testing.world import World
 

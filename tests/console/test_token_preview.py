@@ -12,11 +12,11 @@ from identity.crypto.jwt import inspect
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
+from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
 from identity.provider.preview import Preview, Way, preview
 from identity.provider.reasons import NEW_EACH_TIME, Carrier
-from identity.provider.request import Context
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser

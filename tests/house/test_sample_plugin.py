@@ -23,6 +23,7 @@ PUBLIC = (
     "identity.operations",
     "identity.pages",
     "identity.provider.client_authentication",
+    "identity.provider.context",
     "identity.provider.errors",
     "identity.provider.grant",
     "identity.provider.interaction",

@@ -39,9 +39,9 @@ def large(own_world: World) -> Organization:
 
 def test_what_others_write_meanwhile_is_not_in_it(own_world: World, large: Organization) -> None:
     with own_world.identity.snapshot() as services:
-        before = list(services.transfer.document(large.id, by=THE_OPERATOR))
+        before = list(Transfer(services).document(large.id, by=THE_OPERATOR))
     with own_world.identity.snapshot() as services:
-        document = services.transfer.document(large.id, by=THE_OPERATOR)
+        document = Transfer(services).document(large.id, by=THE_OPERATOR)
         taken = [next(document) for _ in range(20)]
         _disturb(own_world, large)
         taken += document
@@ -79,7 +79,7 @@ def test_no_more_than_a_page_is_in_memory(
             return page(*arguments)
 
         monkeypatch.setattr(store, "page", counted)
-        for piece in services.transfer.document(large.id, by=THE_OPERATOR):
+        for piece in Transfer(services).document(large.id, by=THE_OPERATOR):
             sent += '"user_name"' in piece
     # Two pages of people that were full, the rest of them, and service users.
     assert asked == [0, MAX_PAGE, 2 * MAX_PAGE, PEOPLE]
@@ -88,7 +88,7 @@ def test_no_more_than_a_page_is_in_memory(
 def test_it_comes_back_as_it_went(own_world: World, large: Organization) -> None:
     """With ids and all; what came in is in the audit trail, one event for each person."""
     with own_world.identity.snapshot() as services:
-        whole = "".join(services.transfer.document(large.id, by=THE_OPERATOR))
+        whole = "".join(Transfer(services).document(large.id, by=THE_OPERATOR))
     with own_world.transaction() as services:
         services.organizations.remove(large.id, by=THE_OPERATOR)
     progress: list[int] = []
@@ -97,9 +97,9 @@ def test_it_comes_back_as_it_went(own_world: World, large: Organization) -> None
         assert incoming.people == PEOPLE
         assert document.organization.users == ()
         with own_world.transaction() as services:
-            services.transfer.import_(document, by=THE_OPERATOR, progress=progress.append)
+            Transfer(services).import_(document, by=THE_OPERATOR, progress=progress.append)
     with own_world.identity.snapshot() as services:
-        assert "".join(services.transfer.document(large.id, by=THE_OPERATOR)) == whole
+        assert "".join(Transfer(services).document(large.id, by=THE_OPERATOR)) == whole
         created = AuditFilter(event="user.created", organization_id=large.id)
         assert sum(1 for _ in every_row(lambda request: services.storage.audit.page(request, created))) == PEOPLE
     assert sum(progress) == PEOPLE
@@ -109,12 +109,12 @@ def test_it_comes_back_as_it_went(own_world: World, large: Organization) -> None
 def test_nobody_waits_while_it_is_read(own_world: World, large: Organization) -> None:
     """What comes in is read and checked before the one transaction in which it is written."""
     with own_world.identity.snapshot() as services:
-        text = "".join(services.transfer.document(large.id, by=THE_OPERATOR))
+        text = "".join(Transfer(services).document(large.id, by=THE_OPERATOR))
     text = text.replace(large.primary_domain, "copy.localhost")
     with Incoming() as incoming:
         values = read_stream(io.BytesIO(text.encode()), incoming.takers, lambda _: _disturb_once(own_world, large))
         with own_world.transaction() as services:
-            services.transfer.import_(incoming.document(values), by=THE_OPERATOR, keep_ids=False)
+            Transfer(services).import_(incoming.document(values), by=THE_OPERATOR, keep_ids=False)
     assert own_world.audit_events(event="user.changed", organization_id=large.id)
 
 
@@ -125,7 +125,7 @@ def _disturb_once(world: World, organization: Organization) -> None:
 
 def test_over_http_it_is_the_same_document(own_world: World, large: Organization) -> None:
     with own_world.identity.snapshot() as services:
-        document = json.loads("".join(services.transfer.document(large.id, by=THE_OPERATOR)))
+        document = json.loads("".join(Transfer(services).document(large.id, by=THE_OPERATOR)))
     assert json.loads(_received(own_world, large)) == document
 
 

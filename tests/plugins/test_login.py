@@ -14,8 +14,8 @@ from identity.domain.applications import ApplicationType
 from identity.domain.users import HumanUser, PasswordHash
 from identity.hashing import Busy, Hasher
 from identity.plugins.login.pages.entrance import safe_target
+from identity.provider.context import Context
 from identity.provider.interaction import Interaction, SignIn
-from identity.provider.request import Context
 from identity.services.commands.users import CreateHumanUser
 from identity.testing.browser import Browser
 from identity.testing.fixtures import Worlds

@@ -21,7 +21,7 @@ from identity.http.json_stream import read_stream
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands.service_users import CreateServiceUser
-from identity.services.transfer import Incoming
+from identity.services.transfer import Incoming, Transfer
 from identity.testing.fixtures import MakeWorld
 from identity.testing.world import KeyPool, World
 
@@ -203,12 +203,12 @@ def imported(services: Services, values: dict[str, Any], **options: Any) -> Orga
     options = {"by": THE_OPERATOR, **options}
     with Incoming() as incoming:
         document = incoming.document(read_stream(io.BytesIO(json.dumps(values).encode()), incoming.takers))
-        return services.transfer.import_(document, **options)
+        return Transfer(services).import_(document, **options)
 
 
 def exported(services: Services, organization: Organization) -> dict[str, Any]:
-    services.transfer.begin_export(organization.id, by=THE_OPERATOR)
-    values: dict[str, Any] = json.loads("".join(services.transfer.document(organization.id, by=THE_OPERATOR)))
+    Transfer(services).begin_export(organization.id, by=THE_OPERATOR)
+    values: dict[str, Any] = json.loads("".join(Transfer(services).document(organization.id, by=THE_OPERATOR)))
     return values
 
 
@@ -291,7 +291,7 @@ class TestContent:
 
     def test_an_unknown_organization_is_not_found(self, own_world: World) -> None:
         with undone(own_world) as services, pytest.raises(NotFound):
-            services.transfer.begin_export(new_id(), by=THE_OPERATOR)
+            Transfer(services).begin_export(new_id(), by=THE_OPERATOR)
 
 
 class TestProblems:
@@ -366,7 +366,7 @@ class TestPermissions:
     def test_who_sees_only_parts_cannot_export(self, own_world: World, role: str) -> None:
         organization, by = own_world.an_organization(), _principal(own_world, role)
         with undone(own_world) as services, pytest.raises(Denied):
-            services.transfer.begin_export(organization.id, by=by)
+            Transfer(services).begin_export(organization.id, by=by)
 
 
 def _principal(world: World, role: str) -> Principal:

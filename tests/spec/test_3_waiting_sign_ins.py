@@ -12,8 +12,8 @@ import pytest
 from identity.crypto.passwords import Cost, Verdict, hash_password
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import HumanUser, PasswordHash
+from identity.provider.context import Context
 from identity.provider.interaction import Interaction, SignIn
-from identity.provider.request import Context
 from identity.services.access import THE_OPERATOR
 from identity.services.sign_ins import SignIns
 from identity.testing.browser import PASSWORD, Browser

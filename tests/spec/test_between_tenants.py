@@ -28,7 +28,7 @@ from identity.services.bundle import Services
 from identity.services.commands.applications import ChangeApplication
 from identity.services.commands.descriptions import OrganizationDocument
 from identity.services.commands.projects import ChangeProjectGrant
-from identity.services.transfer import Incoming
+from identity.services.transfer import Incoming, Transfer
 from identity.testing.assertions import decoded
 from identity.testing.browser import Browser
 from identity.testing.factories import an_access_token
@@ -501,18 +501,18 @@ def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
     with tenant.world.transaction() as services:
         command = ChangeApplication(**BEYOND[beyond])
         services.applications.change(tenant.client.client_id, command, by=THE_OPERATOR)
-        values = json.loads("".join(services.transfer.document(tenant.organization.id, by=THE_OPERATOR)))
+        values = json.loads("".join(Transfer(services).document(tenant.organization.id, by=THE_OPERATOR)))
     values["organization"]["primary_domain"] = f"copy-{tenant.organization.primary_domain}"
     with tenant.world.transaction() as services:
         by = tenant.principal(services, importer.id)
         document = _document(values)
         with pytest.raises(Denied, match="manages the instance"):
-            services.transfer.import_(document, by=by, keep_ids=False)
+            Transfer(services).import_(document, by=by, keep_ids=False)
     values["organization"]["projects"][0]["applications"][0] |= {"may_manage": False, "consent": "always"}
     values["organization"]["primary_domain"] = f"again-{tenant.organization.primary_domain}"
     with tenant.world.transaction() as services:
         by = tenant.principal(services, importer.id)
-        made = services.transfer.import_(_document(values), by=by, keep_ids=False)
+        made = Transfer(services).import_(_document(values), by=by, keep_ids=False)
         [project] = services.storage.projects.page(made.id).items
         [copy] = services.storage.applications.page(project.id).items
         assert (copy.consent, copy.may_manage) == (ConsentRule.ALWAYS, False)

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from identity.domain.organizations import Organization
 from identity.provider.consent import CONSENT, to_agree
+from identity.provider.context import Context
 from identity.provider.errors import (
     AccessDenied,
     AccountSelectionRequired,
@@ -12,7 +13,6 @@ from identity.provider.errors import (
     OAuthError,
 )
 from identity.provider.interaction import Interaction, SignIn
-from identity.provider.request import Context
 
 #: What is noted as done when a person refuses on the consent page.
 REFUSED = "consent refused"

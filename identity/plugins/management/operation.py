@@ -11,7 +11,7 @@ from identity.domain.permissions import Resource
 from identity.http.lists import CURSOR, DESCENDING, LIMIT, LONGEST_QUERY, MOST, QUERY, SORT, STATE, USUAL, sorts
 from identity.http.targets import Target
 from identity.plugins.management.representation import Representation
-from identity.provider.request import Context
+from identity.provider.context import Context
 from identity.services.access import Principal
 from identity.services.bundle import Services
 from identity.services.commands import Command

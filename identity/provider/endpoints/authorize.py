@@ -20,6 +20,7 @@ from identity.provider.answers import redirect
 from identity.provider.authorization_request import AuthorizationRequest, find_address, read_request
 from identity.provider.authorizations import by_sign_in
 from identity.provider.consent import CONSENT, lacks_consent
+from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import (
     AccountSelectionRequired,
@@ -37,7 +38,7 @@ from identity.provider.interaction import Interaction, SignIn, first_required
 from identity.provider.issuing import issue, new_code, new_family
 from identity.provider.known_browser import known_browser
 from identity.provider.parameters import Parameters
-from identity.provider.request import Browser, Context, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
+from identity.provider.request import Browser, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact
 from identity.provider.return_address import ReturnAddress
 from identity.provider.scope import required_organization

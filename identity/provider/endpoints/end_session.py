@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from identity.domain.applications import Client
 from identity.domain.sessions import SignedIn
 from identity.provider.answers import redirect
+from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.endpoints.authorize import MAX_REQUEST
 from identity.provider.errors import (
@@ -23,7 +24,6 @@ from identity.provider.id_token_hint import IdTokenHint, read_hint
 from identity.provider.parameters import Parameters, given_twice
 from identity.provider.request import (
     Browser,
-    Context,
     Cookie,
     CookieKind,
     ProtocolRequest,

@@ -8,9 +8,10 @@ from identity.domain.users import ServiceUser, Subject
 from identity.provider.answers import json_answer
 from identity.provider.claims import claims_about
 from identity.provider.client_authentication import proven_application
+from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.parameters import refuse_secrets
-from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.request import ProtocolRequest, ProtocolResponse
 from identity.provider.roles import told_roles
 from identity.provider.scope import OPENID, granted_by
 

@@ -3,8 +3,9 @@
 import json
 
 from identity.provider.caching import Document
+from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
-from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.request import ProtocolRequest, ProtocolResponse
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:

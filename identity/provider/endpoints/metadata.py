@@ -5,20 +5,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from identity.provider.caching import Document
+from identity.provider.context import Context
 from identity.provider.discovery import capabilities, complete
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.protocol import Protocol
-from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.request import ProtocolRequest, ProtocolResponse
 from identity.settings import Settings
 
 
 def members(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
     """What the document says, plugins' members among them."""
-    # The table of all endpoints, this one among them.
-    from identity.provider.endpoints import ENDPOINTS
-
     addresses = {Host.ISSUER: settings.issuer_url, Host.BASE: settings.base_url, Host.LOGIN: settings.login_url}
-    endpoints = {one.advertised_as: addresses[one.host] + one.path for one in ENDPOINTS if one.advertised_as}
+    endpoints = {one.advertised_as: addresses[one.host] + one.path for one in protocol.endpoints if one.advertised_as}
     return complete({"issuer": settings.issuer_url, **endpoints, **capabilities(protocol, settings)}, protocol)
 
 

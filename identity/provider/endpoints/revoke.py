@@ -1,10 +1,11 @@
 """The revocation endpoint (service description §4.6, RFC 7009)."""
 
 from identity.domain.errors import Denied
+from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import InvalidGrant
 from identity.provider.parameters import refuse_secrets
-from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.request import ProtocolRequest, ProtocolResponse
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:

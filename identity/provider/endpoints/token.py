@@ -5,12 +5,13 @@ from identity.domain.parties import ServiceUserClient
 from identity.provider.admission import admitted
 from identity.provider.answers import json_answer
 from identity.provider.consent import refuse_without_consent
+from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import InvalidGrant, UnauthorizedClient, UnsupportedGrantType
 from identity.provider.grant import ClientRule, Grant, TokenRequest
 from identity.provider.issuing import issue
 from identity.provider.parameters import Parameters, refuse_secrets
-from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.request import ProtocolRequest, ProtocolResponse
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:

@@ -6,9 +6,10 @@ from identity.domain.tokens import IssuedToken
 from identity.provider.answers import json_answer
 from identity.provider.bearer import bearer_token
 from identity.provider.claims import claims_about, single_claims
+from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import InsufficientScope, InvalidToken
-from identity.provider.request import Context, ProtocolRequest, ProtocolResponse
+from identity.provider.request import ProtocolRequest, ProtocolResponse
 from identity.provider.roles import told_roles
 from identity.provider.scope import OPENID, granted_by
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from identity.domain.effects import Effects
 from identity.domain.entity import members
@@ -17,14 +17,12 @@ from identity.domain.users import Address, HumanUser, Subject
 from identity.domain.words import say
 from identity.services.access import Principal
 from identity.services.audit import json_value
+from identity.services.bundle import Services
 from identity.services.commands import Command
 from identity.services.commands.documents import Reading
 from identity.services.commands.spooled import MOST_PROBLEMS
 from identity.services.commands.users import ChangeAddress
 from identity.services.described.present import TWICE, named, organizations_named
-
-if TYPE_CHECKING:
-    from identity.services.bundle import Services
 
 #: What use cases call a member that documents call otherwise.
 _MEMBERS = {"user_id": "user", "organization_id": "organization", "project_id": "user"}
@@ -102,7 +100,7 @@ class Build:
 
     def __init__(
         self,
-        services: "Services",
+        services: Services,
         reading: Reading,
         *,
         by: Principal,

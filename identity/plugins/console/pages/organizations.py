@@ -22,6 +22,7 @@ from identity.plugins.console.pages.managers import managers_section
 from identity.plugins.console.pages.organization_domains import domain_rows
 from identity.plugins.console.places import Place
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.services.transfer import Transfer
 from identity.storage.paging import Page, PageRequest
 
 SECTION = "organizations"
@@ -143,7 +144,7 @@ class OrganizationPage(OfOrganization):
             "one": self.one,
             "href": self.href,
             "badge": state_badge(self.one.active, self.words),
-            "may_export": self.services.transfer.may_export(self.one.id, by=self.principal),
+            "may_export": Transfer(self.services).may_export(self.one.id, by=self.principal),
             "domains": domain_rows(self, self.href, self.one.primary_domain),
             "managers": managers_section(self),
             "stays": instance is not None and instance.organization_id == self.one.id,

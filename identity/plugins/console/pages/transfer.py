@@ -20,7 +20,7 @@ from identity.plugins.console.pages.organizations import SECTION
 from identity.plugins.console.places import Place
 from identity.services.commands.descriptions import OrganizationDocument
 from identity.services.commands.documents import MORE
-from identity.services.transfer import KEEPS_IDS, MAY_EXPORT, Incoming
+from identity.services.transfer import KEEPS_IDS, MAY_EXPORT, Incoming, Transfer
 
 _DOCUMENT, _KEEP_IDS = "document", "keep_ids"
 
@@ -83,7 +83,7 @@ class Import(ConsoleForm):
             with Incoming() as incoming:
                 document = self._document(incoming)
                 self.use_once(form)
-                made = self.services.transfer.import_(document, by=self.principal, keep_ids=bool(form.one(_KEEP_IDS)))
+                made = Transfer(self.services).import_(document, by=self.principal, keep_ids=bool(form.one(_KEEP_IDS)))
         except Invalid as refused:
             raise Invalid(self._with_places(refused.fields)) from None
         return self.redirect(self.done(f"{ORGANIZATIONS}/{made.id}"))

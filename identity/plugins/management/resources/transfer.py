@@ -12,7 +12,7 @@ from identity.plugins.management.representation import Representation
 from identity.plugins.management.resources.organizations import Organization
 from identity.services.commands import Command
 from identity.services.commands.descriptions import OrganizationDocument
-from identity.services.transfer import MAY_EXPORT
+from identity.services.transfer import MAY_EXPORT, Transfer
 
 
 class ExportedOrganization(Representation):
@@ -39,7 +39,7 @@ def _export(call: Call) -> Response:
 
 def _import(call: Call) -> Organization:
     keep_ids = _KEEP_IDS.get(call.filters.keep_ids)
-    return Organization.of(call.services.transfer.import_(call.command, by=call.by, keep_ids=keep_ids))
+    return Organization.of(Transfer(call.services).import_(call.command, by=call.by, keep_ids=keep_ids))
 
 
 OPERATIONS = (

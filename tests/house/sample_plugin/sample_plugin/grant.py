@@ -2,9 +2,9 @@
 
 from identity.domain.applications import Client
 from identity.domain.users import ServiceUser, Subject
+from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization, ClientRule, Grant, Supposed, TokenRequest
-from identity.provider.request import Context
 from identity.provider.scope import OPENID, check_words
 
 GRANT_TYPE = "urn:example:grant-type:delegation"

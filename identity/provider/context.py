@@ -1,0 +1,34 @@
+"""Context: what the protocol works with, beside the request."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from identity.services.bundle import Services
+from identity.settings import Settings
+
+if TYPE_CHECKING:
+    from identity.provider.oidc import IdentityProvider
+    from identity.provider.protocol import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """All that an endpoint or grant may use beside the request."""
+
+    now: datetime
+    settings: Settings
+    protocol: "Protocol"
+    open_provider: Callable[[], "IdentityProvider"]
+    services: Services
+
+    @property
+    def provider(self) -> "IdentityProvider":
+        """pyoidc's provider, wired to this service; made when it is first needed."""
+        return self.open_provider()
+
+    @property
+    def issuer(self) -> str:
+        """The issuer, as it stands in tokens."""
+        return self.settings.issuer_url
