@@ -51,11 +51,6 @@ def signed_assertion(key_file: KeyFile, issuer: str) -> Assertion:
     return Assertion(text, {"alg": "RS256", "kid": key_file.key_id}, claims)
 
 
-def audience_scope(project_id: str) -> str:
-    """The scope that adds the project to a token's audience (service description §2.7)."""
-    return f"urn:service:iam:org:project:id:{project_id}:aud"
-
-
 class ServiceClient:
     """Requests to one service, whose endpoints are found by discovery at the first need."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from identity.cli.program import Failed, add_ini_arguments, opened
+from identity.domain.audiences import audience_scope
 from identity.operations import Command
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class _Demo:
         _print_members({"roles": sorted(manager.roles)})
 
     def _management_token(self) -> tuple[str, str]:
-        from identity.cli.client import audience_scope, signed_assertion
+        from identity.cli.client import signed_assertion
 
         self._step("A token with the audience scope (2.7): meant for the service itself")
         with self._identity.reading() as services:

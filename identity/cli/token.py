@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from identity.cli.program import Failed
+from identity.domain.audiences import audience_scope
 from identity.operations import Command
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Sign an assertion, send it to the token endpoint, and print the answer as JSON."""
-    from identity.cli.client import ServiceClient, audience_scope, signed_assertion
+    from identity.cli.client import ServiceClient, signed_assertion
 
     issuer = (arguments.issuer or os.environ.get(ISSUER_VARIABLE) or DEFAULT_ISSUER).rstrip("/")
     key_file = read_key_file(arguments.key_file)

@@ -107,7 +107,7 @@ def view_of(endpoint: Endpoint) -> Callable[[Request], Response]:
             return respond(request, preflight(endpoint))
         if request.method not in methods:
             raise MethodNotAllowed(endpoint.methods)
-        context = context_of(request)
+        request.protocol_context = context = context_of(request)
         answer = endpoint.handle(protocol_request(request, with_browser=with_browser), context)
         return respond(request, answer)
 

@@ -18,6 +18,7 @@ from identity.http.endpoints import PROTOCOL_ROUTE, respond
 from identity.http.routes import answered_methods, known_hosts
 from identity.provider.answers import refusal
 from identity.provider.bearer import from_header
+from identity.provider.context import Context
 from identity.provider.errors import OAuthError, ServerError, TemporarilyUnavailable
 from identity.provider.return_address import ReturnAddress
 from identity.storage.errors import Unavailable
@@ -109,7 +110,7 @@ def unavailable(error: Exception, request: Request) -> Response:
     log.log(level, "request %s: storage unavailable: %s", request.request_id, error)
     if _is_protocol(request):
         problem = TemporarilyUnavailable("try again in a few seconds")
-        address = return_address(error)
+        address = return_address(request)
         return respond(request, refusal(problem) if address is None else address.error(problem))
     return api_error(request, 503, "temporarily_unavailable", _BUSY, Retry_After="5")
 
@@ -204,7 +205,7 @@ def undecodable(error: UnicodeDecodeError, request: Request) -> Response:
 def unexpected(error: Exception, request: Request) -> Response:
     """500 with a request id and nothing else; the log has the rest."""
     log.error("request %s failed", request.request_id, exc_info=error)
-    address = return_address(error)
+    address = return_address(request)
     if address is not None:
         return respond(request, address.error(ServerError(f"something went wrong on our side ({request.request_id})")))
     if _is_protocol(request):
@@ -215,9 +216,10 @@ def unexpected(error: Exception, request: Request) -> Response:
     return api_error(request, 500, "server_error", "Something went wrong on our side.")
 
 
-def return_address(error: Exception) -> ReturnAddress | None:
+def return_address(request: Request) -> ReturnAddress | None:
     """Where an application waits for an answer that has now failed; None if nobody does."""
-    return getattr(error, "return_address", None)
+    context: Context | None = request.__dict__.get("protocol_context")
+    return context.waiting[-1] if context is not None and context.waiting else None
 
 
 def _is_protocol(request: Request) -> bool:

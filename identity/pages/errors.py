@@ -246,7 +246,7 @@ def stale_form(error: StaleForm, request: Request) -> Response:
 def unavailable(error: Exception, request: Request) -> Response:
     """503 while the storage is away or damaged; an application that waits for its answer gets that instead."""
     answer: Response = for_programs.unavailable(error, request)
-    if for_programs.return_address(error) is not None:
+    if for_programs.return_address(request) is not None:
         return answer
     return _busy(request, int(answer.headers.get("Retry-After", "5")))
 
@@ -266,7 +266,7 @@ def undecodable(error: UnicodeDecodeError, request: Request) -> Response:
 def unexpected(error: Exception, request: Request) -> Response:
     """500 with a request id and nothing else; the log has the rest."""
     answer: Response = for_programs.unexpected(error, request)
-    return answer if for_programs.return_address(error) is not None else _failed(request)
+    return answer if for_programs.return_address(request) is not None else _failed(request)
 
 
 def _failed(request: Request) -> Response:

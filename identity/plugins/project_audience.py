@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from identity import hookimpl
+from identity.domain.audiences import AUDIENCE_END, PROJECT_OF
 from identity.provider.context import Context
 from identity.provider.errors import InvalidScope
 from identity.provider.grant import Authorization
-from identity.provider.scope import AUDIENCE_END, PROJECT_OF, GrantedScope, Scope, named_project
+from identity.provider.scope import GrantedScope, Scope, named_project
 
 
 class ProjectAudience(Scope):

@@ -1,7 +1,7 @@
 """Context: what the protocol works with, beside the request."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from identity.settings import Settings
 if TYPE_CHECKING:
     from identity.provider.oidc import IdentityProvider
     from identity.provider.protocol import Protocol
+    from identity.provider.return_address import ReturnAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Context:
     protocol: "Protocol"
     open_provider: Callable[[], "IdentityProvider"]
     services: Services
+    #: Where a client waits for the answer, once that is known: it is told, too, if something goes wrong on our side.
+    waiting: "list[ReturnAddress]" = field(default_factory=list)
 
     @property
     def provider(self) -> "IdentityProvider":

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from identity.domain.audiences import AUDIENCE_END, PROJECT_OF
 from identity.domain.organizations import Organization
 from identity.domain.tokens import AccessToken
 from identity.domain.users import Subject
@@ -15,8 +16,6 @@ OPENID = "openid"
 OFFLINE_ACCESS = "offline_access"
 
 #: What follows the namespace in an audience scope, before and after the project (service description §2.7).
-PROJECT_OF = ":org:project:id:"
-AUDIENCE_END = ":aud"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from identity.crypto.keys import PublicKey, generate_private_key, read_public_key
 from identity.crypto.secrets import digest, new_id, new_token, same
 from identity.domain.applications import MAX_LIVE_SECRETS
+from identity.domain.audiences import PROJECT_OF, audience_scope
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.parties import ServiceUserClient
 from identity.domain.personal_access_tokens import PersonalAccessToken
@@ -35,8 +36,6 @@ _TAKEN = {"user_name": say("The organization has a user of this name. Choose ano
 _LAST_USED_STEP = timedelta(minutes=1)
 
 _OPENID = "openid"
-#: What follows the namespace in an audience scope (service description §2.7).
-_AUDIENCE = ":org:project:id:"
 
 #: How many days before its expiration date a key or a personal access token is spoken of.
 EXPIRY_STEPS = (30, 7, 1)
@@ -309,9 +308,10 @@ class ServiceUsers(Lifecycle[ServiceUser]):
     def _words(self, scope: str, audience: tuple[str, ...]) -> tuple[str, ...]:
         """The scope as it is told: what was asked for, and the audience scope of each project. Raises Invalid."""
         asked = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
-        if any(_AUDIENCE in word for word in asked):
+        if any(PROJECT_OF in word for word in asked):
             raise Invalid({"scope": say("Choose projects by their ids, without a scope.")})
-        return (*asked, *(f"{self._settings.urn_namespaces[0]}{_AUDIENCE}{project_id}:aud" for project_id in audience))
+        namespace = self._settings.urn_namespaces[0]
+        return (*asked, *(audience_scope(project_id, namespace) for project_id in audience))
 
     def _add_key(
         self,

@@ -19,6 +19,7 @@ from identity.app import assemble, configure
 from identity.crypto.keys import PrivateKey, PublicKey
 from identity.crypto.secrets import digest, new_token
 from identity.domain.applications import ApplicationType
+from identity.domain.audiences import audience_scope
 from identity.domain.audit import AuditEvent, AuditFilter
 from identity.domain.authentication import BY_PASSWORD
 from identity.domain.instance import Instance
@@ -226,7 +227,7 @@ class World:
 
     def audience_scope(self, project_id: str | None = None, *, namespace: str = "urn:service:iam") -> str:
         """The scope that adds a project to the audience; by default the own project."""
-        return f"{namespace}:org:project:id:{project_id or self.instance.project_id}:aud"
+        return audience_scope(project_id or self.instance.project_id, namespace)
 
     def an_organization(self, **overrides: Any) -> Organization:
         """A new organization, in which people may register."""

@@ -5,8 +5,6 @@ person at the browser; after it, they travel to the client. Then either a page c
 row whose id is in the address; or the response type says what the answer carries.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -26,12 +24,9 @@ from identity.provider.errors import (
     AccountSelectionRequired,
     ConsentRequired,
     InteractionRequired,
-    InvalidRequest,
-    LargeRequest,
     LoginRequired,
     OAuthError,
     UnmetAuthenticationRequirements,
-    UnreadableRequest,
     Unredirectable,
 )
 from identity.provider.interaction import Interaction, SignIn, first_required
@@ -42,28 +37,27 @@ from identity.provider.request import Browser, Cookie, CookieKind, ProtocolReque
 from identity.provider.response_type import Artifact
 from identity.provider.return_address import ReturnAddress
 from identity.provider.scope import required_organization
+from identity.provider.waiting import read_parameters, wait
 from identity.services.sign_ins import ChangedSignIn
 
 #: Errors that say no more than that prompt=none allowed no page.
 _PAGE_NEEDED = (LoginRequired, InteractionRequired, AccountSelectionRequired, ConsentRequired)
 
 PATH = "/oauth/v2/authorize"
-MAX_REQUEST = 16 * 1024
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Answer the client at once, or send the browser to the first page that is needed. Raises Unredirectable."""
-    parameters, repeated = _parameters(request)
+    parameters, repeated = read_parameters(request)
     client, address = _find_address(parameters, repeated, context)
-    with _told_to(address):
-        try:
-            asked = read_request(parameters, repeated, client, address, context)
-            if request.method == "POST":
-                # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
-                return _wait(asked, context, f"{PATH}/{{}}")
-            return _go_on(_sign_in(asked, None, request.browser, context), request.browser, context)
-        except OAuthError as error:
-            return _refusal(error, client, address, context)
+    try:
+        asked = read_request(parameters, repeated, client, address, context)
+        if request.method == "POST":
+            # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
+            return _wait(asked, context, f"{PATH}/{{}}")
+        return _go_on(_sign_in(asked, None, request.browser, context), request.browser, context)
+    except OAuthError as error:
+        return _refusal(error, client, address, context)
 
 
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -84,14 +78,13 @@ def _resume(request_id: str, request: ProtocolRequest, context: Context) -> Prot
         return _go_on(_sign_in(None, pending, request.browser, context), request.browser, context)
     parameters = Parameters(pending.parameters)
     client, address = _find_address(parameters, (), context)
-    with _told_to(address):
-        try:
-            asked = read_request(parameters, (), client, address, context)
-            return _go_on(_sign_in(asked, pending, request.browser, context), request.browser, context)
-        except OAuthError as error:
-            context.services.sign_ins.finish(pending)
-            refusal = _refusal(error, client, address, context)
-            return replace(refusal, cookies=(Cookie(CookieKind.SIGN_IN, pending.id),))
+    try:
+        asked = read_request(parameters, (), client, address, context)
+        return _go_on(_sign_in(asked, pending, request.browser, context), request.browser, context)
+    except OAuthError as error:
+        context.services.sign_ins.finish(pending)
+        refusal = _refusal(error, client, address, context)
+        return replace(refusal, cookies=(Cookie(CookieKind.SIGN_IN, pending.id),))
 
 
 def sign_in_of(pending: PendingAuthorization, browser: Browser, context: Context) -> SignIn:
@@ -103,37 +96,16 @@ def sign_in_of(pending: PendingAuthorization, browser: Browser, context: Context
     return _sign_in(read_request(parameters, (), client, address, context), pending, browser, context)
 
 
-def _parameters(request: ProtocolRequest) -> tuple[Parameters, tuple[str, ...]]:
-    encoded = request.query if request.method != "POST" else request.body
-    if len(encoded) > MAX_REQUEST:
-        raise LargeRequest(f"the request is larger than {MAX_REQUEST} bytes")
-    if request.method == "POST" and request.content_type != "application/x-www-form-urlencoded":
-        raise UnreadableRequest("the body must be application/x-www-form-urlencoded")
-    try:
-        return Parameters.parse_leniently(encoded)
-    except InvalidRequest as problem:
-        raise UnreadableRequest(problem.description) from None
-
-
 def _find_address(parameters: Parameters, repeated: tuple[str, ...], context: Context) -> tuple[Client, ReturnAddress]:
     try:
-        return find_address(parameters, repeated, context)
+        client, address = find_address(parameters, repeated, context)
     except Unredirectable as error:
         # Only what is registered is named: a stranger's words fill no trail.
-        client = context.services.applications.find_client(parameters.get("client_id", ""))
-        _audit(error, client, context)
+        named = context.services.applications.find_client(parameters.get("client_id", ""))
+        _audit(error, named, context)
         raise
-
-
-@contextmanager
-def _told_to(address: ReturnAddress) -> Iterator[None]:
-    """Whatever goes wrong on our side, the client is told, once no further attempt is made (identity.http.errors)."""
-    try:
-        yield
-    except Exception as problem:
-        with suppress(AttributeError):
-            problem.return_address = address  # type: ignore[attr-defined]
-        raise
+    context.waiting.append(address)
+    return client, address
 
 
 def _refusal(error: OAuthError, client: Client, address: ReturnAddress, context: Context) -> ProtocolResponse:
@@ -202,12 +174,7 @@ def _page(needed: Interaction, sign_in: SignIn, request_id: str) -> str:
 
 
 def _wait(asked: AuthorizationRequest, context: Context, path: str) -> ProtocolResponse:
-    """Keep the request for this browser, and send it to the path that has the request's id in it."""
-    pending, secret = context.services.sign_ins.begin(
-        asked.parameters, login_name=asked.login_hint, ui_locales=asked.ui_locales
-    )
-    cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime)
-    return redirect(context.settings.login_url + path.format(pending.id), cookie)
+    return wait(asked.parameters, path, context, login_name=asked.login_hint, ui_locales=asked.ui_locales)
 
 
 def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResponse:

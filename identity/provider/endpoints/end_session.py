@@ -12,10 +12,8 @@ from identity.domain.sessions import SignedIn
 from identity.provider.answers import redirect
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
-from identity.provider.endpoints.authorize import MAX_REQUEST
 from identity.provider.errors import (
     InvalidRequest,
-    LargeRequest,
     UnknownApplication,
     UnreadableRequest,
     UntrustedRedirect,
@@ -29,6 +27,7 @@ from identity.provider.request import (
     ProtocolRequest,
     ProtocolResponse,
 )
+from identity.provider.waiting import read_parameters, wait
 from identity.services.sign_ins import NoSignIn
 
 PATH = "/oauth/v2/endsession"
@@ -148,9 +147,7 @@ def _wait(asked: LogoutRequest, path: str, context: Context, more: str = "") -> 
     if asked.waiting is not None:
         return redirect(context.settings.login_url + path.format(asked.waiting) + more)
     known = {name: asked.parameters[name] for name in _KNOWN if name in asked.parameters}
-    pending, secret = context.services.sign_ins.begin(known, ui_locales=known.get("ui_locales", ""))
-    cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime)
-    return redirect(context.settings.login_url + path.format(pending.id) + more, cookie)
+    return wait(known, path + more, context, ui_locales=known.get("ui_locales", ""))
 
 
 def _meant(asked: LogoutRequest, accounts: tuple[SignedIn, ...]) -> SignedIn | None:
@@ -161,17 +158,9 @@ def _meant(asked: LogoutRequest, accounts: tuple[SignedIn, ...]) -> SignedIn | N
 
 
 def _parameters(request: ProtocolRequest) -> Parameters:
-    encoded = request.query if request.method != "POST" else request.body
-    if len(encoded) > MAX_REQUEST:
-        raise LargeRequest(f"the request is larger than {MAX_REQUEST} bytes")
-    if request.method == "POST" and encoded and request.content_type != "application/x-www-form-urlencoded":
-        raise UnreadableRequest("the body must be application/x-www-form-urlencoded")
-    try:
-        parameters, repeated = Parameters.parse_leniently(encoded)
-        if repeated:
-            raise given_twice(repeated[0])
-    except InvalidRequest as problem:
-        raise UnreadableRequest(problem.description) from None
+    parameters, repeated = read_parameters(request, may_be_empty=True)
+    if repeated:
+        raise UnreadableRequest(given_twice(repeated[0]).description)
     return parameters
 
 

@@ -8,7 +8,7 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.http.security import ANY_MANAGER
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
-from identity.plugins.console.own_project import audience_scope
+from identity.plugins.console.own_project import own_audience_scope
 from identity.plugins.console.pages.managers import managers_section
 from identity.plugins.console.pages.overview import overview_sections
 from identity.plugins.console.places import Place
@@ -34,7 +34,7 @@ class InstancePage(ConsolePage):
         return {
             "instance": instance,
             "own_href": f"{CONSOLE}/organizations/{instance.organization_id}" if reads_own else "",
-            "audience_scope": audience_scope(self),
+            "audience_scope": own_audience_scope(self),
             "settings": identity.settings,
             "overview": overview_sections(self, None),
             "managers": managers_section(self),

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from pyramid.response import Response
 
 from identity.domain.applications import Application
+from identity.domain.audiences import audience_scope
 from identity.domain.projects import Project, ProjectRole
 from identity.domain.words import say
 from identity.http import targets
@@ -209,7 +210,7 @@ class ProjectPage(OfProject):
             "project": project,
             "href": self.project_href,
             "badge": state_badge(project.active, self.words),
-            "audience_scope": f"{namespace}:org:project:id:{project.id}:aud",
+            "audience_scope": audience_scope(project.id, namespace),
             "own": instance is not None and instance.project_id == project.id,
             "applications": application_rows(self, applications.items),
             "more_applications": applications.next is not None,

@@ -20,7 +20,7 @@ from identity.plugins.console.console_page import CONSOLE, ConsoleForm, ConsoleP
 from identity.plugins.console.effect_words import effect_words
 from identity.plugins.console.holdings import FEW, held_grants, held_roles
 from identity.plugins.console.list_page import ListPage
-from identity.plugins.console.own_project import audience_scope
+from identity.plugins.console.own_project import own_audience_scope
 from identity.plugins.console.places import Place
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import Page, PageRequest
@@ -207,7 +207,7 @@ class ServiceUserPage(OfServiceUser):
             "more_tokens": tokens.next is not None,
             "roles": held_roles(self, user.id),
             "grants": held_grants(self, self.listed(services.storage.user_grants.page_of_user(user.id, few))),
-            "audience_scope": audience_scope(self),
+            "audience_scope": own_audience_scope(self),
         }
 
 

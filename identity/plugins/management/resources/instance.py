@@ -1,5 +1,6 @@
 """The instance: the installation itself, its own organization and project, and its addresses."""
 
+from identity.domain.audiences import audience_scope
 from identity.http import targets
 from identity.http.security import ANY_MANAGER
 from identity.plugins.management.operation import Call, Operation
@@ -22,7 +23,7 @@ def _show(call: Call) -> Instance:
     return Instance(
         organization_id=instance.organization_id,
         project_id=instance.project_id,
-        audience_scope=f"{settings.urn_namespaces[0]}:org:project:id:{instance.project_id}:aud",
+        audience_scope=audience_scope(instance.project_id, settings.urn_namespaces[0]),
         issuer_url=settings.issuer_url,
         base_url=settings.base_url,
         login_url=settings.login_url,

@@ -1,0 +1,38 @@
+"""Requests that browsers bring from elsewhere: how they are read, and how they wait for their person."""
+
+from collections.abc import Mapping
+
+from identity.provider.answers import redirect
+from identity.provider.context import Context
+from identity.provider.errors import InvalidRequest, LargeRequest, UnreadableRequest
+from identity.provider.parameters import Parameters
+from identity.provider.request import Cookie, CookieKind, ProtocolRequest, ProtocolResponse
+
+MAX_REQUEST = 16 * 1024
+
+
+def read_parameters(request: ProtocolRequest, *, may_be_empty: bool = False) -> tuple[Parameters, tuple[str, ...]]:
+    """The parameters of the address or of a form, and the names of those that were given twice.
+
+    Raises LargeRequest, UnreadableRequest.
+    """
+    encoded = request.query if request.method != "POST" else request.body
+    if len(encoded) > MAX_REQUEST:
+        raise LargeRequest(f"the request is larger than {MAX_REQUEST} bytes")
+    is_form = request.content_type == "application/x-www-form-urlencoded"
+    if request.method == "POST" and not is_form and (encoded or not may_be_empty):
+        raise UnreadableRequest("the body must be application/x-www-form-urlencoded")
+    try:
+        return Parameters.parse_leniently(encoded)
+    except InvalidRequest as problem:
+        raise UnreadableRequest(problem.description) from None
+
+
+def wait(
+    parameters: Mapping[str, str], path: str, context: Context, *, login_name: str = "", ui_locales: str = ""
+) -> ProtocolResponse:
+    """Keep the request for this browser, and send it to the path on the login host that has its id in it, in place of
+    braces."""
+    pending, secret = context.services.sign_ins.begin(parameters, login_name=login_name, ui_locales=ui_locales)
+    cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime)
+    return redirect(context.settings.login_url + path.format(pending.id), cookie)
