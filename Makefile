@@ -11,7 +11,7 @@ BIN = $(VENV)/bin
 VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
 
 .DEFAULT_GOAL = help
-.PHONY: run demo test lint bench docs clean help
+.PHONY: run demo test test-all lint bench docs clean help
 
 # Commands find the service by what is noted: identity COMMAND -c development.ini
 run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
@@ -23,8 +23,11 @@ run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
 demo: $(VENV)/.runs ## walk from a key file to the management API against the running service
 	@exec $(BIN)/identity demo -c development.ini $(VARIABLES) $(ARGS)
 
-test: $(VENV)/.develops ## run all tests, on SQLite, PostgreSQL and in memory
+test: $(VENV)/.develops ## run the tests
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+test-all: $(VENV)/.develops ## run all tests, on every storage
+	$(BIN)/python -m pytest -n auto --every-storage $(ARGS)
 
 lint: $(VENV)/.develops ## check style, types and layers
 	$(BIN)/ruff check .
@@ -45,7 +48,7 @@ clean: ## remove what was installed and built; data (DATA=var) stays
 
 help: ## show this
 	@echo "make TARGET, where TARGET is one of"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
 # Two steps, so that a first `make run` need not wait for what only tests and checks use.
 

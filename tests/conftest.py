@@ -1,10 +1,14 @@
 """Options of a whole run, and what it says at its end."""
 
+import gc
 import logging
 
 import pytest
 
 from identity.log_format import OnceAMinute
+
+# Nothing that is imported and collected goes away before the end: looking at it again and again took half the time.
+gc.disable()
 
 pytest_plugins = ["identity.testing.fixtures"]
 
@@ -38,6 +42,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     config.hook.pytest_deselected(items=[one for one in items if one.get_closest_marker("pictures")])
     items[:] = [one for one in items if not one.get_closest_marker("pictures")]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from http.cookiejar import CookieJar as _ForeignJar
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import IPv6Address
@@ -25,7 +24,6 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from webtest import TestApp, Upload
 
-from identity.crypto.passwords import hash_password
 from identity.domain.authentication import BY_PASSWORD
 from identity.domain.sessions import Session
 from identity.domain.users import PasswordHash
@@ -48,21 +46,16 @@ _KEEPS_METHOD = frozenset({307, 308})
 _REDIRECTS = frozenset({301, 302, 303}) | _KEEPS_METHOD
 
 
-def give_password(world: "World", person: "User", password: str = PASSWORD) -> str:
+def give_password(world: "World", person: "User", password: str = PASSWORD, *, must_change: bool = False) -> str:
     """Let the person sign in with this password; returns the login name."""
     with world.transaction() as services:
+        hashed = world.identity.process.hasher.hash(password)
         services.storage.passwords.set(
-            PasswordHash(user_id=person.id, hash=_hashed(password), changed_at=world.clock())
+            PasswordHash(user_id=person.id, hash=hashed, changed_at=world.clock(), must_change=must_change)
         )
         subject = services.storage.users.find_subject(person.id)
     assert subject is not None, "there is no such person"
     return subject.login_name
-
-
-@lru_cache
-def _hashed(password: str) -> str:
-    # Once a run: it is slow on purpose.
-    return hash_password(password)
 
 
 def origin(url: str) -> str:

@@ -1,9 +1,13 @@
 """pytest fixtures around the assembled service; opt in with ``pytest_plugins = ["identity.testing.fixtures"]``.
 
-A test that takes ``world`` runs once on each storage: memory, SQLite, PostgreSQL. ``--identity-storage=NAME``
-(repeatable) chooses others, among them any installed plugin's; ``--identity-setting=KEY=VALUE`` (repeatable) adds
-settings to all worlds, for example those that such a plugin needs. ``{database}`` in a value becomes another name in
-every world: ``--identity-storage=redis --identity-setting=identity.plugin.redis.prefix={database}``.
+A test that takes ``world`` runs on SQLite. What a storage can get wrong is marked ``every_storage``, as a module, a
+class or a test, and runs once on each: memory, SQLite, PostgreSQL. ``storages("memory")`` chooses some of them, and of
+two such marks the closer one counts. ``--every-storage`` runs all on each of them, but for what is marked ``storages``.
+
+``--identity-storage=NAME`` (repeatable) chooses other storages, among them any installed plugin's;
+``--identity-setting=KEY=VALUE`` (repeatable) adds settings to all worlds, for example those that such a plugin needs.
+``{database}`` in a value becomes another name in every world:
+``--identity-storage=redis --identity-setting=identity.plugin.redis.prefix={database}``.
 """
 
 import shutil
@@ -28,6 +32,11 @@ pytest_plugins = ["identity.testing.postgresql"] if find_spec("psycopg") and fin
 
 STORAGES = ("memory", "sqlite", "postgresql")
 
+_MARKERS = {
+    "every_storage": "every_storage: run on every storage, since it is storages that can get this wrong",
+    "storages": "storages(*names): run on these storages alone, and say in the test why",
+}
+
 MakeWorld = Callable[..., World]
 
 
@@ -35,10 +44,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that choose storages."""
     group = parser.getgroup("identity")
     group.addoption(
+        "--every-storage", action="store_true", help=f"run what is on SQLite alone on each: {', '.join(STORAGES)}"
+    )
+    group.addoption(
         "--identity-storage",
         action="append",
         metavar="NAME",
-        help=f"run on this storage alone (repeatable): {', '.join(STORAGES)}, or a plugin's; default: these three",
+        help=f"run on this storage alone (repeatable): {', '.join(STORAGES)}, or a plugin's",
     )
     group.addoption(
         "--identity-setting",
@@ -50,18 +62,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests that depend on a storage once on each."""
+    """Run tests that depend on a storage on those that are meant."""
     if "storage_name" in metafunc.fixturenames:
-        names = metafunc.config.getoption("--identity-storage") or STORAGES
-        marker = metafunc.definition.get_closest_marker("storages")
-        if marker is not None:
-            names = [name for name in names if name in marker.args]
-        metafunc.parametrize("storage_name", names, indirect=True)
+        metafunc.parametrize("storage_name", _storages(metafunc), indirect=True)
+
+
+def _storages(metafunc: pytest.Metafunc) -> list[str]:
+    chosen = metafunc.config.getoption("--identity-storage")
+    marker = next((one for one in metafunc.definition.iter_markers() if one.name in _MARKERS), None)
+    if marker is not None and marker.name == "storages":
+        return [name for name in chosen or STORAGES if name in marker.args]
+    everywhere = marker is not None or metafunc.config.getoption("--every-storage")
+    return chosen or (list(STORAGES) if everywhere else ["sqlite"])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
-    config.addinivalue_line("markers", "storages(*names): run on these storages alone, and say in the test why")
+    """Make the markers known."""
+    for line in _MARKERS.values():
+        config.addinivalue_line("markers", line)
 
 
 class Databases:
@@ -151,8 +169,9 @@ def key_pool() -> KeyPool:
 @pytest.fixture(scope="session")
 def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, request: pytest.FixtureRequest) -> Databases:
     """New databases for worlds."""
-    chosen = request.config.getoption("--identity-storage") or STORAGES
-    server = request.getfixturevalue("postgresql_server") if "postgresql" in chosen else None
+    specs = (getattr(one, "callspec", None) for one in request.session.items)
+    needed = any(spec.params.get("storage_name") == "postgresql" for spec in specs if spec is not None)
+    server = request.getfixturevalue("postgresql_server") if needed else None
     own = dict(one.partition("=")[::2] for one in request.config.getoption("--identity-setting"))
     return Databases(tmp_path_factory.mktemp("databases"), key_pool, server, own)
 

@@ -65,6 +65,7 @@ class TokenCall:
 MakeCall = Callable[[], TokenCall]
 
 
+@pytest.mark.every_storage
 class GrantContract:
     """What every grant must do and refuse, seen from outside."""
 

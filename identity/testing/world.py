@@ -12,11 +12,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
 from webtest import TestApp
 
 from identity import first_start
 from identity.app import assemble, configure
 from identity.crypto.keys import PrivateKey, PublicKey
+from identity.crypto.passwords import Cost
 from identity.crypto.secrets import digest, new_token
 from identity.domain.applications import ApplicationType
 from identity.domain.audiences import audience_scope
@@ -70,6 +73,34 @@ CHALLENGE = base64url(hashlib.sha256(VERIFIER.encode()).digest())
 
 #: A client as tests name it: with its secret, or by the client id alone if it is public.
 AnyClient = Credentials | str
+
+
+class _CompiledTemplates(BytecodeCache):
+    """Templates as they were compiled for the first world of this process: it takes longer than drawing them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_TEMPLATES = _CompiledTemplates()
+
+
+class _NextToNothing(Cost):
+    """What a password costs here: a thousandth of what the settings say, since nobody is after it."""
+
+    def __post_init__(self) -> None:
+        pass
+
+    @classmethod
+    def of(cls, cost: Cost) -> "_NextToNothing":
+        return cls(memory_kib=cost.memory_kib // 1000, iterations=cost.iterations)
 
 
 class FormCredentials(Credentials):
@@ -189,9 +220,11 @@ class World:
         self.clock = clock
         self.key_pool = key_pool
         self.identity: Identity = assemble(self.settings, clock=clock)
+        self.identity.process.hasher.cost = _NextToNothing.of(self.identity.process.hasher.cost)
         # Background work would meet tests at moments of its own choosing; they call it where they want it.
         self.identity.worker = Worker([])
         self.app = configure(self.identity, self.settings)
+        self.app.registry.pages.environment.bytecode_cache = _TEMPLATES
         self.client = ServiceClient(TestApp(self.app), self.issuer)
 
     def bootstrap(self) -> None:

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -155,13 +155,7 @@ class Acme:
             user = services.users.create(organization.id, command)
             if email:
                 services.users.change_profile(user.id, ChangeProfile(email=email))
-        login_name = give_password(self.world, user)
-        if must_change:
-            with self.world.transaction() as services:
-                stored = services.storage.passwords.find(user.id)
-                assert stored is not None
-                services.storage.passwords.set(replace(stored, must_change=True))
-        return Person(user, login_name)
+        return Person(user, give_password(self.world, user, must_change=must_change))
 
     def a_manager(
         self,
@@ -243,9 +237,6 @@ def acme(settings: dict[str, str], key_pool: KeyPool, *, post: Post | None = Non
             "identity.development": "true",
             "identity.issuer_url": f"http://localhost:{bound.getsockname()[1]}",
             "identity.password_min_length": "8",
-            # The cheapest that is allowed: nobody is after these passwords.
-            "identity.password_memory": "19456",
-            "identity.password_iterations": "2",
         },
         clock=RunningClock(),
         key_pool=key_pool,

@@ -17,8 +17,6 @@ from identity.testing.fixtures import MakeWorld
 from identity.testing.world import World
 from tests.console.conftest import SignIn
 
-pytestmark = pytest.mark.storages("memory", "sqlite")
-
 IMPORT = "/console/organizations/import"
 
 

@@ -25,6 +25,8 @@ from identity.testing.world import World
 from tests.outside import LOOPBACK, NameServer, WebServer
 from tests.plugins.management.estate import Api
 
+pytestmark = pytest.mark.every_storage
+
 #: What nobody here may go by.
 FOREIGN = "microsoft.com"
 OWN = "acme.example"

@@ -3,12 +3,15 @@
 import re
 from typing import Any
 
+import pytest
 from joserfc import jwk, jwt
 from joserfc.errors import JoseError
 
 from identity.domain.users import TokenFormat
 from identity.testing.assertions import decoded
 from identity.testing.world import World
+
+pytestmark = pytest.mark.every_storage
 
 
 class ResourceServer:

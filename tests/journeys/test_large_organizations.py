@@ -24,6 +24,8 @@ from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import World
 from tests.plugins.management.estate import Api
 
+pytestmark = pytest.mark.every_storage
+
 PEOPLE = 2 * MAX_PAGE + 50
 
 

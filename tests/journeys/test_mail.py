@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from identity.crypto.passwords import Cost, hash_password
-from identity.domain.users import HumanUser, PasswordHash
+from identity.domain.users import HumanUser
 from identity.mailer import MailDelivery, Mailer
 from identity.services.commands.users import ChangeProfile
 from identity.services.mails import Mail
 from identity.services.outbox import Undeliverable
 from identity.settings import SmtpSecurity, SmtpSettings
-from identity.testing.browser import Browser
+from identity.testing.browser import Browser, give_password
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import MakeWorld, Worlds
 from identity.testing.post import PASSWORD as POST_PASSWORD
@@ -27,14 +26,15 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from identity.worker import Job, Worker
 
-CHEAP = {"identity.password_memory": "19456", "identity.password_iterations": "2"}
+pytestmark = pytest.mark.every_storage
+
 OLD, NEW = "the old password of Ada", "a new and longer password"
 
 
 @pytest.fixture
 def world(worlds: Worlds, storage_name: str, post: Post) -> Iterator[World]:
     """Its clock only goes forward: who may send mails, and since when, is noted with the time."""
-    world = worlds.shared(storage_name, post.settings | CHEAP)
+    world = worlds.shared(storage_name, post.settings)
     yield world
     world.clock.advance(hours=2)
     while world.identity.senders["mail"].run() is not None:
@@ -45,13 +45,10 @@ def a_person(
     world: World, *, email: str = "ada@acme.example", locale: str = "", **members: Any
 ) -> tuple[HumanUser, str]:
     """Somebody with a password and an address, and the login name."""
-    organization = world.an_organization(**members)
-    person = world.a_person(organization)
+    person = world.a_person(world.an_organization(**members))
+    login_name = give_password(world, person, OLD)
     with world.transaction() as services:
-        services.users.change_profile(person.id, ChangeProfile(email=email, locale=locale))
-        hashed = hash_password(OLD, cost=Cost(memory_kib=19456, iterations=2))
-        services.storage.passwords.set(PasswordHash(user_id=person.id, hash=hashed, changed_at=services.now))
-        return services.users.get(person.id), f"{person.user_name}@{organization.primary_domain}"
+        return services.users.change_profile(person.id, ChangeProfile(email=email, locale=locale)), login_name
 
 
 def ask_for_reset(world: World, login_name: str, **browser: Any) -> Browser:
@@ -507,7 +504,7 @@ def test_texts_arrive_in_any_script(
         f'msgid "Open this link to choose one:"\nmsgstr "{words}"\n',
         "utf-8",
     )
-    world = make_world(**post.settings, **CHEAP)
+    world = make_world(**post.settings)
     world.app.registry.pages.catalogs.folders.insert(0, tmp_path)
     _, login_name = a_person(world, locale=locale)
     ask_for_reset(world, login_name, languages="fr")
@@ -527,7 +524,7 @@ def test_texts_arrive_in_any_script(
 @pytest.mark.storages("memory")
 def test_a_server_that_is_down_gets_it_later_and_once(make_world: MakeWorld, caplog: pytest.LogCaptureFixture) -> None:
     post = Post()
-    world = make_world(**post.settings, **CHEAP)
+    world = make_world(**post.settings)
     _, login_name = a_person(world)
     caplog.set_level(logging.DEBUG)
     browser = ask_for_reset(world, login_name)
@@ -556,7 +553,7 @@ def test_the_worker_sends_it_although_nobody_asks_anything_more(
     """One request, then silence: the mail goes out, also if the server first is down."""
     monkeypatch.setattr(MailDelivery, "first_delay", timedelta(seconds=1))
     post = Post()
-    world = make_world(**post.settings, **CHEAP)
+    world = make_world(**post.settings)
     world.identity.clock = RunningClock()
     _, login_name = a_person(world)
     tried = []

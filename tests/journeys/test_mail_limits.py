@@ -7,19 +7,18 @@ from itertools import count
 
 import pytest
 
-from identity.crypto.passwords import Cost, hash_password
 from identity.domain.permissions import INSTANCE
-from identity.domain.users import HumanUser, PasswordHash
+from identity.domain.users import HumanUser
 from identity.services.commands.users import ChangeProfile
-from identity.testing.browser import Browser
+from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import Worlds
 from identity.testing.post import Post
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 
-CHEAP = {"identity.password_memory": "19456", "identity.password_iterations": "2"}
+pytestmark = pytest.mark.every_storage
+
 PASSWORD = "the password of all of them"
-HASHED = hash_password(PASSWORD, cost=Cost(memory_kib=19456, iterations=2))
 VICTIM, MOST = "victim@acme.example", 5
 NUMBERS = count()
 
@@ -27,7 +26,7 @@ NUMBERS = count()
 @pytest.fixture
 def world(worlds: Worlds, storage_name: str, post: Post) -> Iterator[World]:
     """Its clock only goes forward: who was written to is noted with the time."""
-    world = worlds.shared(storage_name, post.settings | CHEAP)
+    world = worlds.shared(storage_name, post.settings)
     world.clock.advance(hours=2)
     yield world
     while world.identity.senders["mail"].run() is not None:
@@ -48,9 +47,9 @@ class Scene:
         people = []
         for email in (VICTIM, "mallory@evil.example"):
             person = world.a_person(organization)
+            give_password(world, person, PASSWORD)
             with world.transaction() as services:
                 services.users.change_profile(person.id, ChangeProfile(email=email))
-                services.storage.passwords.set(PasswordHash(user_id=person.id, hash=HASHED, changed_at=services.now))
                 if verified:
                     code = services.users.issue_email_link(person.id, email).rpartition("/")[2]
                     services.users.verify_email(code, person.id)
@@ -125,8 +124,7 @@ def _new_password(scene: Scene) -> None:
 
 
 def _set_password(scene: Scene) -> None:
-    with scene.world.transaction() as services:
-        services.storage.passwords.set(PasswordHash(user_id=scene.person.id, hash=HASHED, changed_at=services.now))
+    give_password(scene.world, scene.person, PASSWORD)
 
 
 def _have_address(scene: Scene) -> None:

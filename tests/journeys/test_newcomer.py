@@ -18,6 +18,8 @@ from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_api_error, check_granted, check_inactive
 from identity.testing.world import KeyPool, World
 
+pytestmark = pytest.mark.every_storage
+
 
 def test_from_first_start_to_the_first_management_call(
     databases: Databases, key_pool: KeyPool, storage_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

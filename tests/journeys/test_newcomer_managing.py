@@ -18,6 +18,8 @@ from identity.testing.responses import check_granted
 from identity.testing.world import World
 from tests.plugins.management.estate import Api
 
+pytestmark = pytest.mark.every_storage
+
 CALLBACK = "https://shop.example/callback"
 
 

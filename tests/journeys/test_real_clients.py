@@ -24,6 +24,8 @@ from identity.testing.browser import Browser, give_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import Robot, World
 
+pytestmark = pytest.mark.every_storage
+
 
 def key_file(robot: Robot) -> dict[str, str]:
     """What somebody downloads from the console."""

@@ -4,7 +4,6 @@ What goes through a mail server is tested in tests/journeys/test_mail.py.
 """
 
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from typing import Any
@@ -12,19 +11,17 @@ from typing import Any
 import html5lib
 import pytest
 
-from identity.crypto.passwords import Cost, hash_password
+from identity.crypto.passwords import hash_password
 from identity.domain.sessions import Session
-from identity.domain.users import Address, HumanUser, PasswordHash, Profile
+from identity.domain.users import Address, HumanUser, Profile
 from identity.hashing import Busy, Hasher
 from identity.pages.devices import device
 from identity.pages.translation import Catalog, Words
 from identity.services.commands.users import ChangeAddress, ChangeProfile
-from identity.testing.browser import Browser
-from identity.testing.fixtures import Worlds
+from identity.testing.browser import Browser, give_password
 from identity.testing.plugin_contract import PluginContract
 from identity.testing.world import World
 
-CHEAP = {"identity.password_memory": "19456", "identity.password_iterations": "2"}
 OLD, NEW = "the old password of Ada", "a new and longer password"
 
 #: What people say of themselves, and what cannot be said here.
@@ -59,13 +56,6 @@ class TestPlugin(PluginContract):
 
 
 @pytest.fixture
-def world(worlds: Worlds, storage_name: str) -> Iterator[World]:
-    world = worlds.shared(storage_name, CHEAP)
-    yield world
-    world.clock.reset()
-
-
-@pytest.fixture
 def ada(world: World) -> HumanUser:
     return a_person(world)
 
@@ -73,9 +63,7 @@ def ada(world: World) -> HumanUser:
 def a_person(world: World) -> HumanUser:
     """Somebody with a password."""
     person = world.a_person()
-    with world.transaction() as services:
-        hashed = hash_password(OLD, cost=Cost(memory_kib=19456, iterations=2))
-        services.storage.passwords.set(PasswordHash(user_id=person.id, hash=hashed, changed_at=services.now))
+    give_password(world, person, OLD)
     return person
 
 
@@ -422,10 +410,6 @@ def test_what_is_wrong_with_a_password(
     ]
     # Never sent back.
     assert all(not one or one not in browser.page.text for one in (new, again))
-    with world.reading() as services:
-        password = services.storage.passwords.find(ada.id)
-    assert password is not None
-    assert hash_password(OLD) != password.hash
     fresh = Browser(world)
     fresh.open("/account")
     fresh.sign_in(ada.user_name, OLD)
@@ -442,7 +426,7 @@ def test_the_name_is_no_password(browser: Browser, ada: HumanUser) -> None:
 def test_who_knows_the_former_password_does_not_undo_a_reset_of_the_same_moment(
     world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cost = Cost(memory_kib=19456, iterations=2)
+    cost = world.identity.process.hasher.cost
     by_reset = hash_password("of the owner, by the link", cost=cost)
 
     def reset() -> None:

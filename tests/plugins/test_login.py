@@ -9,15 +9,14 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import html5lib
 import pytest
 
-from identity.crypto.passwords import hash_password
 from identity.domain.applications import ApplicationType
-from identity.domain.users import HumanUser, PasswordHash
+from identity.domain.users import HumanUser
 from identity.hashing import Busy, Hasher
 from identity.plugins.login.pages.entrance import safe_target
 from identity.provider.context import Context
 from identity.provider.interaction import Interaction, SignIn
 from identity.services.commands.users import CreateHumanUser
-from identity.testing.browser import Browser
+from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import Worlds
 from identity.testing.plugin_contract import PluginContract
 from identity.testing.relying_party import RelyingParty
@@ -66,16 +65,7 @@ class Person:
     def __init__(self, world: World, organization: Any = None, *, password: str = PASSWORD, must_change: bool = False):
         self.organization = organization or world.an_organization()
         self.user: HumanUser = world.a_person(self.organization)
-        self.login_name = f"{self.user.user_name}@{self.organization.primary_domain}"
-        with world.transaction() as services:
-            services.storage.passwords.set(
-                PasswordHash(
-                    user_id=self.user.id,
-                    hash=hash_password(password),
-                    changed_at=services.now,
-                    must_change=must_change,
-                )
-            )
+        self.login_name = give_password(world, self.user, password, must_change=must_change)
 
 
 @pytest.fixture

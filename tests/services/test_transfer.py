@@ -25,8 +25,6 @@ from identity.services.transfer import Incoming, Transfer
 from identity.testing.fixtures import MakeWorld
 from identity.testing.world import KeyPool, World
 
-pytestmark = pytest.mark.storages("memory", "sqlite")  # the rules are the services', the transaction is theirs
-
 OTHER = "other.example"
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")
 

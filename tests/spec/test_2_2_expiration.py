@@ -25,8 +25,6 @@ from identity.testing.responses import check_api_error
 from identity.testing.world import Robot, World
 from tests.plugins.management.estate import Api, a_public_key
 
-pytestmark = pytest.mark.storages("memory", "sqlite")
-
 YEAR = timedelta(days=365)
 Expiring = ServiceUserKey | PersonalAccessToken
 

@@ -14,6 +14,8 @@ from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import Credentials
 from identity.testing.world import BrowserSession, Code, World
 
+pytestmark = pytest.mark.every_storage
+
 
 @dataclass(frozen=True)
 class Opened:

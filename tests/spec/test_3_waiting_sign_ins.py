@@ -3,26 +3,23 @@
 {who ends the sessions} × {what the sign-in waits for} × {at the same browser, at another one}.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
-from identity.crypto.passwords import Cost, Verdict, hash_password
+from identity.crypto.passwords import Verdict
 from identity.domain.sessions import PendingAuthorization
-from identity.domain.users import HumanUser, PasswordHash
+from identity.domain.users import HumanUser
 from identity.provider.context import Context
 from identity.provider.interaction import Interaction, SignIn
 from identity.services.access import THE_OPERATOR
 from identity.services.sign_ins import SignIns
-from identity.testing.browser import PASSWORD, Browser
-from identity.testing.fixtures import Worlds
+from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 
-CHEAP = {"identity.password_memory": "19456", "identity.password_iterations": "2"}
-HASHED = hash_password(PASSWORD, cost=Cost(memory_kib=19456, iterations=2))
 NEW = "another horse, another staple"
 
 
@@ -40,11 +37,9 @@ class Door(Interaction):
 
 
 @pytest.fixture
-def world(worlds: Worlds, storage_name: str) -> Iterator[World]:
-    world = worlds.shared(storage_name, CHEAP)
-    world.identity.protocol.interactions.setdefault(Door.name, Door())  # type: ignore[attr-defined]
-    yield world
-    world.clock.reset()
+def world(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setitem(world.identity.protocol.interactions, Door.name, Door())  # type: ignore[arg-type]
+    return world
 
 
 @dataclass
@@ -57,20 +52,10 @@ class Scene:
     acting: Browser
 
     def __post_init__(self) -> None:
-        self.login_name = self.set_password()
+        self.login_name = give_password(self.world, self.person)
         self.session = self.acting.start_session(self.person)
         # Another one, which can be ended from the first.
         self.other = Browser(self.world).start_session(self.person)
-
-    def set_password(self, *, must_change: bool = False) -> str:
-        """Have them sign in with PASSWORD; returns their login name."""
-        with self.world.transaction() as services:
-            services.storage.passwords.set(
-                PasswordHash(user_id=self.person.id, hash=HASHED, changed_at=services.now, must_change=must_change)
-            )
-            subject = services.storage.users.find_subject(self.person.id)
-        assert subject is not None
-        return subject.login_name
 
 
 # --- what a sign-in waits for -----------------------------------------------------------------------------------------
@@ -87,7 +72,7 @@ def _consent(scene: Scene) -> None:
 
 
 def _change_password(scene: Scene) -> None:
-    scene.set_password(must_change=True)
+    give_password(scene.world, scene.person, must_change=True)
     _ask(scene, "login")
     scene.waiting.sign_in(scene.login_name)
 

@@ -16,6 +16,8 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.responses import check_page
 from identity.testing.world import World
 
+pytestmark = pytest.mark.every_storage
+
 CODE, ID_TOKEN, TOKEN = "code", "id_token", "id_token token"
 
 #: The response modes that each type may use.

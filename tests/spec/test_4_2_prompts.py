@@ -628,7 +628,7 @@ def test_pages_speak_the_language_that_was_asked_for(
     assert browser.page.html.html["lang"] == spoken
 
 
-@pytest.mark.storages("memory", "sqlite", "postgresql")
+@pytest.mark.every_storage
 @pytest.mark.parametrize("ui_locales", ["%00", "de%00", "%01%0a%7f", "%C2%85%E2%80%AE"])
 def test_languages_that_nothing_can_hold_are_passed_over(world: World, ui_locales: str) -> None:
     browser = Browser(world)

@@ -16,6 +16,8 @@ from identity.testing.relying_party import Credentials, basic
 from identity.testing.responses import check_granted, check_inactive, check_refused
 from identity.testing.world import AnyClient, Robot, World
 
+pytestmark = pytest.mark.every_storage
+
 GRANT = "client_credentials"
 GRANTS = frozenset({GRANT})
 

@@ -16,6 +16,8 @@ from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted, check_inactive, check_refused
 from identity.testing.world import CALLBACK, VERIFIER, BrowserSession, Code, World
 
+pytestmark = pytest.mark.every_storage
+
 #: What a client may ask of the code grant, and what it gets.
 SCOPE = "openid profile offline_access"
 

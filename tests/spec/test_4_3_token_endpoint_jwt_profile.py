@@ -9,6 +9,8 @@ from identity.testing.relying_party import FORM, JWT_BEARER, basic
 from identity.testing.responses import check_granted, check_refused
 from identity.testing.world import Robot, World
 
+pytestmark = pytest.mark.every_storage
+
 
 def form(robot: Robot, **changes: object) -> dict[str, str]:
     """A right form, but for the changes."""

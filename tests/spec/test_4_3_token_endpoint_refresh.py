@@ -13,6 +13,8 @@ from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted, check_inactive, check_refused
 from identity.testing.world import AnyClient, BrowserSession, World
 
+pytestmark = pytest.mark.every_storage
+
 SCOPE = "openid profile email offline_access"
 
 #: Makes a client of one kind.

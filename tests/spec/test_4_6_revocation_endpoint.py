@@ -8,6 +8,8 @@ from identity.testing.relying_party import FORM
 from identity.testing.responses import check_granted, check_inactive, check_private, check_refused
 from identity.testing.world import Robot, World
 
+pytestmark = pytest.mark.every_storage
+
 
 def check_revoked(answer: Any) -> None:
     """Decisions, errors: 200 with an empty body."""

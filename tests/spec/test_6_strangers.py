@@ -134,7 +134,6 @@ def rows(world: World) -> list[AuditEvent]:
     return list(world.every_audit_event())
 
 
-@pytest.mark.storages("memory", "sqlite")  # whatever counts is in the contract of the storages
 @pytest.mark.parametrize("what", ATTEMPTS)
 def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credentials, what: str) -> None:
     for _ in range(TIMES):
@@ -160,7 +159,6 @@ def test_a_forgotten_password_of_names_that_nobody_has(make_world: MakeWorld) ->
     assert "mallory" not in repr(found)
 
 
-@pytest.mark.storages("memory", "sqlite")
 def test_reasons_without_end_are_cut_off(world: World, client: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plugin may put into a reason whatever it was sent."""
     from identity.provider.endpoints import authorize as endpoint

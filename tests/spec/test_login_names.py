@@ -15,8 +15,6 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.plugins.management.estate import Api
 
-pytestmark = pytest.mark.storages("memory", "sqlite")
-
 OTHER_PASSWORD = "the password of somebody else"
 
 

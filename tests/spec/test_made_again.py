@@ -14,8 +14,6 @@ from identity.testing.relying_party import Credentials
 from identity.testing.world import CALLBACK, BrowserSession, Robot, World, _public_pem
 from tests.plugins.management.estate import Api
 
-pytestmark = pytest.mark.storages("memory", "sqlite")
-
 ROLE = {"key": "reader", "display_name": "Reader"}
 PERSON = {"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace"}
 PROGRAM = {"user_name": "nightly", "display_name": "Nightly"}

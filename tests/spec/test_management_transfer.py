@@ -11,8 +11,6 @@ from identity.testing.responses import check_api_error
 from identity.testing.world import World
 from tests.plugins.management.estate import Api, Estate, an_estate
 
-pytestmark = pytest.mark.storages("memory", "sqlite")
-
 IMPORT = "/organizations/import"
 NEW_IDS = f"{IMPORT}?keep_ids=false"
 

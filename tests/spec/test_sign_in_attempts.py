@@ -28,7 +28,7 @@ from identity.testing.world import World
 
 # What stores have to do is in their contract, and raced in the journeys; here a few go through all of it.
 pytestmark = pytest.mark.storages("memory")
-everywhere = pytest.mark.storages("memory", "sqlite", "postgresql")
+everywhere = pytest.mark.every_storage
 
 WRONG = "wrong"
 HOLDS = "can be entered with its password only in a browser that signed in to it before"

@@ -15,8 +15,6 @@ from identity.testing.world import World
 from tests.console.test_authorization import PAGES
 from tests.plugins.management.estate import Api, Estate, an_estate
 
-pytestmark = pytest.mark.storages("memory", "sqlite")
-
 
 @dataclass(frozen=True)
 class Scene:
