@@ -27,7 +27,7 @@ test: $(VENV)/.develops ## run the tests
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 test-all: $(VENV)/.develops ## run all tests, on every storage
-	$(BIN)/python -m pytest -n auto --every-storage $(ARGS)
+	$(BIN)/python -m pytest -n auto --every-storage --thorough $(ARGS)
 
 lint: $(VENV)/.develops ## check style, types and layers
 	$(BIN)/ruff check .

@@ -15,8 +15,12 @@ pytest_plugins = ["identity.testing.fixtures"]
 #: How the reasons begin for which tests with programs of others are skipped.
 MISSING = {"Chromium is not installed": "the browser tests", "nginx is not installed": "the tests with nginx"}
 
+#: Marks of tests that run when they are asked for.
+OPTIONAL = {"pictures": "takes pictures", "thorough": "takes long and finds little"}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="every page in every language, and what takes as long")
     group = parser.getgroup("pictures")
     group.addoption("--pictures", action="store_true", help="take pictures of all pages, for people to look at")
     group.addoption(
@@ -34,14 +38,14 @@ def nothing_was_said() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "pictures: takes pictures, and runs with --pictures alone")
+    for name, what in OPTIONAL.items():
+        config.addinivalue_line("markers", f"{name}: {what}, and runs with --{name} alone")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--pictures"):
-        return
-    config.hook.pytest_deselected(items=[one for one in items if one.get_closest_marker("pictures")])
-    items[:] = [one for one in items if not one.get_closest_marker("pictures")]
+    left_out = [name for name in OPTIONAL if not config.getoption(f"--{name}")]
+    config.hook.pytest_deselected(items=[one for one in items if any(map(one.get_closest_marker, left_out))])
+    items[:] = [one for one in items if not any(map(one.get_closest_marker, left_out))]
 
 
 def pytest_collection_finish() -> None:

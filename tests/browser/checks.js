@@ -114,5 +114,12 @@
     };
   };
 
-  return { layout, structure, links, places, focus };
+  // Where it is before each key but the first, when all that follows from the last one is done; and now.
+  const watchFocus = () => {
+    window.seenFocus = [];
+    addEventListener('keydown', () => window.seenFocus.push(focus()), { capture: true });
+  };
+  const watched = () => [...window.seenFocus.slice(1), focus()];
+
+  return { layout, structure, links, places, watchFocus, watched };
 })()

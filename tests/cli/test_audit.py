@@ -81,7 +81,9 @@ class Following:
 
     def __init__(self, ini, data, *words):
         command = ["audit", "-c", ini, f"data={data}", "--follow", *words]
-        code = f"import sys; from identity.cli import main; sys.exit(main({command!r}))"
+        # In the background of a script Ctrl-C is ignored, by the tests and by whatever they start.
+        heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        code = f"{heed}; import sys; from identity.cli import main; sys.exit(main({command!r}))"
         self.process = subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -97,23 +99,37 @@ class Following:
         return self.process.returncode, rest, errors
 
 
+@pytest.fixture
+def follow(ini, data):
+    """Starts following. What a failed test leaves running, and its open pipes, would be the failure of a later one."""
+    started = []
+
+    def follow(*words):
+        started.append(Following(ini, data, *words))
+        return started[-1]
+
+    yield follow
+    for one in started:
+        with one.process as process:
+            process.kill()
+
+
 class TestFollow:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_tells_new_events_until_it_is_ended(self, on_data, ini, data, number):
+    def test_tells_new_events_until_it_is_ended(self, on_data, follow, number):
         last = lines(on_data("audit", "--limit", 1).out)
-        following = Following(ini, data, "--limit", "1")
+        following = follow("--limit", "1")
         assert [following.next()] == last
         assert on_data("registration", "--organization", "identity.localhost", "--off").status == 0
         assert following.next()["event"] == "organization.changed"
         assert following.end(number) == (0, "", "")
 
-    def test_ends_when_nobody_reads_any_more(self, ini, data):
-        following = Following(ini, data, "--limit", "1")
+    def test_ends_when_nobody_reads_any_more(self, follow):
+        following = follow("--limit", "1")
         following.next()
         following.process.stdout.close()
         assert following.process.wait(90) == 1
         assert following.process.stderr.read() == ""
-        following.process.stderr.close()
 
     @pytest.mark.storages("sqlite")
     def test_a_database_that_is_away_is_told_once_and_waited_for(self, make_world: MakeWorld, monkeypatch, capsys):
