@@ -9,6 +9,7 @@ from identity.storage.contract.factories import an_organization
 from identity.storage.contract.transactions import Transactions
 from identity.storage.errors import StorageError, Unavailable
 from identity.storage.memory import MemoryBackend
+from identity.storage.memory.tables import Tables
 
 
 class TestMemory(StorageContract):
@@ -44,6 +45,27 @@ def test_a_failed_join_lets_the_next_writer_in() -> None:
     transactions.begin()
     backend.writing(transactions).organizations.add(an_organization())
     transactions.commit()
+
+
+@pytest.mark.parametrize("step", ["begin", "state"])
+def test_a_failure_at_begin_or_end_lets_the_next_writer_in(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    monkeypatch.setattr("identity.storage.memory.backend.PATIENCE_SECONDS", 0.01)
+    backend, transactions = MemoryBackend(), Transactions()
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    def write() -> None:
+        transactions.begin()
+        backend.writing(transactions).organizations.add(an_organization())
+        transactions.commit()
+
+    with monkeypatch.context() as broken:
+        broken.setattr(*((MemoryBackend, "begin", fail) if step == "begin" else (Tables, "state", fail)))
+        with pytest.raises(MemoryError):
+            write()
+        transactions.abort()
+    write()
 
 
 def test_a_storage_refuses_writes_after_its_transaction() -> None:

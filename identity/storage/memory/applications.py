@@ -6,27 +6,15 @@ from datetime import datetime
 
 from identity.domain.applications import Application, Client, ClientSecret
 from identity.domain.search import is_found
-from identity.storage.memory.cascades import remove_application
-from identity.storage.memory.tables import Tables, touch, update
+from identity.storage.memory.entities import MemoryEntityStore, oldest_first, touch
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
 from identity.storage.stores.applications import ORDERS, ApplicationStore
 
 
-class MemoryApplicationStore(ApplicationStore):
+class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
     """Applications by id, secrets by application id and their own."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def add(self, application: Application) -> None:
-        self._tables.projects.get(application.project_id)
-        self._tables.applications.insert(application.id, application)
-
-    def find(self, application_id: str) -> Application | None:
-        return self._tables.applications.find(application_id)
-
-    def find_many(self, ids: Collection[str]) -> Mapping[str, Application]:
-        return self._tables.applications.find_many(ids)
+    table = "applications"
 
     def find_client(self, client_id: str) -> Client | None:
         application = self._tables.applications.find(client_id)
@@ -39,12 +27,6 @@ class MemoryApplicationStore(ApplicationStore):
     def is_origin(self, origin: str) -> bool:
         return any(each.active and origin in each.origins for each in self._tables.applications)
 
-    def update(self, application: Application) -> None:
-        update(self._tables.applications, application)
-
-    def remove(self, application_id: str) -> None:
-        remove_application(self._tables, application_id)
-
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[Application]:
         rows = (
             each
@@ -55,14 +37,14 @@ class MemoryApplicationStore(ApplicationStore):
 
     def add_secret(self, application_id: str, secret: ClientSecret) -> None:
         self._tables.applications.get(application_id)
-        self._tables.client_secrets.insert((application_id, secret.id), secret)
+        self._tables.client_secrets.insert({(application_id, secret.id): secret})
 
     def remove_secret(self, application_id: str, secret_id: str) -> None:
         self._tables.client_secrets.delete((application_id, secret_id))
 
     def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
-        secrets = [secret for (owner, _), secret in self._tables.client_secrets.rows.items() if owner == application_id]
-        return tuple(sorted(secrets, key=lambda secret: (secret.created_at, secret.id)))
+        secrets = self._tables.client_secrets.rows.items()
+        return oldest_first(secret for (owner, _), secret in secrets if owner == application_id)
 
     def lock_secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
         # A writer has the whole storage for itself, so there is nothing more to lock.

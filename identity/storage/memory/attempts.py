@@ -4,27 +4,23 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from identity.domain.attempts import NEVER, Attempt, next_after
-from identity.storage.memory.tables import Count, Tables, purge
+from identity.storage.memory.entities import MemoryStore
+from identity.storage.memory.tables import Count
 from identity.storage.stores.attempts import AttemptStore
 
 
-class MemoryAttemptStore(AttemptStore):
+class MemoryAttemptStore(MemoryStore, AttemptStore):
     """Counts by key."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
 
     def reserve(self, key: str, *, at: datetime, user_id: str | None = None) -> Attempt:
         stored = self._tables.attempts.find(key)
         if stored is None:
-            if user_id is not None:
-                self._tables.users.get(user_id)
             stored = Count(0, at, at, user_id)
         allowed = stored.next_at <= at
         if allowed:
             number = stored.number + 1
             stored = replace(stored, number=number, next_at=next_after(number, at), counted_at=at)
-            self._tables.attempts.put(key, stored)
+            self._tables.attempts.replace(key, stored)
         return Attempt(allowed, stored.number, stored.next_at)
 
     def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
@@ -38,7 +34,7 @@ class MemoryAttemptStore(AttemptStore):
         return 0 if stored is None else stored.number
 
     def clear_of_user(self, user_id: str) -> None:
-        self._tables.attempts.delete_where(lambda count: count.user_id == user_id)
+        self._tables.attempts.delete_where(lambda _, count: count.user_id == user_id)
 
     def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
         stored = self._tables.attempts.find(key)
@@ -56,5 +52,6 @@ class MemoryAttemptStore(AttemptStore):
             self._tables.attempts.put(key, replace(stored, number=stored.number - 1))
 
     def purge(self, before: datetime, limit: int) -> int:
-        table = self._tables.attempts
-        return purge(table, limit, lambda count: count.next_at < NEVER and count.counted_at < before, table.delete)
+        return self._tables.attempts.delete_where(
+            lambda _, count: count.next_at < NEVER and count.counted_at < before, limit
+        )

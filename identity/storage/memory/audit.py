@@ -6,16 +6,13 @@ from dataclasses import replace
 from itertools import islice
 
 from identity.domain.audit import EVERYTHING, AuditEvent, AuditFilter
-from identity.storage.memory.tables import Tables
+from identity.storage.memory.entities import MemoryStore
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, Sort, page_sorted
 from identity.storage.stores.audit import AuditStore
 
 
-class MemoryAuditStore(AuditStore):
+class MemoryAuditStore(MemoryStore, AuditStore):
     """Rows by id, in the order of appending."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
 
     def append(self, event: AuditEvent) -> bool:
         events = self._tables.audit_events
@@ -23,7 +20,7 @@ class MemoryAuditStore(AuditStore):
             return False
         # Copied, since the caller may go on changing what it gave as detail.
         stored = replace(event, detail=deepcopy(dict(event.detail)), sequence=len(events.rows) + 1)
-        events.insert(event.id, stored)
+        events.insert({event.id: stored})
         return True
 
     def append_many(self, events: Sequence[AuditEvent]) -> None:

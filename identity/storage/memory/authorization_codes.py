@@ -5,21 +5,17 @@ from datetime import datetime
 
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.memory.entities import MemoryStore
 from identity.storage.memory.sessions import has_ended
-from identity.storage.memory.tables import Tables, purge
 from identity.storage.memory.users import MemoryUserStore
 from identity.storage.stores.authorization_codes import AuthorizationCodeStore
 
 
-class MemoryAuthorizationCodeStore(AuthorizationCodeStore):
+class MemoryAuthorizationCodeStore(MemoryStore, AuthorizationCodeStore):
     """Rows by digest."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def add(self, code: AuthorizationCode) -> None:
-        self._tables.families.get(code.family_id)
-        self._tables.authorization_codes.insert(code.digest, code, named="digest")
+        self._tables.authorization_codes.insert({code.digest: code})
 
     def find(self, digest: bytes) -> PresentedCode | None:
         code = self._tables.authorization_codes.find(digest)
@@ -46,8 +42,7 @@ class MemoryAuthorizationCodeStore(AuthorizationCodeStore):
         return redeemed
 
     def purge(self, before: datetime, limit: int) -> int:
-        table = self._tables.authorization_codes
-        return purge(table, limit, lambda code: self._due(code, before), table.delete)
+        return self._tables.authorization_codes.delete_where(lambda _, code: self._due(code, before), limit)
 
     def _due(self, code: AuthorizationCode, before: datetime) -> bool:
         unused = code.redeemed_at is None and code.expires_at < before

@@ -5,19 +5,15 @@ from datetime import datetime
 
 from identity.domain.sessions import PendingAuthorization
 from identity.storage.errors import AlreadyUsed, Stale
-from identity.storage.memory.tables import Tables, purge, update
+from identity.storage.memory.entities import MemoryStore, update
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
 
 
-class MemoryAuthorizationRequestStore(AuthorizationRequestStore):
+class MemoryAuthorizationRequestStore(MemoryStore, AuthorizationRequestStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def add(self, pending: PendingAuthorization) -> None:
-        self._require_user(pending)
-        self._tables.authorization_requests.insert(pending.id, _own(pending))
+        self._tables.authorization_requests.insert({pending.id: _own(pending)})
 
     def find(self, request_id: str) -> PendingAuthorization | None:
         return self._tables.authorization_requests.find(request_id)
@@ -25,7 +21,6 @@ class MemoryAuthorizationRequestStore(AuthorizationRequestStore):
     def update(self, pending: PendingAuthorization) -> None:
         if self._tables.authorization_requests.get(pending.id).finished_at is not None:
             raise Stale(pending.id)
-        self._require_user(pending)
         update(self._tables.authorization_requests, _own(pending))
 
     def begin_anew(self, user_id: str, *, but: str | None = None) -> int:
@@ -46,11 +41,7 @@ class MemoryAuthorizationRequestStore(AuthorizationRequestStore):
 
     def purge(self, before: datetime, limit: int) -> int:
         table = self._tables.authorization_requests
-        return purge(table, limit, lambda pending: pending.expires_at < before, table.delete)
-
-    def _require_user(self, pending: PendingAuthorization) -> None:
-        if pending.user_id is not None:
-            self._tables.users.get(pending.user_id)
+        return table.delete_where(lambda _, pending: pending.expires_at < before, limit)
 
 
 def _own(pending: PendingAuthorization) -> PendingAuthorization:

@@ -107,13 +107,17 @@ class MemoryBackend(Backend):
     def _join(self, transaction: "ITransaction", transactions: "ITransactionManager") -> "Participant":
         if not self._writer.acquire(timeout=PATIENCE_SECONDS):
             raise Unavailable("another transaction has been writing for too long")
-        participant = Participant(self, transactions)
         try:
-            transaction.join(participant)
+            participant = Participant(self, transactions)
         except BaseException:
             self._writer.release()
             raise
-        transaction.set_data(self, participant)
+        try:
+            transaction.join(participant)
+            transaction.set_data(self, participant)
+        except BaseException:
+            participant.abort(transaction)
+            raise
         return participant
 
     def begin(self) -> Tables:
@@ -122,10 +126,12 @@ class MemoryBackend(Backend):
 
     def end(self, tables: Tables, *, commit: bool) -> None:
         """Make the tables the committed state, or drop them, and let the next writer in."""
-        tables.close()
-        if commit:
-            self._committed = tables.state()
-        self._writer.release()
+        try:
+            tables.close()
+            if commit:
+                self._committed = tables.state()
+        finally:
+            self._writer.release()
 
 
 class Participant:

@@ -5,19 +5,15 @@ from dataclasses import replace
 
 from identity.domain.domains import OrganizationDomain, Proof
 from identity.storage.errors import Missing
-from identity.storage.memory.tables import Tables, require_free
+from identity.storage.memory.entities import MemoryStore
 from identity.storage.stores.domains import DomainStore
 
 
-class MemoryDomainStore(DomainStore):
+class MemoryDomainStore(MemoryStore, DomainStore):
     """Rows by organization and name."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def add(self, domain: OrganizationDomain) -> None:
-        self._require_free(domain)
-        self._tables.domains.insert((domain.organization_id, domain.name), domain, named="domain")
+        self._tables.domains.insert({(domain.organization_id, domain.name): domain})
 
     def find(self, organization_id: str, name: str) -> OrganizationDomain | None:
         return self._tables.domains.find((organization_id, name))
@@ -40,17 +36,11 @@ class MemoryDomainStore(DomainStore):
         stored = self.find(domain.organization_id, domain.name)
         if stored is None or stored.challenge != domain.challenge:
             raise Missing
-        self._require_free(domain)
         proven = replace(stored, proof=domain.proof, verified_at=domain.verified_at)
-        self._tables.domains.put((domain.organization_id, domain.name), proven)
+        self._tables.domains.replace((domain.organization_id, domain.name), proven)
 
     def remove(self, organization_id: str, name: str) -> None:
         self._tables.domains.delete((organization_id, name))
-
-    def _require_free(self, domain: OrganizationDomain) -> None:
-        if domain.counts:
-            holder = self.find_holder(domain.name)
-            require_free((one for one in (holder,) if one and one.organization_id != domain.organization_id), "domain")
 
 
 def _by_name(domains: Iterable[OrganizationDomain]) -> tuple[OrganizationDomain, ...]:

@@ -1,6 +1,5 @@
 """What falls with a thing, in memory: the thing is removed from a copy, and what is missing there is counted."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -9,13 +8,7 @@ from identity.domain.effects import Effects
 from identity.domain.sessions import Session
 from identity.domain.tokens import AccessToken
 from identity.domain.users import HumanUser
-from identity.storage.memory.cascades import (
-    remove_application,
-    remove_organization,
-    remove_project,
-    remove_project_grant,
-    remove_user,
-)
+from identity.storage.memory.entities import MemoryStore
 from identity.storage.memory.sessions import has_ended
 from identity.storage.memory.tables import Table, Tables
 from identity.storage.stores.effects import EffectStore
@@ -24,35 +17,29 @@ Key = TypeVar("Key")
 Row = TypeVar("Row")
 
 
-class MemoryEffectStore(EffectStore):
+class MemoryEffectStore(MemoryStore, EffectStore):
     """Looks at all tables."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def of_organization(self, organization_id: str, at: datetime) -> Effects:
-        return self._of(self._tables.organizations, organization_id, remove_organization, at)
+        return self._of(self._tables.organizations, organization_id, at)
 
     def of_project(self, project_id: str, at: datetime) -> Effects:
-        effects = self._of(self._tables.projects, project_id, remove_project, at)
-        return replace(effects, projects=0)
+        return replace(self._of(self._tables.projects, project_id, at), projects=0)
 
     def of_application(self, application_id: str, at: datetime) -> Effects:
-        effects = self._of(self._tables.applications, application_id, remove_application, at)
-        return replace(effects, applications=0)
+        return replace(self._of(self._tables.applications, application_id, at), applications=0)
 
     def of_user(self, user_id: str, at: datetime) -> Effects:
-        effects = self._of(self._tables.users, user_id, remove_user, at)
-        return replace(effects, users=0, service_users=0)
+        return replace(self._of(self._tables.users, user_id, at), users=0, service_users=0)
 
     def of_key(self, key_id: str, at: datetime) -> Effects:
-        return self._of_tokens(lambda token: token.key_id == key_id, at)
+        return replace(self._of(self._tables.service_user_keys, key_id, at), keys=0)
 
     def of_secret(self, secret_id: str, at: datetime) -> Effects:
-        return self._of_tokens(lambda token: token.secret_id == secret_id, at)
+        return replace(self._of(self._tables.service_user_secrets, secret_id, at), secrets=0)
 
     def of_project_grant(self, grant_id: str, at: datetime) -> Effects:
-        effects = self._of(self._tables.project_grants, grant_id, remove_project_grant, at)
+        effects = self._of(self._tables.project_grants, grant_id, at)
         holders = {grant.user_id for grant in self._tables.user_grants if grant.project_grant_id == grant_id}
         return replace(effects, project_grants=0, users=len(holders))
 
@@ -66,11 +53,11 @@ class MemoryEffectStore(EffectStore):
             ),
         )
 
-    def _of(self, table: Table[str, Row], id_: str, remove: Callable[[Tables, str], None], at: datetime) -> Effects:
+    def _of(self, table: Table[str, Row], id_: str, at: datetime) -> Effects:
         if id_ not in table:
             return Effects()
         without = Tables.of(self._tables.state(), writable=True)
-        remove(without, id_)
+        getattr(without, table.name).delete(id_)
         before = self._tables
         users = _missing(before.users, without.users)
         people = sum(isinstance(user, HumanUser) for user in users)
@@ -92,11 +79,6 @@ class MemoryEffectStore(EffectStore):
             personal_access_tokens=len(_missing(before.personal_access_tokens, without.personal_access_tokens)),
             sessions=sum(_is_open(session, at) for session in sessions),
             live_tokens=sum(self._is_live(token, at) for token in tokens),
-        )
-
-    def _of_tokens(self, chosen: Callable[[AccessToken], bool], at: datetime) -> Effects:
-        return Effects(
-            live_tokens=sum(chosen(token) and self._is_live(token, at) for token in self._tables.access_tokens)
         )
 
     def _is_live(self, token: AccessToken, at: datetime) -> bool:

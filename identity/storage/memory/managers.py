@@ -1,28 +1,16 @@
 """Managers, in memory."""
 
-from collections.abc import Collection, Mapping
-
 from identity.domain.managers import Manager
 from identity.domain.permissions import ResourceKey
-from identity.storage.memory.paging import page_newest_first
-from identity.storage.memory.tables import Tables, require_free, update
+from identity.storage.memory.entities import MemoryEntityStore, page_newest_first
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.managers import ManagerStore
 
 
-class MemoryManagerStore(ManagerStore):
+class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def add(self, manager: Manager) -> None:
-        self._tables.users.get(manager.user_id)
-        self._require_first(manager)
-        self._tables.managers.insert(manager.id, manager)
-
-    def find(self, manager_id: str) -> Manager | None:
-        return self._tables.managers.find(manager_id)
+    table = "managers"
 
     def find_for(self, user_id: str, resource: ResourceKey) -> Manager | None:
         return next((manager for manager in self.of_user(user_id) if manager.resource == resource), None)
@@ -33,16 +21,6 @@ class MemoryManagerStore(ManagerStore):
     def of_users_of(self, organization_id: str) -> tuple[Manager, ...]:
         users = self._tables.users
         return tuple(one for one in self._tables.managers if users.get(one.user_id).organization_id == organization_id)
-
-    def find_many(self, ids: Collection[str]) -> Mapping[str, Manager]:
-        return self._tables.managers.find_many(ids)
-
-    def update(self, manager: Manager) -> None:
-        self._require_first(manager)
-        update(self._tables.managers, manager)
-
-    def remove(self, manager_id: str) -> None:
-        self._tables.managers.delete(manager_id)
 
     def page(self, resource: ResourceKey, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
         return page_newest_first(
@@ -60,11 +38,3 @@ class MemoryManagerStore(ManagerStore):
     def _is_active(self, user_id: str) -> bool:
         user = self._tables.users.get(user_id)
         return user.active and self._tables.organizations.get(user.organization_id).active
-
-    def _require_first(self, manager: Manager) -> None:
-        taken = (
-            other
-            for other in self._tables.managers
-            if (other.user_id, other.resource) == (manager.user_id, manager.resource) and other.id != manager.id
-        )
-        require_free(taken, "user_id")

@@ -4,18 +4,15 @@ from dataclasses import replace
 from datetime import datetime
 
 from identity.domain.outbox import Backlog, OutgoingMessage
-from identity.storage.memory.tables import Tables
+from identity.storage.memory.entities import MemoryStore
 from identity.storage.stores.outbox import OutboxStore
 
 
-class MemoryOutboxStore(OutboxStore):
+class MemoryOutboxStore(MemoryStore, OutboxStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def add(self, message: OutgoingMessage) -> None:
-        self._tables.outgoing_messages.insert(message.id, message)
+        self._tables.outgoing_messages.insert({message.id: message})
 
     def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
         messages = [message for message in self._waiting(kind, at) if message.next_at <= at]
@@ -41,10 +38,7 @@ class MemoryOutboxStore(OutboxStore):
         self._tables.outgoing_messages.delete(message_id)
 
     def purge(self, before: datetime, limit: int) -> int:
-        old = [message.id for message in self._tables.outgoing_messages if message.expires_at < before][:limit]
-        for message_id in old:
-            self._tables.outgoing_messages.delete(message_id)
-        return len(old)
+        return self._tables.outgoing_messages.delete_where(lambda _, message: message.expires_at < before, limit)
 
     def _waiting(self, kind: str, at: datetime) -> list[OutgoingMessage]:
         messages = self._tables.outgoing_messages

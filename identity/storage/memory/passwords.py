@@ -3,22 +3,18 @@
 from collections.abc import Collection, Mapping
 
 from identity.domain.users import PasswordHash
-from identity.storage.memory.tables import Tables
+from identity.storage.memory.entities import MemoryStore
 from identity.storage.stores.passwords import PasswordStore
 
 
-class MemoryPasswordStore(PasswordStore):
+class MemoryPasswordStore(MemoryStore, PasswordStore):
     """Rows by user id."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
 
     def find(self, user_id: str) -> PasswordHash | None:
         return self._tables.passwords.find(user_id)
 
     def set(self, password: PasswordHash) -> None:
-        self._tables.users.get(password.user_id)
-        self._tables.passwords.put(password.user_id, password)
+        self._tables.passwords.replace(password.user_id, password)
 
     def is_still(self, user_id: str, hash: str) -> bool:  # noqa: A002
         password = self._tables.passwords.find(user_id)

@@ -5,21 +5,16 @@ from datetime import datetime
 
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.storage.errors import Missing
-from identity.storage.memory.paging import page_newest_first
-from identity.storage.memory.tables import Tables, expiring, touch
+from identity.storage.memory.entities import MemoryStore, expiring, page_newest_first, touch
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.personal_access_tokens import PersonalAccessTokenStore
 
 
-class MemoryPersonalAccessTokenStore(PersonalAccessTokenStore):
+class MemoryPersonalAccessTokenStore(MemoryStore, PersonalAccessTokenStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def add(self, token: PersonalAccessToken) -> None:
-        self._tables.users.get(token.user_id)
-        self._tables.personal_access_tokens.insert(token.id, token)
+        self._tables.personal_access_tokens.insert({token.id: token})
 
     def find(self, token_id: str, user_id: str) -> PersonalAccessToken | None:
         token = self._tables.personal_access_tokens.find(token_id)
@@ -31,7 +26,6 @@ class MemoryPersonalAccessTokenStore(PersonalAccessTokenStore):
     def remove(self, user_id: str, token_id: str) -> None:
         if self.find(token_id, user_id) is None:
             raise Missing(token_id)
-        self._tables.access_tokens.delete_where(lambda live: live.personal_access_token_id == token_id)
         self._tables.personal_access_tokens.delete(token_id)
 
     def page(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[PersonalAccessToken]:

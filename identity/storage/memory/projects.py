@@ -10,35 +10,18 @@ from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.search import is_found
 from identity.storage.errors import Stale
-from identity.storage.memory.cascades import remove_project
-from identity.storage.memory.tables import Table, Tables, update
+from identity.storage.memory.entities import MemoryEntityStore
+from identity.storage.memory.tables import Table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
 from identity.storage.stores.projects import ORDERS, ProjectStore
 
 Grant = TypeVar("Grant", ProjectGrant, UserGrant)
 
 
-class MemoryProjectStore(ProjectStore):
+class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
     """Projects by id, roles by project id and key."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def add(self, project: Project) -> None:
-        self._tables.organizations.get(project.organization_id)
-        self._tables.projects.insert(project.id, project)
-
-    def find(self, project_id: str) -> Project | None:
-        return self._tables.projects.find(project_id)
-
-    def find_many(self, ids: Collection[str]) -> Mapping[str, Project]:
-        return self._tables.projects.find_many(ids)
-
-    def update(self, project: Project) -> None:
-        update(self._tables.projects, project)
-
-    def remove(self, project_id: str) -> None:
-        remove_project(self._tables, project_id)
+    table = "projects"
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[Project]:
         rows = (
@@ -70,8 +53,7 @@ class MemoryProjectStore(ProjectStore):
         )
 
     def add_role(self, role: ProjectRole) -> None:
-        self._tables.projects.get(role.project_id)
-        self._tables.project_roles.insert((role.project_id, role.key), role, named="key")
+        self._tables.project_roles.insert({(role.project_id, role.key): role})
 
     def update_role(self, role: ProjectRole) -> None:
         stored = self._tables.project_roles.get((role.project_id, role.key))

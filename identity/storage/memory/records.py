@@ -5,16 +5,12 @@ from datetime import datetime
 
 from identity.domain.records import Record
 from identity.storage.errors import AlreadyUsed, Missing, Stale
-from identity.storage.memory.tables import Tables, purge
+from identity.storage.memory.entities import MemoryStore
 from identity.storage.stores.records import RecordStore
 
 
-class MemoryRecordStore(RecordStore):
+class MemoryRecordStore(MemoryStore, RecordStore):
     """Rows by plugin, kind and key."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-        self._records = tables.records
 
     def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:
         holder = self.find(record.plugin, record.kind, record.key)
@@ -26,15 +22,15 @@ class MemoryRecordStore(RecordStore):
         return None
 
     def find(self, plugin: str, kind: str, key: bytes) -> Record | None:
-        return self._records.find((plugin, kind, key))
+        return self._tables.records.find((plugin, kind, key))
 
     def replace(self, record: Record) -> None:
-        if record.version != self._records.get((record.plugin, record.kind, record.key)).version + 1:
+        if record.version != self._tables.records.get((record.plugin, record.kind, record.key)).version + 1:
             raise Stale
         self._put(record)
 
     def take(self, plugin: str, kind: str, key: bytes, at: datetime) -> Record:
-        record = self._records.get((plugin, kind, key))
+        record = self._tables.records.get((plugin, kind, key))
         if record.taken_at is not None:
             raise AlreadyUsed(record)
         if not record.live(at):
@@ -49,7 +45,7 @@ class MemoryRecordStore(RecordStore):
             return ()
         found = [
             one
-            for one in self._records
+            for one in self._tables.records
             if (one.plugin, one.kind) == (plugin, kind)
             and user_id in (None, one.user_id)
             and application_id in (None, one.application_id)
@@ -57,9 +53,9 @@ class MemoryRecordStore(RecordStore):
         return tuple(sorted(found, key=lambda one: (one.created_at, one.key), reverse=True))
 
     def drop(self, plugin: str, kind: str, key: bytes) -> bool:
-        found = (plugin, kind, key) in self._records
+        found = (plugin, kind, key) in self._tables.records
         if found:
-            self._records.delete((plugin, kind, key))
+            self._tables.records.delete((plugin, kind, key))
         return found
 
     def drop_of_owner(
@@ -69,16 +65,9 @@ class MemoryRecordStore(RecordStore):
         return sum(self.drop(plugin, kind, one.key) for one in doomed)
 
     def purge(self, before: datetime, limit: int) -> int:
-        return purge(
-            self._records,
-            limit,
-            lambda record: record.expires_at is not None and record.expires_at < before,
-            self._records.delete,
+        return self._tables.records.delete_where(
+            lambda _, record: record.expires_at is not None and record.expires_at < before, limit
         )
 
     def _put(self, record: Record) -> None:
-        if record.user_id is not None:
-            self._tables.users.get(record.user_id)
-        if record.application_id is not None:
-            self._tables.applications.get(record.application_id)
-        self._records.put((record.plugin, record.kind, record.key), record)
+        self._tables.records.replace((record.plugin, record.kind, record.key), record)

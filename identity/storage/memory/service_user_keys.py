@@ -6,21 +6,16 @@ from datetime import datetime
 
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.users import ServiceUser, Subject
-from identity.storage.memory.paging import page_newest_first
-from identity.storage.memory.tables import Tables, expiring
+from identity.storage.memory.entities import MemoryStore, expiring, page_newest_first
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.service_user_keys import ServiceUserKeyStore
 
 
-class MemoryServiceUserKeyStore(ServiceUserKeyStore):
+class MemoryServiceUserKeyStore(MemoryStore, ServiceUserKeyStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def add(self, key: ServiceUserKey) -> None:
-        self._tables.users.get(key.user_id)
-        self._tables.service_user_keys.insert(key.id, key)
+        self._tables.service_user_keys.insert({key.id: key})
 
     def find(self, key_id: str, user_id: str) -> ServiceUserKey | None:
         key = self._tables.service_user_keys.find(key_id)
@@ -38,7 +33,6 @@ class MemoryServiceUserKeyStore(ServiceUserKeyStore):
             self._tables.service_user_keys.put(key_id, replace(key, last_used_at=at))
 
     def remove(self, key_id: str) -> None:
-        self._tables.access_tokens.delete_where(lambda token: token.key_id == key_id)
         self._tables.service_user_keys.delete(key_id)
 
     def page(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:

@@ -6,19 +6,15 @@ from datetime import datetime
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import ServiceUser, Subject
 from identity.storage.errors import Missing
-from identity.storage.memory.tables import Tables, touch
+from identity.storage.memory.entities import MemoryStore, oldest_first, touch
 from identity.storage.stores.service_user_secrets import ServiceUserSecretStore
 
 
-class MemoryServiceUserSecretStore(ServiceUserSecretStore):
+class MemoryServiceUserSecretStore(MemoryStore, ServiceUserSecretStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def add(self, secret: ServiceUserSecret) -> None:
-        self._tables.users.get(secret.user_id)
-        self._tables.service_user_secrets.insert(secret.id, secret)
+        self._tables.service_user_secrets.insert({secret.id: secret})
 
     def find_holder(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
         user, secrets = self._tables.users.find(user_id), self.of_user(user_id)
@@ -27,8 +23,7 @@ class MemoryServiceUserSecretStore(ServiceUserSecretStore):
         return Subject(user, self._tables.organizations.get(user.organization_id)), secrets
 
     def of_user(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
-        secrets = [secret for secret in self._tables.service_user_secrets if secret.user_id == user_id]
-        return tuple(sorted(secrets, key=lambda secret: (secret.created_at, secret.id)))
+        return oldest_first(secret for secret in self._tables.service_user_secrets if secret.user_id == user_id)
 
     def lock_of_user(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
         # A writer has the whole storage for itself, so there is nothing more to lock.
@@ -37,7 +32,6 @@ class MemoryServiceUserSecretStore(ServiceUserSecretStore):
     def remove(self, user_id: str, secret_id: str) -> None:
         if self._tables.service_user_secrets.get(secret_id).user_id != user_id:
             raise Missing(secret_id)
-        self._tables.access_tokens.delete_where(lambda token: token.secret_id == secret_id)
         self._tables.service_user_secrets.delete(secret_id)
 
     def touch(self, uses: Mapping[str, datetime]) -> None:

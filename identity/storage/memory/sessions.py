@@ -6,21 +6,17 @@ from datetime import datetime
 
 from identity.domain.sessions import Session, SignedIn
 from identity.storage.errors import Missing
-from identity.storage.memory.tables import Tables, purge, require_free
+from identity.storage.memory.entities import MemoryStore, move_forward
+from identity.storage.memory.tables import Tables
 from identity.storage.memory.users import MemoryUserStore
 from identity.storage.stores.sessions import MOST_OF_USER, SessionStore
 
 
-class MemorySessionStore(SessionStore):
+class MemorySessionStore(MemoryStore, SessionStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def add(self, session: Session) -> None:
-        self._tables.users.get(session.user_id)
-        self._require_free_digest(session.digest, session.id)
-        self._tables.sessions.insert(session.id, session)
+        self._tables.sessions.insert({session.id: session})
 
     def find(self, session_id: str) -> Session | None:
         return self._tables.sessions.find(session_id)
@@ -45,7 +41,6 @@ class MemorySessionStore(SessionStore):
         session = self._tables.sessions.get(session_id)
         if session.ended_at is not None:
             raise Missing("session")
-        self._require_free_digest(digest, session_id)
         moved = replace(
             session,
             digest=digest,
@@ -55,17 +50,13 @@ class MemorySessionStore(SessionStore):
             last_seen_at=at,
             ends_at=ends_at,
         )
-        self._tables.sessions.put(session_id, moved)
+        self._tables.sessions.replace(session_id, moved)
 
     def touch(self, session_id: str, at: datetime) -> None:
-        session = self._tables.sessions.find(session_id)
-        if session is not None and session.last_seen_at < at:
-            self._tables.sessions.put(session_id, replace(session, last_seen_at=at))
+        move_forward(self._tables.sessions, session_id, "last_seen_at", at)
 
     def select(self, session_id: str, at: datetime) -> None:
-        session = self._tables.sessions.find(session_id)
-        if session is not None and session.selected_at < at:
-            self._tables.sessions.put(session_id, replace(session, selected_at=at))
+        move_forward(self._tables.sessions, session_id, "selected_at", at)
 
     def end(self, session_id: str, at: datetime) -> bool:
         session = self._tables.sessions.find(session_id)
@@ -78,15 +69,10 @@ class MemorySessionStore(SessionStore):
         return sum(self.end(each.id, at) for each in self._open(user_id) if each.id != but)
 
     def purge(self, before: datetime, limit: int) -> int:
-        table = self._tables.sessions
-        return purge(table, limit, lambda session: session.ends_at < before, table.delete)
+        return self._tables.sessions.delete_where(lambda _, session: session.ends_at < before, limit)
 
     def _open(self, user_id: str) -> list[Session]:
         return [each for each in self._tables.sessions if each.user_id == user_id and each.ended_at is None]
-
-    def _require_free_digest(self, digest: bytes, session_id: str) -> None:
-        taken = (other for other in self._tables.sessions if other.digest == digest and other.id != session_id)
-        require_free(taken, "digest")
 
 
 def has_ended(tables: Tables, session_id: str | None) -> bool:

@@ -3,19 +3,15 @@
 from dataclasses import replace
 
 from identity.domain.signing_keys import SigningKey
-from identity.storage.memory.tables import Tables, require_free
+from identity.storage.memory.entities import MemoryStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 
 
-class MemorySigningKeyStore(SigningKeyStore):
+class MemorySigningKeyStore(MemoryStore, SigningKeyStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def add(self, key: SigningKey) -> None:
-        require_free((other for other in self._tables.signing_keys if other.generation == key.generation), "generation")
-        self._tables.signing_keys.insert(key.id, key)
+        self._tables.signing_keys.insert({key.id: key})
 
     def all(self) -> tuple[SigningKey, ...]:
         return tuple(sorted(self._tables.signing_keys, key=lambda key: key.generation))

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from identity.domain.applications import Client
 from identity.domain.tokens import (
@@ -17,23 +16,17 @@ from identity.domain.tokens import (
 )
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.memory.applications import MemoryApplicationStore
-from identity.storage.memory.cascades import remove_family
+from identity.storage.memory.entities import MemoryStore
 from identity.storage.memory.sessions import has_ended
-from identity.storage.memory.tables import Table, Tables, purge
 from identity.storage.memory.users import MemoryUserStore
 from identity.storage.stores.tokens import TokenStore
 
 
-class MemoryTokenStore(TokenStore):
+class MemoryTokenStore(MemoryStore, TokenStore):
     """Tokens by digest, families by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
     def start_family(self, family: TokenFamily) -> None:
-        self._tables.users.get(family.user_id)
-        self._tables.applications.get(family.client_id)
-        self._tables.families.insert(family.id, family)
+        self._tables.families.insert({family.id: family})
 
     def find_family(self, family_id: str) -> TokenFamily | None:
         return self._tables.families.find(family_id)
@@ -44,19 +37,7 @@ class MemoryTokenStore(TokenStore):
             self._tables.families.put(family_id, replace(family, revoked_at=at))
 
     def add_access(self, token: AccessToken) -> None:
-        tables = self._tables
-        parents: tuple[tuple[Table[str, Any], str | None], ...] = (
-            (tables.users, token.user_id),
-            (tables.service_user_keys, token.key_id),
-            (tables.service_user_secrets, token.secret_id),
-            (tables.personal_access_tokens, token.personal_access_token_id),
-            (tables.applications, token.application_id),
-            (tables.families, token.family_id),
-        )
-        for table, parent in parents:
-            if parent is not None:
-                table.get(parent)
-        tables.access_tokens.insert(token.digest, token, named="digest")
+        self._tables.access_tokens.insert({token.digest: token})
 
     def find_access(self, digest: bytes) -> AccessToken | None:
         return self._tables.access_tokens.find(digest)
@@ -88,8 +69,7 @@ class MemoryTokenStore(TokenStore):
         return self._revoke_live(at, lambda token: token.user_id == user_id)
 
     def add_refresh(self, token: RefreshToken) -> None:
-        self._tables.families.get(token.family_id)
-        self._tables.refresh_tokens.insert(token.digest, token, named="digest")
+        self._tables.refresh_tokens.insert({token.digest: token})
 
     def find_refresh(self, digest: bytes) -> RefreshToken | None:
         return self._tables.refresh_tokens.find(digest)
@@ -158,16 +138,10 @@ class MemoryTokenStore(TokenStore):
         return len(standing)
 
     def purge_access(self, before: datetime, limit: int) -> int:
-        table = self._tables.access_tokens
-        return purge(table, limit, lambda token: token.expires_at < before, table.delete)
+        return self._tables.access_tokens.delete_where(lambda _, token: token.expires_at < before, limit)
 
     def purge_families(self, before: datetime, limit: int) -> int:
-        return purge(
-            self._tables.families,
-            limit,
-            lambda family: family.ends_at < before,
-            lambda family_id: remove_family(self._tables, family_id),
-        )
+        return self._tables.families.delete_where(lambda _, family: family.ends_at < before, limit)
 
     def _client(self, client_id: str) -> Client:
         """The client without its secrets."""

@@ -1,44 +1,20 @@
 """User grants, in memory."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from identity.domain.projects import UserGrant
 from identity.domain.search import is_found
-from identity.storage.memory.paging import page_newest_first
-from identity.storage.memory.tables import Tables, require_free, update
+from identity.storage.memory.entities import MemoryEntityStore, page_newest_first
 from identity.storage.memory.users import is_found_user
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.user_grants import UserGrantStore
 
 
-class MemoryUserGrantStore(UserGrantStore):
+class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def add(self, grant: UserGrant) -> None:
-        self._tables.users.get(grant.user_id)
-        self._tables.organizations.get(grant.organization_id)
-        self._tables.projects.get(grant.project_id)
-        if grant.project_grant_id is not None:
-            self._tables.project_grants.get(grant.project_grant_id)
-        self._require_first(grant)
-        self._tables.user_grants.insert(grant.id, grant)
-
-    def find(self, grant_id: str) -> UserGrant | None:
-        return self._tables.user_grants.find(grant_id)
-
-    def find_many(self, ids: Collection[str]) -> Mapping[str, UserGrant]:
-        return self._tables.user_grants.find_many(ids)
-
-    def update(self, grant: UserGrant) -> None:
-        self._require_first(grant)
-        update(self._tables.user_grants, grant)
-
-    def remove(self, grant_id: str) -> None:
-        self._tables.user_grants.delete(grant_id)
+    table = "user_grants"
 
     def page_of_user(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
         grants = (grant for grant in self._tables.user_grants if grant.user_id == user_id)
@@ -85,13 +61,3 @@ class MemoryUserGrantStore(UserGrantStore):
         if source is None or not source.active:
             return None
         return replace(grant, roles=grant.roles & source.roles)
-
-    def _require_first(self, grant: UserGrant) -> None:
-        taken = (
-            other
-            for other in self._tables.user_grants
-            if (other.user_id, other.project_id, other.project_grant_id)
-            == (grant.user_id, grant.project_id, grant.project_grant_id)
-            and other.id != grant.id
-        )
-        require_free(taken, "user_id")

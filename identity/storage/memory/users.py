@@ -7,45 +7,27 @@ from datetime import datetime
 from identity.domain.names import login_name_key, name_key
 from identity.domain.search import is_found
 from identity.domain.users import HumanUser, Subject, User
-from identity.storage.memory.cascades import remove_user
-from identity.storage.memory.tables import Tables, require_free, update
+from identity.storage.errors import Duplicate
+from identity.storage.memory.entities import MemoryEntityStore, move_forward
+from identity.storage.memory.tables import Tables
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
 from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, ORDERS, UserKind, UserStore
 
 
-class MemoryUserStore(UserStore):
+class MemoryUserStore(MemoryEntityStore[User], UserStore):
     """Rows by id."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def add(self, user: User) -> None:
-        self._tables.organizations.get(user.organization_id)
-        self._require_free_name(user)
-        self._tables.users.insert(user.id, user)
+    table = "users"
 
     def add_many(self, users: Sequence[User]) -> None:
-        taken = {(user.organization_id, name_key(user.user_name)) for user in self._tables.users}
-        ids: set[str] = set()
-        for user in users:
-            self._tables.organizations.get(user.organization_id)
-            name = user.organization_id, name_key(user.user_name)
-            require_free({name} & taken, "user_name")
-            require_free({user.id} & ids or ([user.id] if user.id in self._tables.users else []), "id")
-            taken.add(name)
-            ids.add(user.id)
-        for user in users:
-            self._tables.users.insert(user.id, user)
-
-    def find(self, user_id: str) -> User | None:
-        return self._tables.users.find(user_id)
+        rows = {user.id: user for user in users}
+        if len(rows) < len(users):
+            raise Duplicate("id")
+        self._tables.users.insert(rows)
 
     def find_subject(self, user_id: str) -> Subject | None:
         user = self._tables.users.find(user_id)
         return None if user is None else self._subject(user)
-
-    def find_many(self, ids: Collection[str]) -> Mapping[str, User]:
-        return self._tables.users.find_many(ids)
 
     def find_subjects(self, ids: Collection[str]) -> Mapping[str, Subject]:
         users = self._tables.users.find_many(ids)
@@ -82,20 +64,15 @@ class MemoryUserStore(UserStore):
         organization = self._tables.organizations.find(organization_id)
         return tuple(Subject(user, organization) for user in people[:MOST_WITH_ONE_EMAIL] if organization is not None)
 
-    def update(self, user: User) -> None:
-        self._require_free_name(user)
-        stored = self._tables.users.find(user.id)
-        if isinstance(user, HumanUser) and isinstance(stored, HumanUser):
-            user = replace(user, last_sign_in_at=stored.last_sign_in_at)
-        update(self._tables.users, user)
-
-    def remove(self, user_id: str) -> None:
-        remove_user(self._tables, user_id)
+    def update(self, value: User) -> None:
+        stored = self._tables.users.find(value.id)
+        if isinstance(value, HumanUser) and isinstance(stored, HumanUser):
+            value = replace(value, last_sign_in_at=stored.last_sign_in_at)
+        super().update(value)
 
     def note_sign_in(self, user_id: str, at: datetime) -> None:
-        user = self._tables.users.find(user_id)
-        if isinstance(user, HumanUser) and (user.last_sign_in_at is None or user.last_sign_in_at < at):
-            self._tables.users.put(user_id, replace(user, last_sign_in_at=at))
+        if isinstance(self._tables.users.find(user_id), HumanUser):
+            move_forward(self._tables.users, user_id, "last_sign_in_at", at)
 
     def page(self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE) -> Page[User]:
         rows = (
@@ -113,14 +90,6 @@ class MemoryUserStore(UserStore):
     def _named(self, user_name: str) -> list[User]:
         key = name_key(user_name)
         return [user for user in self._tables.users if name_key(user.user_name) == key]
-
-    def _require_free_name(self, user: User) -> None:
-        taken = (
-            other
-            for other in self._named(user.user_name)
-            if other.organization_id == user.organization_id and other.id != user.id
-        )
-        require_free(taken, "user_name")
 
 
 def is_found_user(tables: Tables, user: User, query: str) -> bool:
