@@ -37,7 +37,8 @@ class AccessToken:
     """An access token as it is recorded, known by the SHA-256 of what its bearer shows.
 
     ``user_id`` is None where an application acts for itself; ``key_id`` or ``secret_id`` names what a service user
-    obtained it with, ``personal_access_token_id`` the personal access token whose live form it is.
+    obtained it with, ``personal_access_token_id`` the personal access token whose live form it is. ``actors`` are the
+    subjects of those who act for its subject, the present one first.
     """
 
     id: str
@@ -57,6 +58,7 @@ class AccessToken:
     family_id: str | None = None
     session_id: str | None = None
     revoked_at: datetime | None = None
+    actors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

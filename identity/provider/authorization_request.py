@@ -77,10 +77,10 @@ class AuthorizationRequest:
         return "none" in self.prompts
 
 
-def find_address(parameters: Parameters, repeated: tuple[str, ...], context: Context) -> tuple[Client, ReturnAddress]:
+def find_address(parameters: Parameters, context: Context) -> tuple[Client, ReturnAddress]:
     """The client, and where it wants its answer. Raises Unredirectable."""
     for name in ("client_id", "redirect_uri"):
-        if name in repeated:
+        if name in parameters.repeated:
             raise UntrustedRedirect(given_twice(name).description)
     client_id = parameters.one("client_id")
     if client_id is None:
@@ -97,11 +97,10 @@ def find_address(parameters: Parameters, repeated: tuple[str, ...], context: Con
 
 
 def read_request(
-    parameters: Parameters, repeated: tuple[str, ...], client: Client, address: ReturnAddress, context: Context
+    parameters: Parameters, client: Client, address: ReturnAddress, context: Context
 ) -> AuthorizationRequest:
     """The request, if nothing in it breaks a rule. Raises the OAuthError that the client is told."""
-    if repeated:
-        raise given_twice(repeated[0])
+    parameters.refuse_repeated()
     for name, unsupported in _UNSUPPORTED.items():
         if name in parameters:
             raise unsupported(f"the parameter {name} is not supported")

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 RESERVED = frozenset(
     {
         "iss", "sub", "aud", "exp", "iat", "nbf", "jti", "azp", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash",
-        "sid", "client_id", "scope", "active", "token_type", "username",
+        "sid", "client_id", "scope", "active", "token_type", "username", "act",
     }
 )  # fmt: skip
 MAX_BYTES = 4096

@@ -76,6 +76,12 @@ class InvalidScope(OAuthError):
     error = "invalid_scope"
 
 
+class InvalidTarget(OAuthError):
+    """Tokens were asked for a resource or audience that they cannot be meant for (RFC 8707 §2, RFC 8693 §2.2.2)."""
+
+    error = "invalid_target"
+
+
 class UnauthorizedClient(OAuthError):
     """The client may not use this grant type."""
 

@@ -38,6 +38,7 @@ def jwt(
         "iat": int(token.issued_at.timestamp()),
         "exp": int(token.expires_at.timestamp()),
     }
+    claims |= acting(token)
     client = authorization.client
     if client is not None and client.application.assert_roles_in_access_token:
         claims |= role_claims(authorization.subject, client, granted, context)
@@ -46,3 +47,11 @@ def jwt(
         contribute(claims, hooks, context, authorization=authorization, granted=granted)
     key_id, private_key = key()
     return sign(claims, private_key, key_id=key_id, typ=JWT_TYPE)
+
+
+def acting(token: AccessToken) -> dict[str, Any]:
+    """The claim ``act``: who acts for the subject, and whom they act for in turn (RFC 8693 §4.1); empty for nobody."""
+    claims: dict[str, Any] = {}
+    for actor in reversed(token.actors):
+        claims = {"act": {"sub": actor, **claims}}
+    return claims

@@ -1,10 +1,11 @@
 """Grant: answers one question, who may get what; and Authorization, its answer."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import PresentedCode
@@ -85,6 +86,10 @@ class Authorization:
     name as their client. ``key_id`` or ``secret_id`` ties the tokens to what a service user showed, so that they end
     with it, ``family_id`` to the sign-in they come from. ``one_time`` is used up when they are recorded. ``methods``
     say how a person had proved to be it (RFC 8176); claims are asked for beside scopes (OpenID Connect Core §5.5).
+
+    ``targets`` narrow the audience (RFC 8707). No token outlives ``ends_at``. ``actors`` are the subjects of those who
+    act for the subject, the present one first: the claim ``act`` (RFC 8693 §4.1). ``answer`` holds further members of
+    the token endpoint's answer.
     """
 
     subject: Subject | None
@@ -103,6 +108,10 @@ class Authorization:
     methods: tuple[str, ...] = ()
     userinfo_claims: tuple[str, ...] = ()
     id_token_claims: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    ends_at: datetime | None = None
+    actors: tuple[str, ...] = ()
+    answer: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def organization(self) -> Organization:
@@ -117,11 +126,13 @@ class Authorization:
 class Grant(ABC):
     """A grant type of the token endpoint. Stateless; one object serves all requests.
 
-    ``parameters`` names the parameters that it reads besides grant_type and scope.
+    ``parameters`` names the parameters that it reads besides grant_type and scope, ``repeatable`` those of them that
+    may be given more than once.
     """
 
     grant_type: ClassVar[str]
     parameters: ClassVar[frozenset[str]]
+    repeatable: ClassVar[frozenset[str]] = frozenset()
     client: ClassVar[ClientRule]
 
     @abstractmethod

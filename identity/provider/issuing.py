@@ -163,6 +163,7 @@ def _refresh_token(authorization: Authorization, context: Context) -> tuple[Refr
     if refreshing is None or authorization.subject is None or authorization.family_id is None:
         return None, None
     text = new_token()
+    ends_at = refreshing.ends_at if authorization.ends_at is None else min(refreshing.ends_at, authorization.ends_at)
     token = RefreshToken(
         id=new_id(),
         digest=digest(text),
@@ -171,8 +172,8 @@ def _refresh_token(authorization: Authorization, context: Context) -> tuple[Refr
         client_id=authorization.client_id,
         scope=refreshing.scope,
         issued_at=context.now,
-        expires_at=min(context.now + context.settings.refresh_token_idle_age, refreshing.ends_at),
-        ends_at=refreshing.ends_at,
+        expires_at=min(context.now + context.settings.refresh_token_idle_age, ends_at),
+        ends_at=ends_at,
         authenticated_at=authorization.authenticated_at,
         session_id=authorization.session_id,
         predecessor_id=refreshing.predecessor_id,
@@ -201,6 +202,7 @@ def _access_token(
         audience=granted.audience,
         issued_at=context.now,
         expires_at=context.now + _access_token_lifetime(authorization, context),
+        actors=authorization.actors,
     )
     if unsigned.format is TokenFormat.JWT:
         text = formats.jwt(unsigned, authorization, granted, context, key=key)
@@ -259,6 +261,10 @@ def _format(authorization: Authorization) -> TokenFormat:
 
 
 def _access_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
+    return _capped(_usual_lifetime(authorization, context), authorization, context)
+
+
+def _usual_lifetime(authorization: Authorization, context: Context) -> timedelta:
     settings = context.settings
     if authorization.client is not None and authorization.client.application.access_token_lifetime is not None:
         return authorization.client.application.access_token_lifetime
@@ -269,4 +275,14 @@ def _access_token_lifetime(authorization: Authorization, context: Context) -> ti
 
 def _id_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
     own = None if authorization.client is None else authorization.client.application.id_token_lifetime
-    return own or context.settings.id_token_lifetime
+    return _capped(own or context.settings.id_token_lifetime, authorization, context)
+
+
+def _capped(lifetime: timedelta, authorization: Authorization, context: Context) -> timedelta:
+    """The lifetime, unless the authorization ends before. Raises InvalidGrant once it has ended."""
+    if authorization.ends_at is None:
+        return lifetime
+    left = authorization.ends_at - context.now
+    if left < timedelta(seconds=1):
+        raise InvalidGrant("what was presented has ended")
+    return min(lifetime, left)

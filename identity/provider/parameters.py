@@ -1,7 +1,7 @@
 """Parameters: what a request carries, each at most once, in clean text."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from urllib.parse import parse_qsl
 
 from identity.provider.errors import InvalidRequest
@@ -29,12 +29,16 @@ _NAME = re.compile(r"[\x21-\x7e]{1,100}\Z")
 
 
 class Parameters(Mapping[str, str]):
-    """Decoded parameters. An empty value counts as absent (RFC 6749 §3.1, §3.2)."""
+    """Decoded parameters. An empty value counts as absent (RFC 6749 §3.1, §3.2).
 
-    __slots__ = ("_values",)
+    ``repeated`` holds what was given more than once, which is not among the others.
+    """
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    __slots__ = ("_values", "repeated")
+
+    def __init__(self, values: Mapping[str, str], repeated: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self._values = values
+        self.repeated = repeated or {}
 
     @classmethod
     def parse(cls, encoded: bytes, *, longest: int = MAX_LENGTH) -> "Parameters":
@@ -43,14 +47,13 @@ class Parameters(Mapping[str, str]):
         Raises InvalidRequest for repeated parameters, more than MAX_PARAMETERS, values over ``longest`` characters,
         broken percent or UTF-8 encoding, and NUL.
         """
-        parameters, repeated = cls.parse_leniently(encoded, longest=longest)
-        if repeated:
-            raise given_twice(repeated[0])
+        parameters = cls.parse_leniently(encoded, longest=longest)
+        parameters.refuse_repeated()
         return parameters
 
     @classmethod
-    def parse_leniently(cls, encoded: bytes, *, longest: int = MAX_LENGTH) -> tuple["Parameters", tuple[str, ...]]:
-        """As ``parse``, but repeated parameters are left out and named, each once.
+    def parse_leniently(cls, encoded: bytes, *, longest: int = MAX_LENGTH) -> "Parameters":
+        """As ``parse``, but repeated parameters are kept apart.
 
         For requests whose errors have to find their way back to a client by the parameters that are clear.
         """
@@ -71,7 +74,9 @@ class Parameters(Mapping[str, str]):
                     f"parameter {_shown(name)} holds a NUL character", reason="a parameter holds a NUL character"
                 )
         repeated = _repeated(pairs) if len(dict(pairs)) != len(pairs) else ()
-        return cls({name: value for name, value in pairs if value and name not in repeated}), repeated
+        given = {name: value for name, value in pairs if value and name not in repeated}
+        several = {name: tuple(value for one, value in pairs if one == name and value) for name in repeated}
+        return cls(given, several)
 
     def __getitem__(self, name: str) -> str:
         return self._values[name]
@@ -92,6 +97,17 @@ class Parameters(Mapping[str, str]):
         if value is None:
             raise InvalidRequest(f"parameter {name} is missing")
         return value
+
+    def refuse_repeated(self, but: Container[str] = ()) -> None:
+        """Raise InvalidRequest if a parameter was given more than once, unless it may be."""
+        for name in self.repeated:
+            if name not in but:
+                raise given_twice(name)
+
+    def several(self, name: str) -> tuple[str, ...]:
+        """All values of a parameter that may be given more than once, in order."""
+        one = self._values.get(name)
+        return self.repeated.get(name, ()) if one is None else (one,)
 
     def words(self, name: str) -> tuple[str, ...]:
         """The parameter's space-delimited words, in order, each once."""

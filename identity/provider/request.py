@@ -66,9 +66,15 @@ class ProtocolRequest:
 
     def form(self) -> Parameters:
         """The parameters of a form-encoded body. Raises InvalidRequest, also for another content type."""
+        parameters = self.lenient_form()
+        parameters.refuse_repeated()
+        return parameters
+
+    def lenient_form(self) -> Parameters:
+        """The same with parameters that were given more than once, for whoever refuses those."""
         if self.content_type != "application/x-www-form-urlencoded":
             raise InvalidRequest("the body must be application/x-www-form-urlencoded")
-        return Parameters.parse(self.body)
+        return Parameters.parse_leniently(self.body)
 
 
 @dataclass(frozen=True, slots=True)

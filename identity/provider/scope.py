@@ -9,13 +9,11 @@ from identity.domain.organizations import Organization
 from identity.domain.tokens import AccessToken
 from identity.domain.users import Subject
 from identity.provider.context import Context
-from identity.provider.errors import AccessDenied, InvalidScope
+from identity.provider.errors import AccessDenied, InvalidScope, InvalidTarget
 from identity.provider.grant import Authorization
 
 OPENID = "openid"
 OFFLINE_ACCESS = "offline_access"
-
-#: What follows the namespace in an audience scope, before and after the project (service description §2.7).
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +171,9 @@ def resolve(authorization: Authorization, context: Context) -> GrantedScopes:
     """What is granted of the asked scopes; unknown ones are dropped.
 
     The audience is the application and its project, then what the scopes add, then the issuer if nothing applies. The
-    service's own project is there only by a scope. Raises InvalidScope, naming the scope.
+    service's own project is there only by a scope. Where targets are named the audience is these alone.
+
+    Raises InvalidScope, naming the scope; InvalidTarget for a target that is not in the audience.
     """
     words: list[str] = []
     audience: dict[str, None] = {}
@@ -187,7 +187,11 @@ def resolve(authorization: Authorization, context: Context) -> GrantedScopes:
         if granted is not None:
             words.append(granted.value)
             audience.update(dict.fromkeys(granted.audience))
-    return GrantedScopes(tuple(words), tuple(audience) or (context.issuer,))
+    meant_for = tuple(audience) or (context.issuer,)
+    targets = tuple(dict.fromkeys(authorization.targets))
+    if not set(targets) <= set(meant_for):
+        raise InvalidTarget("a target is not among those that the scope opens", reason="unknown target")
+    return GrantedScopes(tuple(words), targets or meant_for)
 
 
 def granted_alone(subject: Subject, asked: tuple[str, ...], context: Context) -> tuple[str, ...]:

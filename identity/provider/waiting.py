@@ -11,8 +11,8 @@ from identity.provider.request import Cookie, CookieKind, ProtocolRequest, Proto
 MAX_REQUEST = 16 * 1024
 
 
-def read_parameters(request: ProtocolRequest, *, may_be_empty: bool = False) -> tuple[Parameters, tuple[str, ...]]:
-    """The parameters of the address or of a form, and the names of those that were given twice.
+def read_parameters(request: ProtocolRequest, *, may_be_empty: bool = False) -> Parameters:
+    """The parameters of the address or of a form, with those that were given more than once.
 
     Raises LargeRequest, UnreadableRequest.
     """

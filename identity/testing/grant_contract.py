@@ -51,7 +51,9 @@ GARBAGE = (
 )
 
 #: Refusals that a request with wrong credentials may meet.
-_REFUSALS = frozenset({"invalid_request", "invalid_grant", "invalid_client", "invalid_scope", "unauthorized_client"})
+_REFUSALS = frozenset(
+    {"invalid_request", "invalid_grant", "invalid_client", "invalid_scope", "invalid_target", "unauthorized_client"}
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,7 @@ class GrantContract:
     def test_it_declares_what_it_reads(self, grant: Grant) -> None:
         assert isinstance(grant.client, ClientRule)
         assert not grant.parameters & {"grant_type", "scope"}
+        assert grant.repeatable <= grant.parameters
         assert self._required(grant) <= grant.parameters
 
     def test_a_right_request_is_granted(self, right: MakeCall, ask: Callable[..., Any]) -> None:
@@ -141,7 +144,7 @@ class GrantContract:
                 check_refused(answer, "invalid_request", description=f"parameter {name} is missing")
 
     def test_a_repeated_parameter_is_an_invalid_request(self, world: World, grant: Grant, right: MakeCall) -> None:
-        for name in sorted(grant.parameters | {"grant_type", "scope"}):
+        for name in sorted((grant.parameters - grant.repeatable) | {"grant_type", "scope"}):
             call = right()
             form = {"grant_type": self.grant_type, "scope": "openid", **call.form}
             if name in form:

@@ -48,10 +48,10 @@ PATH = "/oauth/v2/authorize"
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Answer the client at once, or send the browser to the first page that is needed. Raises Unredirectable."""
-    parameters, repeated = read_parameters(request)
-    client, address = _find_address(parameters, repeated, context)
+    parameters = read_parameters(request)
+    client, address = _find_address(parameters, context)
     try:
-        asked = read_request(parameters, repeated, client, address, context)
+        asked = read_request(parameters, client, address, context)
         if request.method == "POST":
             # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
             return _wait(asked, context, f"{PATH}/{{}}")
@@ -77,9 +77,9 @@ def _resume(request_id: str, request: ProtocolRequest, context: Context) -> Prot
     if pending.target is not None:
         return _go_on(_sign_in(None, pending, request.browser, context), request.browser, context)
     parameters = Parameters(pending.parameters)
-    client, address = _find_address(parameters, (), context)
+    client, address = _find_address(parameters, context)
     try:
-        asked = read_request(parameters, (), client, address, context)
+        asked = read_request(parameters, client, address, context)
         return _go_on(_sign_in(asked, pending, request.browser, context), request.browser, context)
     except OAuthError as error:
         context.services.sign_ins.finish(pending)
@@ -92,13 +92,13 @@ def sign_in_of(pending: PendingAuthorization, browser: Browser, context: Context
     if pending.target is not None:
         return _sign_in(None, pending, browser, context)
     parameters = Parameters(pending.parameters)
-    client, address = _find_address(parameters, (), context)
-    return _sign_in(read_request(parameters, (), client, address, context), pending, browser, context)
+    client, address = _find_address(parameters, context)
+    return _sign_in(read_request(parameters, client, address, context), pending, browser, context)
 
 
-def _find_address(parameters: Parameters, repeated: tuple[str, ...], context: Context) -> tuple[Client, ReturnAddress]:
+def _find_address(parameters: Parameters, context: Context) -> tuple[Client, ReturnAddress]:
     try:
-        client, address = find_address(parameters, repeated, context)
+        client, address = find_address(parameters, context)
     except Unredirectable as error:
         # Only what is registered is named: a stranger's words fill no trail.
         named = context.services.applications.find_client(parameters.get("client_id", ""))

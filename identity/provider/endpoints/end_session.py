@@ -19,7 +19,7 @@ from identity.provider.errors import (
     UntrustedRedirect,
 )
 from identity.provider.id_token_hint import IdTokenHint, read_hint
-from identity.provider.parameters import Parameters, given_twice
+from identity.provider.parameters import Parameters
 from identity.provider.request import (
     Browser,
     Cookie,
@@ -158,9 +158,11 @@ def _meant(asked: LogoutRequest, accounts: tuple[SignedIn, ...]) -> SignedIn | N
 
 
 def _parameters(request: ProtocolRequest) -> Parameters:
-    parameters, repeated = read_parameters(request, may_be_empty=True)
-    if repeated:
-        raise UnreadableRequest(given_twice(repeated[0]).description)
+    parameters = read_parameters(request, may_be_empty=True)
+    try:
+        parameters.refuse_repeated()
+    except InvalidRequest as problem:
+        raise UnreadableRequest(problem.description) from None
     return parameters
 
 

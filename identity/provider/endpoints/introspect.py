@@ -10,6 +10,7 @@ from identity.provider.claims import claims_about
 from identity.provider.client_authentication import proven_application
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
+from identity.provider.formats import acting
 from identity.provider.parameters import refuse_secrets
 from identity.provider.request import ProtocolRequest, ProtocolResponse
 from identity.provider.roles import told_roles
@@ -42,6 +43,7 @@ def members_of(issued: IssuedToken, context: Context) -> dict[str, Any]:
         "aud": list(token.audience),
         "iat": int(token.issued_at.timestamp()),
         "jti": token.id,
+        **acting(token),
     }
     if token.expires_at != NEVER:
         members["exp"] = int(token.expires_at.timestamp())

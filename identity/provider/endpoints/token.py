@@ -17,7 +17,9 @@ from identity.provider.request import ProtocolRequest, ProtocolResponse
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Exchange a grant for tokens: 200 with the members of service description §2.4. Raises OAuthError."""
     refuse_secrets(request.query)
-    parameters = request.form()
+    parameters = request.lenient_form()
+    known = context.protocol.grants.get(parameters.get("grant_type", ""))
+    parameters.refuse_repeated(but=() if known is None else known.repeatable)
     grant = _grant(parameters, context)
     token_request = _authenticated(request, parameters, grant, context)
     authorization = grant.authorize(token_request, context)
@@ -26,7 +28,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     tokens = issue(authorization, granted, context)
     from identity.provider.messages import AccessTokenResponse
 
-    return json_answer(AccessTokenResponse(**tokens.members()).to_json())
+    return json_answer(AccessTokenResponse(**{**authorization.answer, **tokens.members()}).to_json())
 
 
 def _grant(parameters: Parameters, context: Context) -> Grant:

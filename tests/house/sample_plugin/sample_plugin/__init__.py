@@ -14,6 +14,7 @@ from identity.services.lookup import Lookup
 from identity.settings import setting
 from identity.storage.backend import Backend
 from sample_plugin import page
+from sample_plugin.exchange import TokenExchange
 from sample_plugin.grant import Delegation
 from sample_plugin.interaction import Door
 from sample_plugin.scope import CLAIM, SCOPE, department_scope
@@ -37,8 +38,8 @@ class Plugin:
 
     @hookimpl
     def identity_grant_types(self) -> Iterable[Grant]:
-        """The delegation grant."""
-        return [Delegation()]
+        """The delegation grant, and token exchange."""
+        return [Delegation(), TokenExchange()]
 
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:

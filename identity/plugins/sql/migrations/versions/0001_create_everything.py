@@ -273,7 +273,7 @@ CREATE TABLE access_tokens (
     id TEXT NOT NULL, digest BLOB NOT NULL, format TEXT NOT NULL, subject TEXT NOT NULL, client_id TEXT NOT NULL,
     scope TEXT NOT NULL, audience TEXT NOT NULL, issued_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
     user_id TEXT, application_id TEXT, key_id TEXT, secret_id TEXT, personal_access_token_id TEXT, family_id TEXT,
-    session_id TEXT, revoked_at BIGINT,
+    session_id TEXT, revoked_at BIGINT, actors TEXT NOT NULL,
     CONSTRAINT pk_access_tokens PRIMARY KEY (digest),
     CONSTRAINT fk_access_tokens_user_id FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
     CONSTRAINT fk_access_tokens_application_id FOREIGN KEY (application_id)
