@@ -82,7 +82,7 @@ def _resource(services: "Services", arguments: Namespace) -> "Resource":
 
 
 def _domain(services: "Services", organization_id: str | None) -> str:
-    instance = services.storage.instance.find()
+    instance = services.storage.organizations.find_instance()
     organization_id = organization_id or (None if instance is None else instance.organization_id)
     found = None if organization_id is None else services.storage.organizations.find(organization_id)
     return "example.com" if found is None else found.primary_domain

@@ -130,7 +130,7 @@ class _Demo:
 
         self._step("A token with the audience scope (2.7): meant for the service itself")
         with self._identity.reading() as services:
-            instance = services.storage.instance.find()
+            instance = services.storage.organizations.find_instance()
         if instance is None:
             raise Failed("There is no instance. Run `identity bootstrap`.")
         scope = f"{_SCOPE} {audience_scope(instance.project_id)}"

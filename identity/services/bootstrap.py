@@ -47,7 +47,7 @@ def ensure_instance(services: Services, *, registration: bool) -> tuple[Instance
 
     Of two racing calls one makes everything; the other's transaction fails with Duplicate and finds it on retry.
     """
-    instance = services.storage.instance.find()
+    instance = services.storage.organizations.find_instance()
     if instance is not None:
         services.signing_keys.add_first()
         return instance, None
@@ -60,7 +60,7 @@ def ensure_instance(services: Services, *, registration: bool) -> tuple[Instance
     command = decode(CreateProject, {"name": "Identity"})
     project = services.projects.create(organization.id, command, by=THE_OPERATOR)
     instance = Instance(organization_id=organization.id, project_id=project.id, created_at=services.now)
-    services.storage.instance.add(instance)
+    services.storage.organizations.add_instance(instance)
     services.audit.record(
         "instance.bootstrapped",
         kind="instance",

@@ -128,8 +128,8 @@ class Services:
         """
         if self._process.instance is None:
             with nullcontext(self.storage) if self._look is None else self._look() as committed:
-                self._process.instance = committed.instance.find()
-        return self._process.instance or self.storage.instance.find()
+                self._process.instance = committed.organizations.find_instance()
+        return self._process.instance or self.storage.organizations.find_instance()
 
     @cached_property
     def audit(self) -> Recorder:

@@ -39,15 +39,15 @@ class Domains(UseCases):
 
     def get(self, organization_id: str, name: str) -> OrganizationDomain:
         """The organization's domain. Raises NotFound."""
-        return self._found(self._storage.domains.find(organization_id, name), _KIND, name)
+        return self._found(self._storage.organizations.find_domain(organization_id, name), _KIND, name)
 
     def of_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
         """All that the organization has or waits for, by name."""
-        return self._storage.domains.of_organization(organization_id)
+        return self._storage.organizations.domains(organization_id)
 
     def unproven(self) -> tuple[OrganizationDomain, ...]:
         """Some of those that count though they lie outside of the name space and nobody has proven them."""
-        return self._storage.domains.unproven(self._settings.name_space.domain, _FEW)
+        return self._storage.organizations.unproven_domains(self._settings.name_space.domain, _FEW)
 
     def may_assert(self, by: Principal | None) -> bool:
         """True for whoever may say without a proof that a domain is somebody's."""
@@ -59,7 +59,7 @@ class Domains(UseCases):
         Whether somebody else has it is told to whoever has proven it alone. Raises Invalid.
         """
         name = command.domain
-        if self._storage.domains.find(organization_id, name) is not None:
+        if self._storage.organizations.find_domain(organization_id, name) is not None:
             raise Invalid({"domain": _ASKED})
         self._refuse_unfit(organization_id, name)
         if self._gives_out(organization_id, name):
@@ -71,7 +71,7 @@ class Domains(UseCases):
 
         Who may assert does so by giving the name. Raises Invalid.
         """
-        stored = self._storage.domains.find(organization_id, name)
+        stored = self._storage.organizations.find_domain(organization_id, name)
         if stored is not None and stored.counts:
             return True
         self._refuse_unfit(organization_id, name)
@@ -95,7 +95,7 @@ class Domains(UseCases):
             raise Invalid({"domain": _NOT_SEEN})
         proven = replace(seen, proof=proof, verified_at=self._now)
         try:
-            self._storage.domains.prove(proven)
+            self._storage.organizations.prove_domain(proven)
         except Missing:
             raise NotFound(_KIND, seen.name) from None
         except Duplicate:
@@ -132,10 +132,10 @@ class Domains(UseCases):
 
     def made_of(self, name: str, organization_id: str) -> str:
         """A domain in the name space that the organization of this name can have: acme, else acme-2 and so on."""
-        stored, space = self._storage.domains, self._settings.name_space
+        space = self._settings.name_space
         first = made = domain_from_name(name, space.domain)
         for number in range(2, _NUMBERS):
-            holder = stored.find_holder(made)
+            holder = self._storage.organizations.find_domain_holder(made)
             if space.holds(made) and (holder is None or holder.organization_id == organization_id):
                 return made
             made = domain_from_name(name, space.domain, number=number)
@@ -143,10 +143,10 @@ class Domains(UseCases):
 
     def keep(self, organization: Organization) -> None:
         """See to it that the domain that the organization goes by is bound to it, however it came to it."""
-        if self._storage.domains.find(organization.id, organization.primary_domain) is None:
+        if self._storage.organizations.find_domain(organization.id, organization.primary_domain) is None:
             domain = self._new(organization.id, organization.primary_domain)
             with told(_KIND, domain.name):
-                self._storage.domains.add(replace(domain, proof=Proof.UNPROVEN, verified_at=self._now))
+                self._storage.organizations.add_domain(replace(domain, proof=Proof.UNPROVEN, verified_at=self._now))
 
     # --- how -------------------------------------------------------------------------------------------------------
 
@@ -185,10 +185,10 @@ class Domains(UseCases):
         self._take_over(domain, by)
         bound = replace(domain, proof=proof, verified_at=self._now)
         try:
-            if self._storage.domains.find(domain.organization_id, domain.name) is None:
+            if self._storage.organizations.find_domain(domain.organization_id, domain.name) is None:
                 self._add(bound)
             else:
-                self._storage.domains.prove(bound)
+                self._storage.organizations.prove_domain(bound)
         except Duplicate:
             raise Invalid({"domain": _HELD}) from None
         if proof is Proof.ASSERTED:
@@ -197,7 +197,7 @@ class Domains(UseCases):
 
     def _take_over(self, domain: OrganizationDomain, by: Principal | None) -> None:
         """Release what another organization has, if that is deleted and the caller may. Raises Invalid."""
-        holder = self._storage.domains.find_holder(domain.name)
+        holder = self._storage.organizations.find_domain_holder(domain.name)
         if holder is None or holder.organization_id == domain.organization_id:
             return
         if self._storage.organizations.find(holder.organization_id) is not None or not self.may_assert(by):
@@ -205,13 +205,13 @@ class Domains(UseCases):
         self._remove(holder)
 
     def _add(self, domain: OrganizationDomain) -> None:
-        if len(self._storage.domains.lock_of_organization(domain.organization_id)) >= MOST_DOMAINS:
+        if len(self._storage.organizations.lock_domains(domain.organization_id)) >= MOST_DOMAINS:
             raise Invalid({"domain": _TOO_MANY})
-        self._storage.domains.add(domain)
+        self._storage.organizations.add_domain(domain)
 
     def _remove(self, domain: OrganizationDomain) -> None:
         with told(_KIND, domain.name):
-            self._storage.domains.remove(domain.organization_id, domain.name)
+            self._storage.organizations.remove_domain(domain.organization_id, domain.name)
         self._record("domain.removed", domain)
 
     def _record(self, event: str, domain: OrganizationDomain) -> None:

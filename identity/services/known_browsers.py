@@ -51,7 +51,7 @@ class KnownBrowsers(UseCases):
 
     def _password_of(self, user_id: str) -> str:
         """Which password it is, told by when it was set; the same for all who have none here."""
-        stored = self._storage.passwords.find(user_id)
+        stored = self._storage.users.find_password(user_id)
         return "0" if stored is None else str(int(stored.changed_at.timestamp()))
 
 

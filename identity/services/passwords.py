@@ -66,7 +66,7 @@ class Passwords(UseCases):
             return Trial(reservation, None, None, None, "unknown login name")
         if reservation.held:
             return Trial(reservation, None, None, subject, OF_ACCOUNT)
-        password = self._storage.passwords.find(subject.user.id)
+        password = self._storage.users.find_password(subject.user.id)
         return Trial(reservation, subject, None if password is None else password.hash, subject, "wrong password")
 
     def succeeded(self, trial: Trial, *, outdated_hash: str | None = None) -> Subject | None:
@@ -78,11 +78,11 @@ class Passwords(UseCases):
         if subject is None or not subject.active:
             self._attempts.refuse(subject, "deactivated")
             return None
-        if trial.stored is not None and not self._storage.passwords.is_still(subject.user.id, trial.stored):
+        if trial.stored is not None and not self._storage.users.is_password_still(subject.user.id, trial.stored):
             self._attempts.refuse(subject, "the password was changed meanwhile")
             return None
         self._attempts.succeeded(trial.reservation, subject)
-        stored = self._storage.passwords.find(subject.user.id)
+        stored = self._storage.users.find_password(subject.user.id)
         if outdated_hash is not None and stored is not None and stored.hash == trial.stored:
             self._store(subject.user.id, outdated_hash, must_change=stored.must_change, changed_at=stored.changed_at)
         return subject
@@ -98,7 +98,7 @@ class Passwords(UseCases):
     def must_change(self, user_id: str) -> bool:
         """True if the password was set by somebody else or for one use, or if there is none."""
         with self._look() as storage:
-            stored = storage.passwords.find(user_id)
+            stored = storage.users.find_password(user_id)
         return stored is None or stored.must_change
 
     def check(self, password: str, again: str | None, *, names: tuple[str, ...], field: str = "new_password") -> None:
@@ -129,7 +129,7 @@ class Passwords(UseCases):
         Raises Busy.
         """
         with self._look() as storage:
-            stored = storage.passwords.find(user_id)
+            stored = storage.users.find_password(user_id)
         if stored is not None and self._hasher.verify(stored.hash, password).matches:
             raise Invalid({field: say("Choose another password than the one that you were given.")})
 
@@ -178,7 +178,7 @@ class Passwords(UseCases):
 
     def link_lifetime(self, user_id: str) -> timedelta:
         """How long a link that a manager makes for the person works: longer for whoever has no password yet."""
-        invited = self._storage.passwords.find(user_id) is None
+        invited = self._storage.users.find_password(user_id) is None
         return self._settings.invitation_lifetime if invited else self._settings.link_lifetime
 
     def ask_for_link(self, login_name: str) -> tuple[Subject | None, str]:
@@ -246,7 +246,7 @@ class Passwords(UseCases):
 
     def _store(self, user_id: str, hashed: str, *, must_change: bool, changed_at: datetime) -> None:
         with told("user", user_id):
-            self._storage.passwords.set(
+            self._storage.users.set_password(
                 PasswordHash(user_id=user_id, hash=hashed, changed_at=changed_at, must_change=must_change)
             )
 

@@ -14,7 +14,7 @@ BATCH = 500
 PURGES: Mapping[str, Callable[[Storage, datetime], int]] = {
     "access tokens": lambda storage, before: storage.tokens.purge_access(before, BATCH),
     "token families": lambda storage, before: storage.tokens.purge_families(before, BATCH),
-    "authorization codes": lambda storage, before: storage.authorization_codes.purge(before, BATCH),
+    "authorization codes": lambda storage, before: storage.tokens.purge_codes(before, BATCH),
     "sessions": lambda storage, before: storage.sessions.purge(before - LONGEST_TOKEN_LIFETIME, BATCH),
     "authorization requests": lambda storage, before: storage.authorization_requests.purge(before, BATCH),
     "outgoing messages": lambda storage, before: storage.outbox.purge(before, BATCH),

@@ -128,7 +128,7 @@ class Registration(UseCases):
         with told("organization", organization.id, _TAKEN):
             self._storage.users.add(user)
         with told("user", user.id):
-            self._storage.passwords.set(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
+            self._storage.users.set_password(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
         with self._audit.acting(user.id):
             self._record_created("user.registered", "user", user, organization.id)
         return Subject(user, organization)

@@ -43,17 +43,17 @@ class Tokens(UseCases):
         """Begin a family of tokens, and keep the code that will bring them. Raises Missing (storage)."""
         self._storage.tokens.start_family(family)
         if code is not None:
-            self._storage.authorization_codes.add(code)
+            self._storage.tokens.add_code(code)
 
     def find_code(self, text: str) -> PresentedCode | None:
         """The code with all that decides over it; looking uses nothing up."""
         with self._look() as storage:
-            return storage.authorization_codes.find(digest(text))
+            return storage.tokens.find_code(digest(text))
 
     def redeem(self, code: AuthorizationCode, client: Client) -> None:
         """Use the code up, for its own client. Raises Replayed, NotRedeemable."""
         try:
-            self._storage.authorization_codes.redeem(code.digest, client_id=client.id, at=self._now)
+            self._storage.tokens.redeem_code(code.digest, client_id=client.id, at=self._now)
         except AlreadyUsed:
             raise self.replayed(code.family_id, client, "authorization_code") from None
         except Missing:

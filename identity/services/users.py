@@ -193,7 +193,7 @@ class Users(Lifecycle[HumanUser]):
 
     def states(self, users: Sequence[HumanUser]) -> Mapping[str, UserState]:
         """How each account stands, by user id. Who has no password yet is invited."""
-        must_change = self._storage.passwords.must_change([user.id for user in users if user.active])
+        must_change = self._storage.users.must_change_password([user.id for user in users if user.active])
         return {user.id: _state(user, must_change.get(user.id)) for user in users}
 
     def recover(self, user_id: str) -> str:

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from identity.storage.stores.applications import ApplicationStore
 from identity.storage.stores.attempts import AttemptStore
 from identity.storage.stores.audit import AuditStore
-from identity.storage.stores.authorization_codes import AuthorizationCodeStore
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
-from identity.storage.stores.domains import DomainStore
 from identity.storage.stores.effects import EffectStore
-from identity.storage.stores.instance import InstanceStore
 from identity.storage.stores.managers import ManagerStore
 from identity.storage.stores.organizations import OrganizationStore
 from identity.storage.stores.outbox import OutboxStore
-from identity.storage.stores.passwords import PasswordStore
 from identity.storage.stores.personal_access_tokens import PersonalAccessTokenStore
 from identity.storage.stores.project_grants import ProjectGrantStore
 from identity.storage.stores.projects import ProjectStore
@@ -40,14 +36,11 @@ class Storage(ABC):
     not shared between threads.
     """
 
-    instance: InstanceStore
     organizations: OrganizationStore
-    domains: DomainStore
     projects: ProjectStore
     project_grants: ProjectGrantStore
     user_grants: UserGrantStore
     users: UserStore
-    passwords: PasswordStore
     service_user_keys: ServiceUserKeyStore
     service_user_secrets: ServiceUserSecretStore
     personal_access_tokens: PersonalAccessTokenStore
@@ -56,7 +49,6 @@ class Storage(ABC):
     sessions: SessionStore
     authorization_requests: AuthorizationRequestStore
     attempts: AttemptStore
-    authorization_codes: AuthorizationCodeStore
     tokens: TokenStore
     signing_keys: SigningKeyStore
     outbox: OutboxStore

@@ -50,7 +50,7 @@ def give_password(world: "World", person: "User", password: str = PASSWORD, *, m
     """Let the person sign in with this password; returns the login name."""
     with world.transaction() as services:
         hashed = world.identity.process.hasher.hash(password)
-        services.storage.passwords.set(
+        services.storage.users.set_password(
             PasswordHash(user_id=person.id, hash=hashed, changed_at=world.clock(), must_change=must_change)
         )
         subject = services.storage.users.find_subject(person.id)

@@ -241,7 +241,7 @@ class World:
     def instance(self) -> Instance:
         """The ids of the instance's own organization and project."""
         with self.reading() as services:
-            found = services.storage.instance.find()
+            found = services.storage.organizations.find_instance()
         assert found is not None, "the world was not bootstrapped"
         return found
 

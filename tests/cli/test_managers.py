@@ -27,7 +27,7 @@ class TestAddManager:
         assert "holds ORG_OWNER, ORG_SETTINGS_MANAGER, ORG_USER_MANAGER at the organization" in again.out
 
     def test_at_an_organization_or_project_named_by_its_id(self, on_data, stored):
-        instance = stored.instance.find()
+        instance = stored.organizations.find_instance()
         user = stored.users.find_by_login_name("example@identity.localhost").user
         words = ("add-manager", "--user", user.id)
         assert on_data(*words, "--role", "ORG_OWNER", "--organization", instance.organization_id).status == 0
@@ -73,7 +73,7 @@ class TestRecoverAdmin:
         password = next(line.split()[1] for line in ran.out.splitlines() if line.startswith("password"))
         subject = stored.users.find_by_login_name("admin@identity.localhost")
         assert isinstance(subject.user, HumanUser)
-        kept = stored.passwords.find(subject.user.id)
+        kept = stored.users.find_password(subject.user.id)
         assert kept.must_change
         assert verify_password(kept.hash, password)
 

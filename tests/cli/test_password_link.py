@@ -31,7 +31,7 @@ def test_the_password_stays_until_the_link_is_used(on_data, data, stored):
     password = next(line.split()[1] for line in shown.splitlines() if line.startswith("password"))
     assert on_data("password-link", "--user", "admin").status == 0
     user = stored.users.find_by_login_name("admin@identity.localhost").user
-    assert verify_password(stored.passwords.find(user.id).hash, password)
+    assert verify_password(stored.users.find_password(user.id).hash, password)
 
 
 @pytest.mark.parametrize(

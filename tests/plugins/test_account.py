@@ -444,7 +444,7 @@ def test_who_knows_the_former_password_does_not_undo_a_reset_of_the_same_moment(
     browser.submit({"current_password": OLD, **new}, form="page-form")
     assert browser.page.status_int == 404
     with world.reading() as services:
-        kept = services.storage.passwords.find(ada.id)
+        kept = services.storage.users.find_password(ada.id)
     assert kept is not None
     assert kept.hash == by_reset
 

@@ -605,7 +605,7 @@ def test_nobody_gets_past_a_second_step_to_the_new_password(own_world: Callable[
     browser.send(f"{root}/password/change", fields, by=browser.login_url)
     assert below(browser) == "/door"
     with world.reading() as services:
-        stored = services.storage.passwords.find(ada.user.id)
+        stored = services.storage.users.find_password(ada.user.id)
     assert stored is not None
     assert stored.must_change
 

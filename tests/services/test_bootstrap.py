@@ -33,7 +33,7 @@ def test_the_owner_is_iam_owner_and_must_change_the_password(identity: Identity)
     assert owner is not None
     assert owner.password not in repr(owner)
     with identity.reading() as services:
-        stored = services.storage.passwords.find(owner.user.id)
+        stored = services.storage.users.find_password(owner.user.id)
         assert stored is not None
         assert stored.must_change
         assert verify_password(stored.hash, owner.password).matches
@@ -89,7 +89,7 @@ def test_if_a_file_cannot_be_written_nothing_happens(identity: Identity, tmp_pat
         first_start.run(identity, user_name="robot", key_out=first_key, client_out=blocked / "client.json")
     assert not first_key.exists()
     with identity.reading() as services:
-        assert services.storage.instance.find() is None
+        assert services.storage.organizations.find_instance() is None
 
 
 def test_a_role_is_given_once_and_added_to(identity: Identity) -> None:
@@ -98,7 +98,7 @@ def test_a_role_is_given_once_and_added_to(identity: Identity) -> None:
     first_start.run(identity, user_name="robot", role="ORG_USER_MANAGER")
     first_start.run(identity, user_name="robot", role="IAM_OWNER")
     with identity.reading() as services:
-        instance = services.storage.instance.find()
+        instance = services.storage.organizations.find_instance()
         assert instance is not None
         user = services.storage.users.find_by_name(instance.organization_id, "robot")
         assert user is not None
@@ -111,7 +111,7 @@ def test_a_role_that_cannot_be_given_stops_everything(identity: Identity, role: 
     with pytest.raises(Invalid, match=problem):
         first_start.run(identity, user_name="robot", role=role)
     with identity.reading() as services:
-        assert services.storage.instance.find() is None
+        assert services.storage.organizations.find_instance() is None
 
 
 def test_a_person_is_not_taken_for_a_service_user(identity: Identity) -> None:

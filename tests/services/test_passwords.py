@@ -94,9 +94,9 @@ def test_a_deactivated_person_is_refused_with_the_right_password(identity: Ident
 
 def test_an_outdated_hash_is_replaced_and_nothing_else(identity: Identity, anna: Subject) -> None:
     with identity.transaction() as services:
-        before = services.storage.passwords.find(anna.user.id)
+        before = services.storage.users.find_password(anna.user.id)
         services.passwords.succeeded(attempt(services, "anna"), outdated_hash="$new$")
-        after = services.storage.passwords.find(anna.user.id)
+        after = services.storage.users.find_password(anna.user.id)
     assert before is not None
     assert after is not None
     assert (after.hash, after.must_change, after.changed_at) == ("$new$", False, before.changed_at)

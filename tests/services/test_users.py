@@ -144,10 +144,10 @@ def test_a_sign_in_that_raced_with_the_deactivation_does_not_come_back(services:
 
 def test_a_new_link_leaves_the_password_as_it_is_until_it_is_used(services: Services, anna: HumanUser) -> None:
     services.passwords.set_one_time(anna.id)
-    before = services.storage.passwords.find(anna.id)
+    before = services.storage.users.find_password(anna.id)
     session_id = sign_in(services, anna)
     link = services.users.new_password_link(anna.id, by=THE_OPERATOR)
-    assert services.storage.passwords.find(anna.id) == before
+    assert services.storage.users.find_password(anna.id) == before
     assert [one.id for one in services.users.sessions(anna.id)] == [session_id]
     owner, _ = services.links.look(CodeKind.PASSWORD_RESET, link.rpartition("/")[2])
     assert owner == anna.id

@@ -146,7 +146,7 @@ def test_an_expiration_date_is_kept_in_utc(world: World, robot: Robot) -> None:
 def test_the_longest_span_until_expiration_is_a_setting(make_world: MakeWorld) -> None:
     world = make_world(**{"identity.service_user_key_max_age": "90d"})
     with world.transaction() as services:
-        instance = services.storage.instance.find()
+        instance = services.storage.organizations.find_instance()
         assert instance is not None
         from identity.services.bootstrap import ensure_service_user
 

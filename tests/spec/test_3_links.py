@@ -35,7 +35,9 @@ class Ada:
             command = CreateHumanUser(user_name="ada", email=ADDRESS, **NAMES)
             person = services.users.create(organization.id, command)
             if not invited:
-                services.storage.passwords.set(PasswordHash(user_id=person.id, hash="$hash$", changed_at=services.now))
+                services.storage.users.set_password(
+                    PasswordHash(user_id=person.id, hash="$hash$", changed_at=services.now)
+                )
         return cls(world, person)
 
     def do(self, what: Callable[[Services, HumanUser], object]) -> object:

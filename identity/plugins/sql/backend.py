@@ -21,15 +21,11 @@ from identity.plugins.sql.settings import SQLITE, Settings
 from identity.plugins.sql.stores.applications import SqlApplicationStore
 from identity.plugins.sql.stores.attempts import SqlAttemptStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
-from identity.plugins.sql.stores.authorization_codes import SqlAuthorizationCodeStore
 from identity.plugins.sql.stores.authorization_requests import SqlAuthorizationRequestStore
-from identity.plugins.sql.stores.domains import SqlDomainStore
 from identity.plugins.sql.stores.effects import SqlEffectStore
-from identity.plugins.sql.stores.instance import SqlInstanceStore
 from identity.plugins.sql.stores.managers import SqlManagerStore
 from identity.plugins.sql.stores.organizations import SqlOrganizationStore
 from identity.plugins.sql.stores.outbox import SqlOutboxStore
-from identity.plugins.sql.stores.passwords import SqlPasswordStore
 from identity.plugins.sql.stores.personal_access_tokens import SqlPersonalAccessTokenStore
 from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
 from identity.plugins.sql.stores.projects import SqlProjectStore
@@ -50,14 +46,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STORES: dict[str, type[SqlStore]] = {
-    "instance": SqlInstanceStore,
     "organizations": SqlOrganizationStore,
-    "domains": SqlDomainStore,
     "projects": SqlProjectStore,
     "project_grants": SqlProjectGrantStore,
     "user_grants": SqlUserGrantStore,
     "users": SqlUserStore,
-    "passwords": SqlPasswordStore,
     "service_user_keys": SqlServiceUserKeyStore,
     "service_user_secrets": SqlServiceUserSecretStore,
     "personal_access_tokens": SqlPersonalAccessTokenStore,
@@ -66,7 +59,6 @@ _STORES: dict[str, type[SqlStore]] = {
     "sessions": SqlSessionStore,
     "authorization_requests": SqlAuthorizationRequestStore,
     "attempts": SqlAttemptStore,
-    "authorization_codes": SqlAuthorizationCodeStore,
     "tokens": SqlTokenStore,
     "signing_keys": SqlSigningKeyStore,
     "outbox": SqlOutboxStore,

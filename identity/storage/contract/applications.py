@@ -242,7 +242,7 @@ class ApplicationContract(ContractBase):
             assert storage.tokens.find_access(own_token.digest) is None
             assert storage.tokens.find_refresh(refresh.digest) is None
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=application.id, at=code.issued_at)
+            storage.tokens.redeem_code(code.digest, client_id=application.id, at=code.issued_at)
 
     def test_applications_remove_leaves_other_applications_alone(self, on: On) -> None:
         application = on.application

@@ -165,7 +165,7 @@ class TransactionContract(ContractBase):
         with on.aborted() as storage:
             storage.organizations.add(added)
             storage.users.update(replace(human_user, active=False, version=2))
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
             storage.tokens.rotate(refresh.digest, successor, NOW)
             storage.tokens.revoke_access(access.digest, NOW)
             storage.tokens.revoke_family(family.id, NOW)
@@ -196,7 +196,7 @@ class TransactionContract(ContractBase):
             assert storage.outbox.next_at("mail", NOW) is None
         with on.writing() as storage:
             assert storage.attempts.reserve("ada", at=NOW).failures == 1
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
             assert storage.records.add(added_record) is None
 
     def test_transactions_a_refusal_by_another_participant_undoes_everything(self, on: On) -> None:
@@ -230,9 +230,9 @@ class TransactionContract(ContractBase):
         other = an_organization()
         with on.writing() as storage:
             storage.tokens.start_family(family)
-            storage.authorization_codes.add(code)
+            storage.tokens.add_code(code)
             storage.signing_keys.add(a_signing_key(generation=7))
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
             with pytest.raises(Duplicate):
                 storage.organizations.add(taken)
             with pytest.raises(Stale):
@@ -242,7 +242,7 @@ class TransactionContract(ContractBase):
             with pytest.raises(Duplicate):
                 storage.signing_keys.add(a_signing_key(generation=7))
             with pytest.raises(AlreadyUsed):
-                storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+                storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
             storage.signing_keys.add(later)
             storage.organizations.add(other)
         with on.reading() as storage:
@@ -295,7 +295,7 @@ class RaceContract(ContractBase):
         outcomes = on.race(partial(redeem, digest=code.digest, client_id=code.client_id, at=NOW), 100)
         outcomes.only_winner(losers="AlreadyUsed")
         with pytest.raises(AlreadyUsed), on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
 
     def test_races_a_refresh_token_is_rotated_once(self, on: On) -> None:
         token, successors = a_refresh_token(on.family), [a_refresh_token(on.family) for _ in range(100)]
@@ -315,7 +315,7 @@ class RaceContract(ContractBase):
     def test_races_the_instance_is_bootstrapped_once(self, on: On) -> None:
         winner = on.race(bootstrap, 50).only_winner(losers="Duplicate")
         with on.reading() as storage:
-            instance = storage.instance.find()
+            instance = storage.organizations.find_instance()
             organizations = storage.organizations.page().items
         assert instance == winner.value
         assert [each.id for each in organizations] == [winner.value.organization_id], "losers leave nothing behind"
@@ -422,7 +422,7 @@ def _remove_and_fail(storage: Storage, organization: Organization) -> None:
 
 def redeem(storage: Storage, number: int, *, digest: bytes, client_id: str, at: datetime) -> None:
     """Redeem the code and issue a token from it, as an endpoint does."""
-    code = storage.authorization_codes.redeem(digest, client_id=client_id, at=at)
+    code = storage.tokens.redeem_code(digest, client_id=client_id, at=at)
     family = a_family(id=code.family_id, user_id=code.user_id, client_id=code.client_id)
     storage.tokens.add_refresh(a_refresh_token(family))
 
@@ -446,7 +446,7 @@ def bootstrap(storage: Storage, number: int) -> Any:
     instance = an_instance(project)
     storage.organizations.add(organization)
     storage.projects.add(project)
-    storage.instance.add(instance)
+    storage.organizations.add_instance(instance)
     return instance
 
 

@@ -36,7 +36,7 @@ class AuthorizationCodeContract(ContractBase):
         )
         on.save(code)
         with on.writing() as storage:
-            redeemed = storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            redeemed = storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
         assert replace(redeemed, redeemed_at=None) == code
 
     def test_codes_find_returns_everything_around_the_code(self, on: On) -> None:
@@ -47,14 +47,14 @@ class AuthorizationCodeContract(ContractBase):
         subject = Subject(on.human_user, on.organization)
         with on.reading() as storage:
             for stored in (code, used, expired):
-                assert storage.authorization_codes.find(stored.digest) == PresentedCode(stored, family, subject)
-            assert storage.authorization_codes.find(a_digest()) is None
+                assert storage.tokens.find_code(stored.digest) == PresentedCode(stored, family, subject)
+            assert storage.tokens.find_code(a_digest()) is None
 
     def test_codes_looking_redeems_nothing(self, on: On, code: AuthorizationCode) -> None:
         with on.writing() as storage:
-            storage.authorization_codes.find(code.digest)
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
-            found = storage.authorization_codes.find(code.digest)
+            storage.tokens.find_code(code.digest)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
+            found = storage.tokens.find_code(code.digest)
         assert found is not None
         assert found.code == replace(code, redeemed_at=NOW)
 
@@ -62,7 +62,7 @@ class AuthorizationCodeContract(ContractBase):
         with on.writing() as storage:
             storage.tokens.revoke_family(code.family_id, NOW)
         with on.reading() as storage:
-            found = storage.authorization_codes.find(code.digest)
+            found = storage.tokens.find_code(code.digest)
         assert found is not None
         assert (found.family.revoked_at, found.session_ended) == (NOW, False)
 
@@ -72,13 +72,13 @@ class AuthorizationCodeContract(ContractBase):
         with on.writing() as storage:
             storage.sessions.end(on.session.id, NOW)
         with on.reading() as storage:
-            found = [storage.authorization_codes.find(code.digest) for code in codes]
+            found = [storage.tokens.find_code(code.digest) for code in codes]
         assert [each is not None and each.session_ended for each in found] == [True, False, False]
         assert not any(each is not None and each.family.revoked_at for each in found)
         with on.writing() as storage:
             assert storage.sessions.purge(on.session.ends_at + SECOND, 10) == 1
         with on.reading() as storage:
-            found = [storage.authorization_codes.find(code.digest) for code in codes]
+            found = [storage.tokens.find_code(code.digest) for code in codes]
         assert [each is not None and each.session_ended for each in found] == [False, False, False]
         assert [each and each.code for each in found] == codes
 
@@ -87,7 +87,7 @@ class AuthorizationCodeContract(ContractBase):
         with on.writing() as storage:
             storage.organizations.update(replace(organization, active=False, version=2))
         with on.reading() as storage:
-            found = storage.authorization_codes.find(code.digest)
+            found = storage.tokens.find_code(code.digest)
         assert found is not None
         assert found.subject is not None
         assert not found.subject.active
@@ -95,40 +95,38 @@ class AuthorizationCodeContract(ContractBase):
     def test_codes_a_taken_digest_is_refused(self, on: On, code: AuthorizationCode) -> None:
         family = on.family
         with pytest.raises(Duplicate), on.writing() as storage:
-            storage.authorization_codes.add(a_code(family, digest=code.digest))
+            storage.tokens.add_code(a_code(family, digest=code.digest))
 
     def test_codes_a_code_needs_its_family(self, on: On) -> None:
         human_user, application = on.human_user, on.application
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.add(a_code(a_family(human_user, application)))
+            storage.tokens.add_code(a_code(a_family(human_user, application)))
 
     def test_codes_an_unknown_code(self, on: On, code: AuthorizationCode) -> None:
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.redeem(a_digest(), client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(a_digest(), client_id=code.client_id, at=NOW)
 
     def test_codes_a_second_redemption_is_told_with_the_code(self, on: On, code: AuthorizationCode) -> None:
         with on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
         for later in (NOW + SECOND, NOW + 2 * SECOND):
             with pytest.raises(AlreadyUsed) as refusal, on.writing() as storage:
-                storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=later)
+                storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=later)
             assert refusal.value.value == replace(code, redeemed_at=NOW), "the first redemption is the one that counts"
 
     def test_codes_a_replay_is_told_even_after_the_code_expired(self, on: On, code: AuthorizationCode) -> None:
         with on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
         with pytest.raises(AlreadyUsed), on.writing() as storage:
-            storage.authorization_codes.redeem(
-                code.digest, client_id=code.client_id, at=code.expires_at + timedelta(days=1)
-            )
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=code.expires_at + timedelta(days=1))
 
     def test_codes_the_transaction_of_a_replay_can_go_on(self, on: On, code: AuthorizationCode) -> None:
         family = on.family
         with on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
         with on.writing() as storage:
             with pytest.raises(AlreadyUsed):
-                storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+                storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
             storage.tokens.revoke_family(family.id, NOW)
         with on.reading() as storage:
             assert storage.tokens.find_family(family.id) == replace(family, revoked_at=NOW)
@@ -137,51 +135,49 @@ class AuthorizationCodeContract(ContractBase):
         other = a_code(on.family)
         on.save(other)
         with on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=code.expires_at - SECOND)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=code.expires_at - SECOND)
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.redeem(other.digest, client_id=other.client_id, at=other.expires_at)
+            storage.tokens.redeem_code(other.digest, client_id=other.client_id, at=other.expires_at)
 
     def test_codes_another_client_neither_gets_nor_burns_the_code(self, on: On, code: AuthorizationCode) -> None:
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id="stranger", at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id="stranger", at=NOW)
         with on.writing() as storage:
             with pytest.raises(Missing):
-                storage.authorization_codes.redeem(code.digest, client_id="stranger", at=NOW)
-            redeemed = storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+                storage.tokens.redeem_code(code.digest, client_id="stranger", at=NOW)
+            redeemed = storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
         assert replace(redeemed, redeemed_at=None) == code
 
     def test_codes_another_client_is_not_told_of_a_redemption(self, on: On, code: AuthorizationCode) -> None:
         with on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id="stranger", at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id="stranger", at=NOW)
 
     def test_codes_purge_deletes_unused_codes_that_expired_before(self, on: On) -> None:
         expired = a_code(on.family, expires_at=NOW - SECOND)
         expiring, live = a_code(on.family, expires_at=NOW), a_code(on.family, expires_at=NOW + SECOND)
         on.save(expired, expiring, live)
         with on.writing() as storage:
-            assert storage.authorization_codes.purge(NOW, 10) == 1
+            assert storage.tokens.purge_codes(NOW, 10) == 1
         for kept in (expiring, live):
             with on.writing() as storage:
-                storage.authorization_codes.redeem(kept.digest, client_id=kept.client_id, at=NOW - SECOND)
+                storage.tokens.redeem_code(kept.digest, client_id=kept.client_id, at=NOW - SECOND)
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.redeem(
-                expired.digest, client_id=expired.client_id, at=NOW - timedelta(minutes=1)
-            )
+            storage.tokens.redeem_code(expired.digest, client_id=expired.client_id, at=NOW - timedelta(minutes=1))
 
     def test_codes_purge_keeps_used_codes_until_their_family_has_ended(self, on: On, code: AuthorizationCode) -> None:
         family = on.family
         with on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
         with on.writing() as storage:
-            assert storage.authorization_codes.purge(family.ends_at, 10) == 0
+            assert storage.tokens.purge_codes(family.ends_at, 10) == 0
         with pytest.raises(AlreadyUsed), on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=family.ends_at)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=family.ends_at)
         with on.writing() as storage:
-            assert storage.authorization_codes.purge(family.ends_at + SECOND, 10) == 1
+            assert storage.tokens.purge_codes(family.ends_at + SECOND, 10) == 1
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
 
     def test_codes_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
         on.save(*(a_code(on.family) for _ in range(5)))
@@ -189,7 +185,7 @@ class AuthorizationCodeContract(ContractBase):
         counts = []
         for _ in range(4):
             with on.writing() as storage:
-                counts.append(storage.authorization_codes.purge(later, 2))
+                counts.append(storage.tokens.purge_codes(later, 2))
         assert counts == [2, 2, 1, 0]
 
     def test_codes_purge_keeps_to_the_limit_whatever_makes_codes_due(self, on: On) -> None:
@@ -200,6 +196,6 @@ class AuthorizationCodeContract(ContractBase):
         counts = []
         for _ in range(6):
             with on.writing() as storage:
-                counts.append(storage.authorization_codes.purge(later, 2))
+                counts.append(storage.tokens.purge_codes(later, 2))
         assert max(counts) <= 2, counts
         assert sum(counts) == 6, counts

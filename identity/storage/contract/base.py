@@ -164,11 +164,11 @@ def add(storage: Storage, value: Any) -> None:
     """Store a new domain value in the store that keeps its kind."""
     match value:
         case Instance():
-            storage.instance.add(value)
+            storage.organizations.add_instance(value)
         case Organization():
             storage.organizations.add(value)
         case OrganizationDomain():
-            storage.domains.add(value)
+            storage.organizations.add_domain(value)
         case Project():
             storage.projects.add(value)
         case ProjectRole():
@@ -180,7 +180,7 @@ def add(storage: Storage, value: Any) -> None:
         case HumanUser() | ServiceUser():
             storage.users.add(value)
         case PasswordHash():
-            storage.passwords.set(value)
+            storage.users.set_password(value)
         case ServiceUserKey():
             storage.service_user_keys.add(value)
         case ServiceUserSecret():
@@ -198,7 +198,7 @@ def add(storage: Storage, value: Any) -> None:
         case TokenFamily():
             storage.tokens.start_family(value)
         case AuthorizationCode():
-            storage.authorization_codes.add(value)
+            storage.tokens.add_code(value)
         case AccessToken():
             storage.tokens.add_access(value)
         case RefreshToken():

@@ -26,25 +26,25 @@ class DomainContract(ContractBase):
         counting = a_domain(proof=Proof.DNS, verified_at=NOW)
         on.save(counting)
         with on.reading() as storage:
-            assert storage.domains.find(waiting.organization_id, waiting.name) == waiting
-            assert storage.domains.find_holder(waiting.name) is None
-            assert storage.domains.find(counting.organization_id, counting.name) == counting
-            assert storage.domains.find_holder(counting.name) == counting
-            assert storage.domains.find(an_id(), waiting.name) is None
-            assert storage.domains.find(waiting.organization_id, counting.name) is None
+            assert storage.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
+            assert storage.organizations.find_domain_holder(waiting.name) is None
+            assert storage.organizations.find_domain(counting.organization_id, counting.name) == counting
+            assert storage.organizations.find_domain_holder(counting.name) == counting
+            assert storage.organizations.find_domain(an_id(), waiting.name) is None
+            assert storage.organizations.find_domain(waiting.organization_id, counting.name) is None
 
     def test_domains_of_organization_are_by_name(self, on: On) -> None:
         mine = [a_domain(on.organization, name=f"{letter}.example") for letter in "bac"]
         on.save(*mine, a_domain(on.other_organization))
         with on.reading() as storage:
-            found = storage.domains.of_organization(on.organization.id)
+            found = storage.organizations.domains(on.organization.id)
             assert [one.name for one in found] == ["a.example", "b.example", "c.example"]
-            assert storage.domains.of_organization(an_id()) == ()
+            assert storage.organizations.domains(an_id()) == ()
 
     def test_domains_many_wait_for_one_name_and_each_once(self, on: On, waiting: OrganizationDomain) -> None:
         on.save(a_domain(on.other_organization, name=waiting.name))
         with pytest.raises(Duplicate) as refusal, on.writing() as storage:
-            storage.domains.add(replace(waiting, challenge="another"))
+            storage.organizations.add_domain(replace(waiting, challenge="another"))
         assert refusal.value.field == "domain"
 
     def test_domains_one_of_each_name_counts(self, on: On, waiting: OrganizationDomain) -> None:
@@ -53,25 +53,25 @@ class DomainContract(ContractBase):
         on.save(taken)
         with on.writing() as storage:
             with pytest.raises(Duplicate) as refusal:
-                storage.domains.prove(replace(waiting, proof=Proof.FILE, verified_at=NOW))
+                storage.organizations.prove_domain(replace(waiting, proof=Proof.FILE, verified_at=NOW))
             assert refusal.value.field == "domain"
             with pytest.raises(Duplicate) as refusal:
-                storage.domains.add(a_domain(name=waiting.name, proof=Proof.FILE, verified_at=NOW))
+                storage.organizations.add_domain(a_domain(name=waiting.name, proof=Proof.FILE, verified_at=NOW))
             assert refusal.value.field == "domain"
-            storage.domains.add(later)
+            storage.organizations.add_domain(later)
         with on.reading() as storage:
-            assert storage.domains.find_holder(waiting.name) == taken
-            assert storage.domains.find(waiting.organization_id, waiting.name) == waiting
-            assert storage.domains.find(later.organization_id, later.name) == later
+            assert storage.organizations.find_domain_holder(waiting.name) == taken
+            assert storage.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
+            assert storage.organizations.find_domain(later.organization_id, later.name) == later
 
     def test_domains_prove_keeps_proof_and_moment_alone(self, on: On, waiting: OrganizationDomain) -> None:
         proven = replace(waiting, proof=Proof.UNPROVEN, verified_at=NOW)
         for proof in (Proof.UNPROVEN, Proof.DNS):
             proven = replace(waiting, proof=proof, verified_at=NOW)
             with on.writing() as storage:
-                storage.domains.prove(proven)
+                storage.organizations.prove_domain(proven)
             with on.reading() as storage:
-                assert storage.domains.find_holder(waiting.name) == proven
+                assert storage.organizations.find_domain_holder(waiting.name) == proven
 
     def test_domains_prove_needs_the_challenge_that_was_answered(self, on: On, waiting: OrganizationDomain) -> None:
         for wrong in (
@@ -80,9 +80,9 @@ class DomainContract(ContractBase):
             replace(waiting, organization_id=an_id()),
         ):
             with pytest.raises(Missing), on.writing() as storage:
-                storage.domains.prove(replace(wrong, proof=Proof.DNS, verified_at=NOW))
+                storage.organizations.prove_domain(replace(wrong, proof=Proof.DNS, verified_at=NOW))
         with on.reading() as storage:
-            assert storage.domains.find(waiting.organization_id, waiting.name) == waiting
+            assert storage.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
 
     def test_domains_of_racing_proofs_one_wins(self, on: On) -> None:
         rivals = [a_domain(name="rivals.example") for _ in range(12)]
@@ -91,17 +91,17 @@ class DomainContract(ContractBase):
         assert len(outcomes.won) == 1
         assert outcomes.errors == {"Duplicate": len(rivals) - 1}
         with on.reading() as storage:
-            holder = storage.domains.find_holder("rivals.example")
+            holder = storage.organizations.find_domain_holder("rivals.example")
         assert holder is not None
         assert holder.organization_id == rivals[outcomes.won[0].number].organization_id
 
     def test_domains_remove(self, on: On, waiting: OrganizationDomain) -> None:
         with on.writing() as storage:
-            storage.domains.remove(waiting.organization_id, waiting.name)
+            storage.organizations.remove_domain(waiting.organization_id, waiting.name)
         with on.reading() as storage:
-            assert storage.domains.find(waiting.organization_id, waiting.name) is None
+            assert storage.organizations.find_domain(waiting.organization_id, waiting.name) is None
         with pytest.raises(Missing), on.writing() as storage:
-            storage.domains.remove(waiting.organization_id, waiting.name)
+            storage.organizations.remove_domain(waiting.organization_id, waiting.name)
 
     def test_domains_that_count_outlive_their_organization(self, on: On, waiting: OrganizationDomain) -> None:
         kept = a_domain(on.organization, proof=Proof.ASSERTED, verified_at=NOW)
@@ -110,9 +110,9 @@ class DomainContract(ContractBase):
         with on.writing() as storage:
             storage.organizations.remove(on.organization.id)
         with on.reading() as storage:
-            assert storage.domains.of_organization(on.organization.id) == (kept,)
-            assert storage.domains.find_holder(kept.name) == kept
-            assert storage.domains.find(foreign.organization_id, foreign.name) == foreign
+            assert storage.organizations.domains(on.organization.id) == (kept,)
+            assert storage.organizations.find_domain_holder(kept.name) == kept
+            assert storage.organizations.find_domain(foreign.organization_id, foreign.name) == foreign
 
     def test_domains_unproven_are_those_that_count_outside_of_the_name_space(
         self, on: On, waiting: OrganizationDomain
@@ -126,10 +126,10 @@ class DomainContract(ContractBase):
         }
         on.save(*(a_domain(name=name, proof=proof, verified_at=NOW) for name, proof in proofs.items()))
         with on.reading() as storage:
-            found = storage.domains.unproven("id.example.com", 9)
+            found = storage.organizations.unproven_domains("id.example.com", 9)
             assert [one.name for one in found] == ["a.example", "b.example", "notid.example.com"]
-            assert [one.name for one in storage.domains.unproven("id.example.com", 1)] == ["a.example"]
+            assert [one.name for one in storage.organizations.unproven_domains("id.example.com", 1)] == ["a.example"]
 
 
 def _prove(rivals: list[OrganizationDomain], storage: Storage, number: int) -> None:
-    storage.domains.prove(replace(rivals[number], proof=Proof.DNS, verified_at=NOW))
+    storage.organizations.prove_domain(replace(rivals[number], proof=Proof.DNS, verified_at=NOW))

@@ -14,19 +14,19 @@ class InstanceContract(ContractBase):
 
     def test_instance_find_before_bootstrap(self, on: On) -> None:
         with on.reading() as storage:
-            assert storage.instance.find() is None
+            assert storage.organizations.find_instance() is None
 
     def test_instance_find_returns_what_was_added(self, on: On) -> None:
         instance = an_instance(on.project)
         on.save(instance)
         with on.reading() as storage:
-            assert storage.instance.find() == instance
+            assert storage.organizations.find_instance() == instance
 
     def test_instance_a_second_instance_is_refused(self, on: On) -> None:
         first = an_instance(on.project)
         on.save(first)
         with pytest.raises(Duplicate) as refusal, on.writing() as storage:
-            storage.instance.add(an_instance(on.project, created_at=first.created_at + timedelta(days=1)))
+            storage.organizations.add_instance(an_instance(on.project, created_at=first.created_at + timedelta(days=1)))
         assert refusal.value.field == "instance"
         with on.reading() as storage:
-            assert storage.instance.find() == first
+            assert storage.organizations.find_instance() == first

@@ -150,7 +150,7 @@ class OrganizationContract(ContractBase):
         with on.reading() as storage:
             assert storage.users.find(person.id) is None
             assert storage.users.find(robot.id) is None
-            assert storage.passwords.find(person.id) is None
+            assert storage.users.find_password(person.id) is None
             assert storage.service_user_keys.find(key.id, robot.id) is None
             assert storage.managers.find(manager.id) is None
             assert storage.tokens.find_access(token.digest) is None

@@ -16,7 +16,7 @@ class PasswordContract(ContractBase):
     def test_passwords_find_before_any_was_set(self, on: On) -> None:
         human_user = on.human_user
         with on.reading() as storage:
-            assert storage.passwords.find(human_user.id) is None
+            assert storage.users.find_password(human_user.id) is None
 
     def test_passwords_find_returns_what_was_set(self, on: On) -> None:
         other = a_human_user(on.organization)
@@ -26,8 +26,8 @@ class PasswordContract(ContractBase):
         )
         on.save(other, password, other_password)
         with on.reading() as storage:
-            assert storage.passwords.find(on.human_user.id) == password
-            assert storage.passwords.find(other.id) == other_password
+            assert storage.users.find_password(on.human_user.id) == password
+            assert storage.users.find_password(other.id) == other_password
 
     def test_passwords_set_replaces_the_one_before(self, on: On) -> None:
         first = a_password(on.human_user, must_change=True)
@@ -37,11 +37,11 @@ class PasswordContract(ContractBase):
         on.save(first)
         on.save(second)
         with on.reading() as storage:
-            assert storage.passwords.find(on.human_user.id) == second
+            assert storage.users.find_password(on.human_user.id) == second
 
     def test_passwords_a_password_needs_its_user(self, on: On) -> None:
         with pytest.raises(Missing), on.writing() as storage:
-            storage.passwords.set(a_password())
+            storage.users.set_password(a_password())
 
     def test_passwords_is_still(self, on: On) -> None:
         human_user = on.human_user
@@ -49,18 +49,18 @@ class PasswordContract(ContractBase):
         password = a_password(human_user)
         on.save(without, password)
         with on.writing() as storage:
-            assert storage.passwords.is_still(human_user.id, password.hash)
-            assert not storage.passwords.is_still(human_user.id, "$argon2id$other")
-            assert not storage.passwords.is_still(without.id, password.hash)
+            assert storage.users.is_password_still(human_user.id, password.hash)
+            assert not storage.users.is_password_still(human_user.id, "$argon2id$other")
+            assert not storage.users.is_password_still(without.id, password.hash)
         with on.writing() as storage:
-            storage.passwords.set(replace(password, hash="$argon2id$new"))
-            assert not storage.passwords.is_still(human_user.id, password.hash)
+            storage.users.set_password(replace(password, hash="$argon2id$new"))
+            assert not storage.users.is_password_still(human_user.id, password.hash)
 
     def test_passwords_must_change(self, on: On) -> None:
         free, without = a_human_user(on.organization), a_human_user(on.organization)
         on.save(free, without, a_password(on.human_user, must_change=True), a_password(free))
         with on.reading() as storage:
-            found = storage.passwords.must_change([on.human_user.id, free.id, without.id])
+            found = storage.users.must_change_password([on.human_user.id, free.id, without.id])
             assert found == {on.human_user.id: True, free.id: False}
-            assert storage.passwords.must_change({free.id}) == {free.id: False}
-            assert storage.passwords.must_change(()) == {}
+            assert storage.users.must_change_password({free.id}) == {free.id: False}
+            assert storage.users.must_change_password(()) == {}

@@ -127,9 +127,9 @@ class FamilyContract(ContractBase):
             assert storage.tokens.find_refresh(kept_refresh.digest) == kept_refresh
             assert storage.tokens.find_access(kept_access.digest) == kept_access
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=code.client_id, at=NOW)
+            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
         with on.writing() as storage:
-            storage.authorization_codes.redeem(kept_code.digest, client_id=kept_code.client_id, at=NOW)
+            storage.tokens.redeem_code(kept_code.digest, client_id=kept_code.client_id, at=NOW)
 
     def test_families_purge_of_families_deletes_no_more_than_the_limit(self, on: On) -> None:
         families = [a_family(on.human_user, on.application, ends_at=NOW) for _ in range(5)]

@@ -373,7 +373,7 @@ class UserContract(ContractBase):
         with on.reading() as storage:
             assert storage.users.find(human_user.id) is None
             assert storage.users.find_by_name(human_user.organization_id, human_user.user_name) is None
-            assert storage.passwords.find(human_user.id) is None
+            assert storage.users.find_password(human_user.id) is None
             assert storage.user_grants.find(grant.id) is None
             assert storage.managers.find(manager.id) is None
             assert storage.managers.page(INSTANCE_KEY).items == ()
@@ -381,7 +381,7 @@ class UserContract(ContractBase):
             assert storage.tokens.find_access(token.digest) is None
             assert storage.tokens.find_refresh(refresh.digest) is None
         with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_codes.redeem(code.digest, client_id=on.application.id, at=code.issued_at)
+            storage.tokens.redeem_code(code.digest, client_id=on.application.id, at=code.issued_at)
 
     def test_users_remove_takes_everything_of_a_service_user_along(self, on: On) -> None:
         service_user = on.service_user

@@ -10,15 +10,11 @@ from identity.storage.errors import Unavailable
 from identity.storage.memory.applications import MemoryApplicationStore
 from identity.storage.memory.attempts import MemoryAttemptStore
 from identity.storage.memory.audit import MemoryAuditStore
-from identity.storage.memory.authorization_codes import MemoryAuthorizationCodeStore
 from identity.storage.memory.authorization_requests import MemoryAuthorizationRequestStore
-from identity.storage.memory.domains import MemoryDomainStore
 from identity.storage.memory.effects import MemoryEffectStore
-from identity.storage.memory.instance import MemoryInstanceStore
 from identity.storage.memory.managers import MemoryManagerStore
 from identity.storage.memory.organizations import MemoryOrganizationStore
 from identity.storage.memory.outbox import MemoryOutboxStore
-from identity.storage.memory.passwords import MemoryPasswordStore
 from identity.storage.memory.personal_access_tokens import MemoryPersonalAccessTokenStore
 from identity.storage.memory.project_grants import MemoryProjectGrantStore
 from identity.storage.memory.projects import MemoryProjectStore
@@ -43,14 +39,11 @@ class MemoryStorage(Storage):
     """All stores over the same tables."""
 
     def __init__(self, tables: Tables) -> None:
-        self.instance = MemoryInstanceStore(tables)
         self.organizations = MemoryOrganizationStore(tables)
-        self.domains = MemoryDomainStore(tables)
         self.projects = MemoryProjectStore(tables)
         self.project_grants = MemoryProjectGrantStore(tables)
         self.user_grants = MemoryUserGrantStore(tables)
         self.users = MemoryUserStore(tables)
-        self.passwords = MemoryPasswordStore(tables)
         self.service_user_keys = MemoryServiceUserKeyStore(tables)
         self.service_user_secrets = MemoryServiceUserSecretStore(tables)
         self.personal_access_tokens = MemoryPersonalAccessTokenStore(tables)
@@ -59,7 +52,6 @@ class MemoryStorage(Storage):
         self.sessions = MemorySessionStore(tables)
         self.authorization_requests = MemoryAuthorizationRequestStore(tables)
         self.attempts = MemoryAttemptStore(tables)
-        self.authorization_codes = MemoryAuthorizationCodeStore(tables)
         self.tokens = MemoryTokenStore(tables)
         self.signing_keys = MemorySigningKeyStore(tables)
         self.outbox = MemoryOutboxStore(tables)

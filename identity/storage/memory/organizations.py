@@ -1,7 +1,13 @@
 """Organizations, in memory."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+from identity.domain.domains import OrganizationDomain, Proof
+from identity.domain.instance import Instance
 from identity.domain.organizations import Organization
 from identity.domain.search import is_found
+from identity.storage.errors import Missing
 from identity.storage.memory.entities import MemoryEntityStore
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
 from identity.storage.stores.organizations import ORDERS, OrganizationStore
@@ -18,3 +24,43 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
     def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
         rows = (each for each in self._tables.organizations if is_found(request.query, each))
         return page_sorted(rows, request, ORDERS)
+
+    def add_domain(self, domain: OrganizationDomain) -> None:
+        self._tables.domains.insert({(domain.organization_id, domain.name): domain})
+
+    def find_domain(self, organization_id: str, name: str) -> OrganizationDomain | None:
+        return self._tables.domains.find((organization_id, name))
+
+    def find_domain_holder(self, name: str) -> OrganizationDomain | None:
+        return next((each for each in self._tables.domains if each.name == name and each.counts), None)
+
+    def domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
+        return _by_name(each for each in self._tables.domains if each.organization_id == organization_id)
+
+    def lock_domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
+        # A writer has the whole storage for itself, so there is nothing more to lock.
+        return self.domains(organization_id)
+
+    def unproven_domains(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
+        found = (each for each in self._tables.domains if each.proof is Proof.UNPROVEN)
+        return _by_name(each for each in found if not each.name.endswith(f".{name_space}"))[:limit]
+
+    def prove_domain(self, domain: OrganizationDomain) -> None:
+        stored = self.find_domain(domain.organization_id, domain.name)
+        if stored is None or stored.challenge != domain.challenge:
+            raise Missing
+        proven = replace(stored, proof=domain.proof, verified_at=domain.verified_at)
+        self._tables.domains.replace((domain.organization_id, domain.name), proven)
+
+    def remove_domain(self, organization_id: str, name: str) -> None:
+        self._tables.domains.delete((organization_id, name))
+
+    def find_instance(self) -> Instance | None:
+        return self._tables.instance.find("instance")
+
+    def add_instance(self, instance: Instance) -> None:
+        self._tables.instance.insert({"instance": instance})
+
+
+def _by_name(domains: Iterable[OrganizationDomain]) -> tuple[OrganizationDomain, ...]:
+    return tuple(sorted(domains, key=lambda each: (each.name, each.organization_id)))

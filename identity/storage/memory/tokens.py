@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from identity.domain.applications import Client
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import (
     AccessToken,
     Connection,
@@ -167,3 +168,37 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         for token in live:
             self.revoke_access(token.digest, at)
         return len(live)
+
+    def add_code(self, code: AuthorizationCode) -> None:
+        self._tables.authorization_codes.insert({code.digest: code})
+
+    def find_code(self, digest: bytes) -> PresentedCode | None:
+        code = self._tables.authorization_codes.find(digest)
+        if code is None:
+            return None
+        return PresentedCode(
+            code,
+            self._tables.families.get(code.family_id),
+            MemoryUserStore(self._tables).find_subject(code.user_id),
+            session_ended=has_ended(self._tables, code.session_id),
+        )
+
+    def redeem_code(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
+        code = self._tables.authorization_codes.get(digest)
+        if code.client_id != client_id:
+            raise Missing("code")
+        # A replay is told from an expired code for ever: it is a sign of theft.
+        if code.redeemed_at is not None:
+            raise AlreadyUsed(code)
+        if code.expires_at <= at:
+            raise Missing("code")
+        redeemed = replace(code, redeemed_at=at)
+        self._tables.authorization_codes.put(digest, redeemed)
+        return redeemed
+
+    def purge_codes(self, before: datetime, limit: int) -> int:
+        return self._tables.authorization_codes.delete_where(lambda _, code: self._code_is_due(code, before), limit)
+
+    def _code_is_due(self, code: AuthorizationCode, before: datetime) -> bool:
+        unused = code.redeemed_at is None and code.expires_at < before
+        return unused or self._tables.families.get(code.family_id).ends_at < before

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from identity.domain.names import login_name_key, name_key
 from identity.domain.search import is_found
-from identity.domain.users import HumanUser, Subject, User
+from identity.domain.users import HumanUser, PasswordHash, Subject, User
 from identity.storage.errors import Duplicate
 from identity.storage.memory.entities import MemoryEntityStore, move_forward
 from identity.storage.memory.tables import Tables
@@ -90,6 +90,20 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     def _named(self, user_name: str) -> list[User]:
         key = name_key(user_name)
         return [user for user in self._tables.users if name_key(user.user_name) == key]
+
+    def find_password(self, user_id: str) -> PasswordHash | None:
+        return self._tables.passwords.find(user_id)
+
+    def set_password(self, password: PasswordHash) -> None:
+        self._tables.passwords.replace(password.user_id, password)
+
+    def is_password_still(self, user_id: str, hash: str) -> bool:  # noqa: A002
+        password = self._tables.passwords.find(user_id)
+        return password is not None and password.hash == hash
+
+    def must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
+        passwords = self._tables.passwords.find_many(user_ids)
+        return {user_id: password.must_change for user_id, password in passwords.items()}
 
 
 def is_found_user(tables: Tables, user: User, query: str) -> bool:

@@ -2,6 +2,8 @@
 
 from abc import abstractmethod
 
+from identity.domain.domains import OrganizationDomain
+from identity.domain.instance import Instance
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
@@ -16,7 +18,12 @@ ORDERS: Orders[Organization] = {
 
 
 class OrganizationStore(EntityStore[Organization]):
-    """Unique: ``primary_domain`` (Duplicate("primary_domain"))."""
+    """Unique: ``primary_domain`` (Duplicate("primary_domain")); a domain of one organization, and its name among those
+    that count (both Duplicate("domain")).
+
+    Many organizations may wait for one domain. One that counts outlives its organization. One of the organizations is
+    the instance's own.
+    """
 
     @abstractmethod
     def find_by_domain(self, primary_domain: str) -> Organization | None:
@@ -25,3 +32,43 @@ class OrganizationStore(EntityStore[Organization]):
     @abstractmethod
     def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
         """Organizations, usually by name."""
+
+    @abstractmethod
+    def add_domain(self, domain: OrganizationDomain) -> None:
+        """Store a new domain, waiting or counting."""
+
+    @abstractmethod
+    def find_domain(self, organization_id: str, name: str) -> OrganizationDomain | None:
+        """The organization's domain of this name."""
+
+    @abstractmethod
+    def find_domain_holder(self, name: str) -> OrganizationDomain | None:
+        """The one domain of this name that counts."""
+
+    @abstractmethod
+    def domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
+        """All of the organization, by name."""
+
+    @abstractmethod
+    def lock_domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
+        """The same, so that they can be counted: whoever else locks them waits for the end of the transaction."""
+
+    @abstractmethod
+    def unproven_domains(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
+        """Up to ``limit`` that count without ever having been proven and do not lie below ``name_space``, by name."""
+
+    @abstractmethod
+    def prove_domain(self, domain: OrganizationDomain) -> None:
+        """Keep proof and moment, by one conditional write. Raises Missing unless the stored challenge is the same."""
+
+    @abstractmethod
+    def remove_domain(self, organization_id: str, name: str) -> None:
+        """Delete it: it is free for others. Raises Missing."""
+
+    @abstractmethod
+    def find_instance(self) -> Instance | None:
+        """The instance, or None before bootstrap."""
+
+    @abstractmethod
+    def add_instance(self, instance: Instance) -> None:
+        """Store it. Raises Duplicate("instance") if there is one: of two racing bootstraps one wins."""

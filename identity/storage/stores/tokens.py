@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import (
     AccessToken,
     Connection,
@@ -14,7 +15,7 @@ from identity.domain.tokens import (
 
 
 class TokenStore(ABC):
-    """Known by digest alone. No method ever makes a revoked row live again."""
+    """Codes and tokens are known by digest alone. No method ever makes a revoked row live again."""
 
     @abstractmethod
     def start_family(self, family: TokenFamily) -> None:
@@ -104,3 +105,23 @@ class TokenStore(ABC):
     @abstractmethod
     def purge_families(self, before: datetime, limit: int) -> int:
         """Delete up to ``limit`` families that ended before, with their codes and tokens."""
+
+    @abstractmethod
+    def add_code(self, code: AuthorizationCode) -> None:
+        """Store a new code. Its family must exist (TokenStore.start_family)."""
+
+    @abstractmethod
+    def find_code(self, digest: bytes) -> PresentedCode | None:
+        """The code, redeemed and expired ones included, with all that decides over it, in one query."""
+
+    @abstractmethod
+    def redeem_code(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
+        """Consume the code by one conditional write: of racing callers exactly one gets it.
+
+        Raises AlreadyUsed (with the code as value) if this client redeemed it before, expired or not; else Missing if
+        there is none, it has expired, or it is another client's: then it stays as it was. The transaction can go on.
+        """
+
+    @abstractmethod
+    def purge_codes(self, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` codes that expired before and are unused, or whose family has ended before."""

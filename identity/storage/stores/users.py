@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from identity.domain.names import name_key
-from identity.domain.users import HumanUser, Subject, User
+from identity.domain.users import HumanUser, PasswordHash, Subject, User
 from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
 from identity.storage.stores.entity import EntityStore
 
@@ -35,7 +35,11 @@ SERVICE_USER_ORDERS = ("user_name", "display_name", "created_at")
 
 
 class UserStore(EntityStore[User]):
-    """Unique: the user name in its organization over both kinds, compared by name_key (Duplicate("user_name"))."""
+    """Unique: the user name in its organization over both kinds, compared by name_key (Duplicate("user_name")).
+
+    ``update`` stores a value of the same kind, and leaves ``last_sign_in_at`` as it is stored. A person has at most one
+    password.
+    """
 
     @abstractmethod
     def add_many(self, users: Sequence[User]) -> None:
@@ -75,3 +79,19 @@ class UserStore(EntityStore[User]):
     @abstractmethod
     def page(self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE) -> Page[User]:
         """The organization's users of one kind, usually by user name. None: of all organizations, of both kinds."""
+
+    @abstractmethod
+    def find_password(self, user_id: str) -> PasswordHash | None:
+        """The user's password hash."""
+
+    @abstractmethod
+    def set_password(self, password: PasswordHash) -> None:
+        """Store or replace the user's password hash. Raises Missing if there is no such user."""
+
+    @abstractmethod
+    def is_password_still(self, user_id: str, hash: str) -> bool:  # noqa: A002
+        """True if this is the user's hash, by one conditional write: until the transaction ends nobody replaces it."""
+
+    @abstractmethod
+    def must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
+        """Which of these users must change their password, in one query; users without a password are left out."""

@@ -169,7 +169,7 @@ import os
 from identity.plugins.sql import Settings, SqlBackend
 backend = SqlBackend(Settings(url={url!r}))
 with backend.reading() as storage:
-    storage.instance.find()
+    storage.organizations.find_instance()
     ours = backend._open()
     child = os.fork()
     if child == 0:
@@ -177,7 +177,7 @@ with backend.reading() as storage:
         assert backend._open() is not ours
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    storage.instance.find()
+    storage.organizations.find_instance()
 backend.check()
 assert backend._open() is ours
 """

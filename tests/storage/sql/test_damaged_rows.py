@@ -47,15 +47,15 @@ GRACE = a_human_user(queries.ORGANIZATION, user_name="grace")
 READS: dict[str, Callable[[Storage], object]] = {
     **queries.READS,
     **{name: read for name, read in queries.INDEXED.items() if "by query" in name or "counted" in name},
-    "instance": lambda storage: storage.instance.find(),
-    "domain": lambda storage: storage.domains.find(DOMAIN.organization_id, DOMAIN.name),
-    "domain holder": lambda storage: storage.domains.find_holder(DOMAIN.name),
-    "domains": lambda storage: storage.domains.of_organization(DOMAIN.organization_id),
-    "domains unproven": lambda storage: storage.domains.unproven("example.com", 10),
+    "instance": lambda storage: storage.organizations.find_instance(),
+    "domain": lambda storage: storage.organizations.find_domain(DOMAIN.organization_id, DOMAIN.name),
+    "domain holder": lambda storage: storage.organizations.find_domain_holder(DOMAIN.name),
+    "domains": lambda storage: storage.organizations.domains(DOMAIN.organization_id),
+    "domains unproven": lambda storage: storage.organizations.unproven_domains("example.com", 10),
     "roles": lambda storage: storage.projects.roles(queries.PROJECT.id),
     "role held": lambda storage: storage.effects.of_role(queries.PROJECT.id, ROLE.key),
-    "password": lambda storage: storage.passwords.find(queries.PERSON.id),
-    "must change": lambda storage: storage.passwords.must_change([queries.PERSON.id]),
+    "password": lambda storage: storage.users.find_password(queries.PERSON.id),
+    "must change": lambda storage: storage.users.must_change_password([queries.PERSON.id]),
     "client secrets": lambda storage: storage.applications.secrets(queries.APPLICATION.id),
     "failures": lambda storage: storage.attempts.failures("ada"),
     "signing keys": lambda storage: storage.signing_keys.all(),
@@ -74,9 +74,7 @@ READS: dict[str, Callable[[Storage], object]] = {
 }
 #: What is done in the same breath as reading.
 USES: dict[str, Callable[[Storage], object]] = {
-    "redeem": lambda storage: storage.authorization_codes.redeem(
-        queries.CODE.digest, client_id=queries.CODE.client_id, at=NOW
-    ),
+    "redeem": lambda storage: storage.tokens.redeem_code(queries.CODE.digest, client_id=queries.CODE.client_id, at=NOW),
     "rotate": queries.INDEXED["rotate"],
     "finish": lambda storage: storage.authorization_requests.finish(queries.PENDING.id, NOW, version=1),
     "take": lambda storage: storage.records.take(*queries.THIS_RECORD, NOW),
@@ -140,7 +138,7 @@ def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -
     with committing(backend, Transactions()) as storage:
         for value in (*queries.VALUES, GRACE, DOMAIN, ROLE, INSTANCE, a_signing_key(1), a_signing_key(2)):
             add(storage, value)
-        storage.passwords.set(a_password(queries.PERSON))
+        storage.users.set_password(a_password(queries.PERSON))
         storage.applications.add_secret(queries.APPLICATION.id, a_client_secret())
         storage.attempts.reserve("ada", at=NOW, user_id=queries.PERSON.id)
         storage.audit.append(queries.EVENT)
@@ -269,8 +267,8 @@ def test_what_decides_is_refused_and_not_left_out(damaged: tuple[SqlBackend, sql
         lambda storage: storage.managers.of_users_of(queries.ORGANIZATION.id),
         lambda storage: storage.managers.lock_holders(queries.MANAGER.resource, "IAM_OWNER"),
         lambda storage: storage.user_grants.effective(queries.PERSON.id, frozenset({queries.PROJECT.id})),
-        lambda storage: storage.domains.of_organization(queries.ORGANIZATION.id),
-        lambda storage: storage.domains.find_holder(DOMAIN.name),
+        lambda storage: storage.organizations.domains(queries.ORGANIZATION.id),
+        lambda storage: storage.organizations.find_domain_holder(DOMAIN.name),
     ]
     with backend.reading() as storage:
         for read in deciding:

@@ -85,7 +85,7 @@ READS: dict[str, Call] = {
     "find_access": lambda storage: storage.tokens.find_access(TOKEN.digest),
     "find_presented": lambda storage: storage.tokens.find_presented(REFRESH.digest),
     "connections": lambda storage: storage.tokens.connections_of_user(PERSON.id, NOW),
-    "find code": lambda storage: storage.authorization_codes.find(CODE.digest),
+    "find code": lambda storage: storage.tokens.find_code(CODE.digest),
     "find session": lambda storage: storage.sessions.find(SESSION.id),
     "sessions of_browser": lambda storage: storage.sessions.of_browser(DIGESTS[:1]),
     "sessions of_browser, many": lambda storage: storage.sessions.of_browser(DIGESTS),
@@ -137,7 +137,7 @@ READS: dict[str, Call] = {
     "find subjects": lambda storage: storage.users.find_subjects(SOME_IDS),
     "counts": lambda storage: storage.projects.counts(SOME_IDS),
     "key summaries": lambda storage: storage.service_user_keys.summaries(SOME_IDS, NOW),
-    "must_change": lambda storage: storage.passwords.must_change(SOME_IDS),
+    "must_change": lambda storage: storage.users.must_change_password(SOME_IDS),
     "expiring of organization": lambda storage: storage.service_user_keys.expiring(
         NOW, LATER, 10, organization_id=ORGANIZATION.id
     ),
@@ -169,7 +169,7 @@ WRITES: dict[str, Call] = {
     "add_access by secret": lambda storage: storage.tokens.add_access(an_access_token(ROBOT, secret_id=SECRET.id)),
     "add service user secret": lambda storage: storage.service_user_secrets.add(a_service_user_secret(ROBOT)),
     "remove service user secret": lambda storage: storage.service_user_secrets.remove(ROBOT.id, SECRET.id),
-    "redeem": lambda storage: storage.authorization_codes.redeem(CODE.digest, client_id=APPLICATION.id, at=NOW),
+    "redeem": lambda storage: storage.tokens.redeem_code(CODE.digest, client_id=APPLICATION.id, at=NOW),
     "add session": lambda storage: storage.sessions.add(a_session(PERSON)),
     "reauthenticate": lambda storage: storage.sessions.reauthenticate(
         SESSION.id, digest=DIGESTS[1], methods=("pwd",), at=NOW, ends_at=LATER
@@ -182,7 +182,7 @@ WRITES: dict[str, Call] = {
     "finish": lambda storage: storage.authorization_requests.finish(PENDING.id, NOW, version=1),
     "begin anew": lambda storage: storage.authorization_requests.begin_anew(PERSON.id),
     "begin others anew": lambda storage: storage.authorization_requests.begin_anew(PERSON.id, but=PENDING.id),
-    "is_still": lambda storage: storage.passwords.is_still(PERSON.id, "$argon2id$"),
+    "is_still": lambda storage: storage.users.is_password_still(PERSON.id, "$argon2id$"),
     "update pending": lambda storage: storage.authorization_requests.update(replace(PENDING, version=2)),
     "reserve": lambda storage: storage.attempts.reserve("ada", at=NOW, user_id=PERSON.id),
     "give_back": lambda storage: storage.attempts.give_back("ada", Attempt(True, 1, NOW), at=NOW),
@@ -199,7 +199,7 @@ WRITES: dict[str, Call] = {
     "purge records": lambda storage: storage.records.purge(NOW, 1000),
     "postpone": lambda storage: storage.outbox.postpone(MESSAGE.id, LATER),
     "remove message": lambda storage: storage.outbox.remove(MESSAGE.id),
-    "add code": lambda storage: storage.authorization_codes.add(a_code(FAMILY)),
+    "add code": lambda storage: storage.tokens.add_code(a_code(FAMILY)),
     "start_family": lambda storage: storage.tokens.start_family(a_family(PERSON, APPLICATION)),
     "add_refresh": lambda storage: storage.tokens.add_refresh(a_refresh_token(FAMILY)),
     "revoke_of_client": lambda storage: storage.tokens.revoke_of_client(PERSON.id, APPLICATION.id, NOW),
@@ -238,7 +238,7 @@ INDEXED: dict[str, Call] = {
     "effects of role": lambda storage: storage.effects.of_role(PROJECT.id, "reader"),
     "update application": lambda storage: storage.applications.update(replace(APPLICATION, version=2)),
     "revoke_of_user": lambda storage: storage.tokens.revoke_of_user(PERSON.id, NOW),
-    "purge codes": lambda storage: storage.authorization_codes.purge(NOW, 1000),
+    "purge codes": lambda storage: storage.tokens.purge_codes(NOW, 1000),
     "remove user": lambda storage: storage.users.remove(PERSON.id),
 }
 

@@ -75,7 +75,7 @@ class ConsentPage(SignInPage):
     def _domain(self, organization: Organization) -> str:
         """The organization's domain, if it is proven that it has it."""
         with self.request.services.look() as storage:
-            domain = storage.domains.find(organization.id, organization.primary_domain)
+            domain = storage.organizations.find_domain(organization.id, organization.primary_domain)
         return domain.name if domain is not None and domain.proven else ""
 
     def _projects(self, client: Client, granted: GrantedScopes) -> list[Markup]:

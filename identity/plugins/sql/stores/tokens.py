@@ -6,6 +6,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, func, select, update
 
 from identity.domain.applications import Client
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import (
     AccessToken,
     Connection,
@@ -21,6 +22,7 @@ from identity.plugins.sql.rows import Prepared, SqlStore, find_by_id
 from identity.plugins.sql.stores import applications, organizations, projects, users
 from identity.plugins.sql.tables import access_tokens as access
 from identity.plugins.sql.tables import applications as applications_table
+from identity.plugins.sql.tables import authorization_codes as codes
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import projects as projects_table
 from identity.plugins.sql.tables import refresh_tokens as refresh
@@ -161,6 +163,40 @@ _ENDED_FAMILIES = (
 )
 _PURGE_FAMILIES = delete(families).where(families.c.id.in_(_ENDED_FAMILIES))
 
+_CODES = Mapped[AuthorizationCode](codes)
+_CODE, _CODE_FAMILY, _CODE_SESSION, _CODE_SUBJECT = slices(_CODES, FAMILIES, 1, users.SUBJECT)
+_THIS_CODE = (codes.c.digest == bindparam("code"), codes.c.client_id == bindparam("client"))
+_ADD_CODE = Prepared(_CODES.insert)
+_FIND_CODE = Prepared(
+    select(*_CODES.columns, *FAMILIES.columns, sessions.c.ended_at, *users.SUBJECT)
+    .select_from(codes)
+    .join(families, families.c.id == codes.c.family_id)
+    .outerjoin(sessions, sessions.c.id == codes.c.session_id)
+    .outerjoin(users_table, users_table.c.id == codes.c.user_id)
+    .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id)
+    .where(codes.c.digest == bindparam("code"))
+)
+_REDEEM_CODE = Prepared(
+    update(codes)
+    .where(*_THIS_CODE, codes.c.redeemed_at.is_(None), codes.c.expires_at > bindparam("at"))
+    .values(redeemed_at=bindparam("at"))
+    .returning(*_CODES.columns)
+)
+_FIND_CODE_OF_CLIENT = _CODES.select.where(*_THIS_CODE)
+_UNUSED = (
+    select(codes.c.digest)
+    .where(codes.c.redeemed_at.is_(None), codes.c.expires_at < bindparam("before"))
+    .limit(bindparam("limit"))
+)
+_OF_ENDED_FAMILIES = (
+    select(codes.c.digest)
+    .join(families, families.c.id == codes.c.family_id)
+    .where(families.c.ends_at < bindparam("before"))
+    .limit(bindparam("limit"))
+)
+_PURGE_UNUSED = delete(codes).where(codes.c.digest.in_(_UNUSED))
+_PURGE_OF_ENDED_FAMILIES = delete(codes).where(codes.c.digest.in_(_OF_ENDED_FAMILIES))
+
 
 class SqlTokenStore(SqlStore, TokenStore):
     """One row each. Whether a token lives is judged by joining its family, never copied into the token.
@@ -236,6 +272,27 @@ class SqlTokenStore(SqlStore, TokenStore):
     def purge_families(self, before: datetime, limit: int) -> int:
         return self._change(_PURGE_FAMILIES, {"before": seconds(before), "limit": limit})
 
+    def add_code(self, code: AuthorizationCode) -> None:
+        self._try(_ADD_CODE, _CODES.values(code))
+
+    def find_code(self, digest: bytes) -> PresentedCode | None:
+        return self._find(_presented_code_of, _FIND_CODE, {"code": digest})
+
+    def redeem_code(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
+        this = {"code": digest, "client": client_id}
+        redeemed = self._find(_CODES.of, _REDEEM_CODE, {**this, "at": seconds(at)})
+        if redeemed is not None:
+            return redeemed
+        code = self._find(_CODES.of, _FIND_CODE_OF_CLIENT, this)
+        raise Missing if code is None or code.redeemed_at is None else AlreadyUsed(code)
+
+    def purge_codes(self, before: datetime, limit: int) -> int:
+        parameters = {"before": seconds(before), "limit": limit}
+        gone = self._change(_PURGE_UNUSED, parameters)
+        if gone < limit:
+            gone += self._change(_PURGE_OF_ENDED_FAMILIES, {**parameters, "limit": limit - gone})
+        return gone
+
 
 _claims_of = row_of(families.c.userinfo_claims)(words_of)
 _last_use_of = row_of(refresh.c.issued_at)(moment)
@@ -273,3 +330,12 @@ _HELD, _HOLDER, _LAST_USE = slices(FAMILIES, applications.CLIENT, 1)
 
 def _connected_of(row: Row) -> tuple[TokenFamily, Client, datetime]:
     return FAMILIES.of(row[_HELD]), applications.client_of(row[_HOLDER]), _last_use_of(row[_LAST_USE])
+
+
+def _presented_code_of(row: Row) -> PresentedCode:
+    return PresentedCode(
+        _CODES.of(row[_CODE]),
+        FAMILIES.of(row[_CODE_FAMILY]),
+        users.subject_or_none(row[_CODE_SUBJECT]),
+        session_ended=row[_CODE_SESSION][0] is not None,
+    )

@@ -4,16 +4,16 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, case, not_, select
+from sqlalchemy import Select, and_, bindparam, case, not_, select, update
 
 from identity.domain.names import login_name_key, name_key
-from identity.domain.users import Subject, User
+from identity.domain.users import PasswordHash, Subject, User
 from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.entities import Entities, SqlEntityStore
 from identity.plugins.sql.mapping import Mapped, Row, slices
-from identity.plugins.sql.rows import Prepared, move_forward
+from identity.plugins.sql.rows import Prepared, move_forward, upsert
 from identity.plugins.sql.stores import organizations
-from identity.plugins.sql.tables import last_sign_in
+from identity.plugins.sql.tables import last_sign_in, passwords
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import users as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -55,6 +55,18 @@ _FIND_BY_EMAIL = (
 # The kind is fixed: a value of the other kind finds no row.
 _UPDATE = ROWS.versioned.where(table.c.kind == bindparam("same_kind"))
 _NOTE_SIGN_IN = move_forward(table.c.last_sign_in_at).where(table.c.kind == UserKind.HUMAN.value)
+
+_PASSWORDS = Mapped[PasswordHash](passwords)
+_FIND_PASSWORD = _PASSWORDS.select.where(passwords.c.user_id == bindparam("user"))
+_IS_STILL = (
+    update(passwords)
+    .where(passwords.c.user_id == bindparam("user"), passwords.c.hash == bindparam("known"))
+    .values(hash=passwords.c.hash)
+)
+_MUST_CHANGE = _PASSWORDS.select.where(passwords.c.user_id.in_(bindparam("ids", expanding=True)))
+_SET_PASSWORD = upsert(
+    passwords, by=passwords.c.user_id, replacing=(passwords.c.hash, passwords.c.changed_at, passwords.c.must_change)
+)
 
 
 class SqlUserStore(SqlEntityStore[User], UserStore):
@@ -100,6 +112,19 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         place = () if organization_id is None else (table.c.organization_id == organization_id,)
         kinds = () if kind is None else (table.c.kind == kind.value,)
         return self._page(ROWS, ROWS.select.where(*place, *kinds), request, _ORDERS)
+
+    def find_password(self, user_id: str) -> PasswordHash | None:
+        return self._find(_PASSWORDS.of, _FIND_PASSWORD, {"user": user_id})
+
+    def set_password(self, password: PasswordHash) -> None:
+        self._try(_SET_PASSWORD, _PASSWORDS.values(password))
+
+    def is_password_still(self, user_id: str, hash: str) -> bool:  # noqa: A002
+        # The row is locked by being written as it is.
+        return self._change(_IS_STILL, {"user": user_id, "known": hash}) == 1
+
+    def must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
+        return {one.user_id: one.must_change for one in self._many(_MUST_CHANGE, user_ids, _PASSWORDS.of)}
 
 
 def expiring(
