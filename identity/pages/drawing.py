@@ -73,8 +73,17 @@ class Pages:
         language: str | None = None,
     ) -> Response:
         """The template as an answer; without a language given, in the one that the request asks for."""
-        words = self.catalogs.words(language or language_of(request))
-        known: dict[str, object] = {
+        known = self._known(request, language or language_of(request))
+        text = self.environment.get_template(template).render({**known, **variables})
+        return Response(text.encode(), status=status, content_type="text/html", charset="utf-8")
+
+    def macros(self, request: Request, language: str) -> Any:
+        """The macros that templates know as ``ui``, for markup that is made by a page: those that need no form."""
+        return self.environment.get_template("macros.html").make_module(self._known(request, language))
+
+    def _known(self, request: Request, language: str) -> dict[str, object]:
+        words = self.catalogs.words(language)
+        return {
             "t": words.t,
             "tn": words.tn,
             "listed": words.listed,
@@ -89,8 +98,6 @@ class Pages:
             "form": None,
             "failed": False,
         }
-        text = self.environment.get_template(template).render({**known, **variables})
-        return Response(text.encode(), status=status, content_type="text/html", charset="utf-8")
 
     def form_post(self, request: Request, form: FormPost) -> Response:
         """The page that sends an answer on to a client (OAuth 2.0 Form Post Response Mode)."""

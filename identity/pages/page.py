@@ -23,6 +23,7 @@ A page that changes something::
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
@@ -121,6 +122,11 @@ class Page:
     def words(self) -> Words:
         """The words of that language, for sentences that are made here and not in the template."""
         return self.pages.catalogs.words(self.language)
+
+    @cached_property
+    def ui(self) -> Any:
+        """The macros of templates, for markup that is made here."""
+        return self.pages.macros(self.request, self.language)
 
     @property
     def pages(self) -> Pages:

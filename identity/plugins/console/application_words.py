@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
-from identity.domain.applications import ApplicationType, ConsentRule
+from identity.domain.applications import Application, ApplicationType, ConsentRule
+from identity.domain.entity import Member, members
+from identity.domain.users import TokenFormat
 from identity.domain.words import say
 from identity.pages.translation import Words
+from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.fields import Options
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,62 @@ CONSENT: Mapping[ConsentRule, str] = {
     ConsentRule.ALWAYS: say("Everybody"),
     ConsentRule.NEVER: say("Nobody"),
 }
+
+
+#: A redirect URI of each type that has one.
+EXAMPLES: Mapping[ApplicationType | None, str] = {
+    ApplicationType.WEB: "https://app.example.com/callback",
+    ApplicationType.NATIVE: "com.example.app:/callback",
+    ApplicationType.BROWSER: "https://app.example.com/",
+}
+
+TOKEN_FORMATS: Mapping[TokenFormat, str] = {TokenFormat.OPAQUE: say("Opaque"), TokenFormat.JWT: say("JWT")}
+#: What can be one of a few, in words.
+WORDS: dict[Any, str] = {**CONSENT, **TOKEN_FORMATS}
+
+
+def token_formats(page: ConsolePage) -> Sequence[Sequence[object]]:
+    """What access tokens can be."""
+    return [(one.value, page.words.t(words)) for one, words in TOKEN_FORMATS.items()]
+
+
+def _consents(page: Any) -> Sequence[Sequence[object]]:
+    """Never only for whoever decides, and where it is so already."""
+    rules = (one for one in ConsentRule if one is not ConsentRule.NEVER or page.decides or one is page.stored_consent)
+    return [(one.value, page.words.t(CONSENT[one])) for one in rules]
+
+
+#: These come first, the others as the entity has them.
+_FIRST = ("name", "response_types", "grant_types", "authentication_method", "access_token_type")
+
+
+def settings(kind: ApplicationType | None = None) -> Sequence[Member]:
+    """What can be set of an application, or of one of this type."""
+    found = [one for one in members(Application).values() if one.changeable]
+    fitting = [one for one in found if kind is None or kind in (one.declared.only_for or {kind})]
+    return sorted(fitting, key=lambda one: _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST))
+
+
+#: What each setting can be, by the place of what the service offers, and what that means.
+_OFFERED = {
+    "response_types": ("response_types", RESPONSE_TYPES),
+    "grant_types": ("grant_types", GRANT_TYPES),
+    "authentication_method": ("authentication_methods", AUTHENTICATION_METHODS),
+}
+_CHOICES: Mapping[Any, Options] = {TokenFormat: token_formats, ConsentRule: _consents}
+
+
+def choices(setting: Member) -> Options | None:
+    """What the setting can be; None if it is no choice."""
+    if setting.name not in _OFFERED:
+        return _CHOICES.get(setting.type)
+    offered, meant = _OFFERED[setting.name]
+    return lambda page: literal_options(getattr(page.services.choices, offered), meant, page.words)
+
+
+def singular(name: str) -> str:
+    """What forms call a setting: they name one of what commands name all."""
+    return name.removesuffix("s") if name in ("response_types", "grant_types") else name
 
 
 def literal_options(

@@ -1,4 +1,4 @@
-"""Badges: the state of a thing in a word, with a kind that gives it a shape and a colour."""
+"""Badge: the state of a thing in a word, with a kind that gives it a shape and a colour. Named: a thing by its name."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,6 +18,15 @@ class Badge:
 
     text: Markup
     kind: str = ""
+
+
+@dataclass(frozen=True)
+class Named:
+    """What people know a thing by, what stands below that, and the address of its page, for whoever may read it."""
+
+    name: str
+    href: str = ""
+    sub: str = ""
 
 
 def state_badge(active: bool, words: Words) -> Badge:

@@ -1,95 +1,139 @@
-"""ConfirmPage: asks before something is done that is not undone by a click; DeactivatePage, ReactivatePage."""
+"""ConfirmPage: asks before something is done that is not undone by a click; deactivate, reactivate, delete a thing."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
 from identity.domain.words import say
 from identity.pages.forms import Form
-from identity.plugins.console.console_page import ConsoleForm
+from identity.plugins.console.console_form import ConsoleForm
+from identity.plugins.console.effect_words import effect_words
+from identity.plugins.console.things import OfThing
+
+#: What many of them say.
+LATER = say("You can reactivate it later.")
 
 
 class ConfirmPage(ConsoleForm):
-    """Asks before something is done that is not undone by a click: what it hits, and what falls with it."""
+    """Asks before something is done that is not undone by a click: what it hits, and what falls with it.
+
+    The title is a question with kind and name, the label verb and kind.
+    """
 
     template = "console/confirm.html"
     #: False for what can be taken back; then the button is an ordinary one.
     danger: ClassVar[bool] = True
-    fields: ClassVar[tuple[str, ...]] = ("confirm_name",)
 
-    def question(self) -> str:
-        """The heading: a question with kind and name."""
-        raise NotImplementedError
-
+    @property
     def effects(self) -> Sequence[str]:
         """What falls with it, one sentence each, in numbers."""
         return ()
 
-    def label(self) -> str:
-        """The button: verb and kind."""
-        raise NotImplementedError
-
+    @property
     def keep(self) -> str:
         """The link that leads back."""
         return say("Keep it")
 
-    def back(self) -> str:
-        """Where that link leads."""
-        raise NotImplementedError
-
+    @property
     def name_to_type(self) -> str:
         """What has to be typed to confirm; empty if nothing has to be."""
         return ""
 
-    def act(self) -> str:
-        """Do it; returns the address of the page to go to."""
+    def act(self) -> str | None:
+        """Do it; returns the address of the page to go to, if that is not where Keep leads."""
         raise NotImplementedError
 
-    def title(self) -> str:
-        """The question."""
-        return self.question()
-
     def show(self) -> Mapping[str, object]:
-        """Question, effects and button."""
         return {
-            "effects": [self.words.t(one) for one in self.effects()],
-            "label": self.words.t(self.label()),
-            "keep": self.words.t(self.keep()),
-            "back": self.back(),
+            **super().show(),
+            "effects": [self.said(one) for one in self.effects if one],
+            "keep": self.said(self.keep),
             "danger": self.danger,
-            "name_to_type": self.name_to_type(),
+            "name_to_type": self.name_to_type,
         }
 
     def submit(self, form: Form) -> Response:
-        """Do it, once the name is typed where it has to be."""
-        wanted = self.name_to_type()
+        wanted = self.name_to_type
         if wanted and _comparable(form.one("confirm_name")) != _comparable(wanted):
             raise Invalid({"confirm_name": say("Type {name} to confirm.", name=wanted)})
-        return self.redirect(self.done(self.act()))
+        back = self.back
+        return self.redirect(self.done(self.act() or back))
 
 
 def _comparable(name: str) -> str:
     return unicodedata.normalize("NFC", name).strip()
 
 
-class DeactivatePage(ConfirmPage):
+class ConfirmThing(OfThing[Any], ConfirmPage):
+    """Asks before something is done to a thing, whose page leads there."""
+
+    #: Heading and button of the way there, and what it means.
+    way: ClassVar[tuple[str, str]]
+    offer: ClassVar[str]
+
+    @property
+    def offered(self) -> bool:
+        """True if it can be done to the thing as it stands."""
+        return True
+
+
+class DeactivatePage(ConfirmThing):
     """Asks before something stops that can be reactivated later."""
 
+    at, action = "/deactivate", "write"
+    way = (say("Deactivate"), say("Deactivate …"))
     danger = False
+    keep = say("Keep it active")
 
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it active")
+    @property
+    def offered(self) -> bool:
+        active: bool = self.context.value.active
+        return active
+
+    def act(self) -> None:
+        self.use_case.deactivate(self.context.value.id, by=self.principal)
 
 
-class ReactivatePage(ConfirmPage):
+class ReactivatePage(ConfirmThing):
     """Asks before it works again."""
 
+    at, action = "/reactivate", "write"
+    way = (say("Reactivate"), say("Reactivate …"))
     danger = False
+    keep = say("Keep it deactivated")
 
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep it deactivated")
+    @property
+    def offered(self) -> bool:
+        return not self.context.value.active
+
+    def act(self) -> None:
+        self.use_case.reactivate(self.context.value.id, by=self.principal)
+
+
+class DeletePage(ConfirmThing):
+    """Asks for the name before it is gone for ever: what goes along is told in numbers."""
+
+    at, action = "/delete", "delete"
+    way = (say("Delete"), say("Delete …"))
+    fields = ("confirm_name",)
+    #: What cannot be undone.
+    undone: ClassVar[str]
+
+    @property
+    def effects(self) -> Sequence[str]:
+        of_kind = getattr(self.services.effects, f"of_{self.subject_of.removeprefix('service_')}")
+        return [self.undone, *effect_words(of_kind(self.context.value.id))]
+
+    @property
+    def name_to_type(self) -> str:
+        """The user name, of users; the name of other things."""
+        return str(getattr(self.context.value, "user_name", self.name))
+
+    def act(self) -> str | None:
+        """Do it; then to the page above."""
+        back = self.above[-1][1]
+        self.use_case.remove(self.context.value.id, by=self.principal)
+        return back

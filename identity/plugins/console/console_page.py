@@ -1,34 +1,39 @@
 """ConsolePage: what every page of the console has: navigation, the way here, what one may do, what was just done."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
-from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.errors import Conflict, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, Resource, organization_resource
 from identity.domain.projects import Project
-from identity.domain.words import say
+from identity.domain.words import Message, say
 from identity.http.targets import Target
 from identity.pages.forms import ONCE, Form
 from identity.pages.frame import Group, Item, Switcher
 from identity.pages.notices import told_event
-from identity.pages.page import FormPage
 from identity.pages.signed_in_page import SignedInPage
+from identity.plugins.console.badges import Badge, Named
 from identity.plugins.console.told import TOLD, told_sentence
 from identity.services.access import Principal, Seen
-from identity.services.commands import Decoded, decode
 from identity.storage.paging import Page, PageRequest
+
+if TYPE_CHECKING:
+    from identity.services.bundle import Services
 
 log = logging.getLogger(__name__)
 
 CONSOLE = "/console"
+Trail = Sequence[tuple[str, str]]
 _SWITCHABLE = 8
 
 #: What the services judge once more: see Applications.may_change.
@@ -67,15 +72,6 @@ INSTANCE_SECTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Link:
-    """A button-like link; ``what`` completes its words for those who do not see where it stands."""
-
-    label: Markup
-    href: str
-    what: str = ""
-
-
 class ConsolePage(SignedInPage):
     """A page of somebody who manages something. Its context is the Target that its address names."""
 
@@ -83,6 +79,8 @@ class ConsolePage(SignedInPage):
     home = CONSOLE
     #: The name of its Section.
     section: ClassVar[str] = ""
+    #: What that list is called, on pages below it.
+    under: ClassVar[str] = ""
     told = TOLD
     #: True for pages of the instance, whose section is one of INSTANCE_SECTIONS.
     of_instance: ClassVar[bool] = False
@@ -94,9 +92,10 @@ class ConsolePage(SignedInPage):
         return principal
 
     @property
-    def services(self) -> Any:
+    def services(self) -> "Services":
         """The use cases."""
-        return self.request.services
+        services: Services = self.request.services
+        return services
 
     @property
     def resource(self) -> Resource:
@@ -117,8 +116,7 @@ class ConsolePage(SignedInPage):
             identifier = resource.holder.id
         if identifier is None:
             return self.subject.organization
-        found: Organization = self.services.organizations.get(identifier)
-        return found
+        return self.services.organizations.get(identifier)
 
     @property
     def root(self) -> str:
@@ -134,42 +132,96 @@ class ConsolePage(SignedInPage):
             return allowed and self.services.applications.may_change(value, by=self.principal)
         return allowed
 
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """The way to the page: words and address of each page above it."""
-        return ()
+    # --- words: attributes where they are the same for all, properties where they are not ---------------------------
 
+    @property
     def title(self) -> str:
         """The heading."""
         raise NotImplementedError
 
+    @property
+    def trail(self) -> Trail:
+        """The way to the page: words and address of each page above it."""
+        return self.list_above
+
+    @property
+    def list_above(self) -> Trail:
+        """The list of its section, where the page lies below that."""
+        return [(self.under, f"{self.root}/{self.section}")] if self.under else ()
+
+    @property
     def parent(self) -> str:
         """What is said after the title in the browser's tab."""
-        return self.trail()[-1][0] if self.trail() else self.organization_name()
-
-    def organization_name(self) -> str:
-        """The name of the organization that the page is about."""
+        if self.trail:
+            return self.trail[-1][0]
         return "" if self.organization is None or self.of_instance else self.organization.name
 
+    @property
+    def names(self) -> Mapping[str, object]:
+        """What fills the places in the sentences that a page declares, such as ``{name}``."""
+        return {}
+
+    def said(self, sentence: str) -> Markup:
+        """A declared sentence in the page's language, with its places filled; other text, such as a name, as it is."""
+        if not isinstance(sentence, Message):
+            return escape(sentence)
+        open_places = "{" in sentence.template and not sentence.values
+        return self.words.t(sentence, **self.names) if open_places else self.words.t(sentence)
+
     def shared(self) -> Mapping[str, object]:
-        """The frame, the way here, what was done, and ``may``."""
         return {
             **super().shared(),
-            "title": self.words.t(self.title()),
-            "parent": self.words.t(self.parent()),
-            "trail": [(self.words.t(text), href) for text, href in self.trail()],
+            "title": self.said(self.title),
+            "parent": self.said(self.parent),
+            "trail": [(self.said(text), href) for text, href in self.trail],
             "may": self.may,
             "root": self.root,
             "organization": self.organization,
         }
 
-    def link(self, label: str, href: str, what: str = "") -> Link:
-        """A link with words of the page's language."""
-        return Link(self.words.t(label), href, self.words.t(what) if what else "")
+    def link(self, label: str, href: str, *, what: str = "", **look: object) -> Markup:
+        """A link that looks like a button; ``what`` completes its words for those who do not see where it stands."""
+        made: Markup = self.ui.button_link(self.said(label), href, what=self.said(what), **look)
+        return made
+
+    def buttons(self, href: str, what: str, *, remove: str, change: bool = True, query: str = "") -> Markup:
+        """What one may do to a row, which ``what`` names: change and remove it."""
+        removes = self.link(remove, f"{href}/delete{query}", what=what, small=True)
+        if not change:
+            return removes
+        return self.link(say("Change"), f"{href}/edit{query}", what=what, small=True) + " " + removes
+
+    def named(self, named: Named) -> Markup:
+        """What names a row, with a link."""
+        drawn: Markup = self.ui.named(named.name, named.href, named.sub)
+        return drawn
+
+    def linked(self, named: Named) -> Markup:
+        """What a thing is called, with a link where there is one."""
+        drawn: Markup = self.ui.link(named.name, named.href) if named.href else escape(named.name)
+        return drawn
+
+    def badge(self, badge: Badge | None) -> Markup:
+        """A badge, drawn; nothing for none."""
+        drawn: Markup = Markup() if badge is None else self.ui.badge(badge.text, badge.kind)
+        return drawn
+
+    def ago(self, moment: datetime | None) -> Markup:
+        """How far away a moment is, or that it never was."""
+        drawn: Markup = self.faint(say("Never")) if moment is None else self.ui.ago(moment)
+        return drawn
+
+    def roles(self, names: Iterable[str]) -> Markup:
+        """Names of roles, literal; nothing for none."""
+        return Markup(", ").join(self.ui.code(one) for one in sorted(names))
+
+    def faint(self, sentence: str) -> Markup:
+        """What stands where there is nothing to tell."""
+        return Markup('<span class="muted">{}</span>').format(self.said(sentence))
 
     # --- what was done ---------------------------------------------------------------------------------------------
 
     def what_was_done(self) -> object:
-        """The sentence for the change that led here, with a link to its event for whoever may read it."""
         event = told_event(self.request)
         if event is None or event.event not in self.told:
             return None
@@ -181,21 +233,19 @@ class ConsolePage(SignedInPage):
 
     def _may_read(self, event: AuditEvent) -> bool:
         resource = INSTANCE if event.organization_id is None else organization_resource(event.organization_id)
-        allowed: bool = self.services.access.may(self.principal, "audit_event.read", resource)
-        return allowed
+        return self.services.access.may(self.principal, "audit_event.read", resource)
 
     # --- forms -----------------------------------------------------------------------------------------------------
 
     def use_once(self, form: Form, sentence: str | None = None) -> None:
         """Use up the form's single-use id, so that what it makes is made once. Raises Conflict the second time."""
         once = form.one(ONCE)
-        if once and not self.services.idempotency.use_once(self.principal.id, once):
+        if once and not self.services.idempotency.use_once(self.principal.id or "", once):
             raise Conflict(sentence or say("This was sent already. Go back and look at the list."))
 
     # --- navigation ------------------------------------------------------------------------------------------------
 
     def navigation(self) -> tuple[Group, ...]:
-        """Only what whoever looks may read."""
         groups = [Group(items=tuple(self._items(self.root, (OVERVIEW,), organization=True)))]
         organization = self.organization
         if organization is not None:
@@ -277,29 +327,11 @@ class ConsolePage(SignedInPage):
 
     def listed(self, found: Page[Seen]) -> Page[Seen]:
         """The page without rows that a plugin denies to whoever looks."""
-        page: Page[Seen] = self.services.access.page_of(self.principal, found)
-        return page
+        return self.services.access.page_of(self.principal, found)
 
     def _sees(self, organization_id: str | None) -> bool:
         sees: bool = organization_id is not None and self.services.access.sees(self.principal, organization_id)
         return sees
-
-
-class ConsoleForm(ConsolePage, FormPage):
-    """A page of the console with a form."""
-
-    #: What is said of a field that is empty and must not be: it tells which one it is.
-    missing: ClassVar[Mapping[str, str]] = {}
-
-    def decoded(self, command: type[Decoded], values: Mapping[str, object]) -> Decoded:
-        """The command made from what was typed. Raises Invalid."""
-        try:
-            return decode(command, values)
-        except Invalid as refused:
-            empty = {
-                name: self.missing[name] for name in refused.fields if name in self.missing and not values.get(name)
-            }
-            raise Invalid({**refused.fields, **empty}) from None
 
 
 def matched(page: ConsolePage, name: str) -> str:
@@ -308,8 +340,13 @@ def matched(page: ConsolePage, name: str) -> str:
     return found
 
 
-def found_or_missing(value: Any, kind: str, identifier: str) -> Any:
-    """The value. Raises NotFound if it is None."""
-    if value is None:
-        raise NotFound(kind, identifier)
-    return value
+def pick(page: ConsolePage, found: Iterable[Any], kind: str, name: str = "", by: str = "id") -> Any:
+    """That one of those found which the address names, by its ``kind`` unless ``name`` says otherwise.
+
+    Raises NotFound.
+    """
+    wanted = matched(page, name or kind)
+    for one in found:
+        if attrgetter(by)(one) == wanted:
+            return one
+    raise NotFound(kind, wanted)

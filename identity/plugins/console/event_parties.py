@@ -6,9 +6,9 @@ from typing import Any
 from identity.domain.audit import Actor, ActorKind, AuditEvent
 from identity.domain.users import Subject
 from identity.domain.words import say
+from identity.plugins.console.badges import Named
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
 from identity.plugins.console.event_words import KIND_WORDS
-from identity.plugins.console.holdings import Named
 from identity.plugins.console.shown import readable_href, shown_user
 from identity.services.overview import Refusal
 from identity.storage.backend import Storage
@@ -49,7 +49,7 @@ class Parties:
         clients = things.get("application", set()) | (acting - self._users.keys())
         applications = storage.applications.find_many(clients)
         grants = storage.project_grants.find_many(things.get("project_grant", ()))
-        of_projects = {one.project_id for one in (*applications.values(), *grants.values())}
+        of_projects = {one.project_id for one in applications.values()} | {one.project_id for one in grants.values()}
         projects = storage.projects.find_many(things.get("project", set()) | of_projects)
         organizations = storage.organizations.find_many(things.get("organization", set()))
         # With the organizations in which each can be looked at.
@@ -94,8 +94,7 @@ class Parties:
         key = (kind, identifier)
         owner = self._users.get(identifier) if kind in _USERS else self._owners.get(key)
         if owner is not None:
-            shown = shown_user(self._page, owner)
-            return Named(shown.name, shown.href)
+            return shown_user(self._page, owner)
         if key in self._named:
             name, homes = self._named[key]
             seen = any(self._page.services.access.sees(self._page.principal, one) for one in homes)

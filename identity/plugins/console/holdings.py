@@ -1,49 +1,14 @@
-"""What a user holds: manager roles and project roles, as sections of user pages show them."""
+"""What users hold: manager roles and project roles, as sections of their pages show them."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Mapping
 
 from identity.domain.managers import Manager
 from identity.domain.permissions import Level, ResourceKey
-from identity.domain.projects import UserGrant
 from identity.domain.words import say
+from identity.plugins.console.badges import Named
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
-from identity.plugins.console.project_ways import grant_href, grant_name
-
-#: How many rows a section of a page shows before it leads to the whole list.
-FEW = 5
-
-
-@dataclass(frozen=True)
-class Named:
-    """A thing with the words that people know it by, and the address of its page."""
-
-    name: str
-    href: str
-
-
-@dataclass(frozen=True)
-class HeldRole:
-    """The manager roles at one resource."""
-
-    id: str
-    resource: Named
-    level: str
-    roles: tuple[str, ...]
-    since: datetime
-
-
-@dataclass(frozen=True)
-class HeldGrant:
-    """The roles in one project."""
-
-    id: str
-    project: Named
-    roles: tuple[str, ...]
-    active: bool
-    since: datetime
-
+from identity.plugins.console.sections import Table
+from identity.plugins.console.things import grant_href, grant_name
 
 _LEVELS = {
     Level.INSTANCE: say("Instance"),
@@ -53,7 +18,7 @@ _LEVELS = {
 }
 
 
-def held_roles(page: ConsolePage, user_id: str) -> list[HeldRole]:
+def held_roles_section(page: ConsolePage, user_id: str) -> Table:
     """The user's manager roles anywhere that whoever looks may know of, newest first."""
     access = page.services.access
     held: list[Manager] = [
@@ -62,38 +27,24 @@ def held_roles(page: ConsolePage, user_id: str) -> list[HeldRole]:
         if one.organization_id is None or access.sees(page.principal, one.organization_id)
     ]
     names = resource_names(page, {one.resource for one in held})
-    return [
-        HeldRole(
-            id=one.id,
-            resource=names[one.resource],
-            level=page.words.t(_LEVELS[one.resource.level]),
-            roles=tuple(sorted(one.roles)),
-            since=one.created_at,
+    rows = [
+        (
+            page.named(names[one.resource]),
+            page.words.t(_LEVELS[one.resource.level]),
+            page.roles(one.roles),
+            page.ui.when(one.created_at),
         )
         for one in sorted(held, key=lambda manager: manager.created_at, reverse=True)
         if one.resource in names
     ]
-
-
-def held_grants(page: ConsolePage, grants: Iterable[UserGrant]) -> list[HeldGrant]:
-    """User grants with the names of their projects."""
-    grants = list(grants)
-    projects = page.services.storage.projects.find_many({one.project_id for one in grants})
-    return [
-        HeldGrant(
-            id=one.id,
-            project=Named(
-                projects[one.project_id].name if one.project_id in projects else one.project_id,
-                f"{CONSOLE}/projects/{one.project_id}"
-                if one.project_grant_id is None
-                else f"{CONSOLE}/project-grants/{one.project_grant_id}",
-            ),
-            roles=tuple(sorted(one.roles)),
-            active=one.active,
-            since=one.created_at,
-        )
-        for one in grants
-    ]
+    return Table(
+        "managers",
+        say("Manager roles"),
+        say("What they allow in this console and in the management API."),
+        columns=(say("Where"), say("Level"), say("Roles"), say("Since")),
+        rows=rows,
+        empty=say("None. Managers are added on the page of an organization or project."),
+    )
 
 
 def resource_names(page: ConsolePage, keys: Collection[ResourceKey]) -> Mapping[ResourceKey, Named]:

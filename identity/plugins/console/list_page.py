@@ -1,14 +1,21 @@
-"""ListPage: a table that can be searched and leafed through; empty, it says what to do."""
+"""ListPage: a table that can be searched and leafed through; empty, it says what to do. Its newest rows are a section
+of other pages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 from urllib.parse import urlencode
+
+from markupsafe import Markup
 
 from identity.domain.words import say
 from identity.http.lists import CURSOR, DESCENDING, SORT, STATE, asked_page, next_cursor, total_of
-from identity.plugins.console.console_page import ConsolePage, Link
+from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.sections import FEW, Table
 from identity.storage.paging import Page, PageRequest, Sort
+
+#: What a row shows, in the order of the columns; after them, where there are actions, the buttons.
+Cells = Sequence[object]
 
 
 @dataclass(frozen=True)
@@ -25,10 +32,10 @@ class Column:
 
 
 class ListPage(ConsolePage):
-    """Subclasses say what to fetch and how a row is shown; their template fills the block ``row``."""
+    """Subclasses say what to fetch and what the cells of a row are."""
 
-    #: The heading, and one sentence below it.
-    heading: ClassVar[str]
+    template = "console/list.html"
+    #: One sentence below the heading.
     lead: ClassVar[str] = ""
     columns: ClassVar[tuple[str, ...]]
     #: What the list can be sorted by, the usual order first, and the column that shows it.
@@ -40,25 +47,54 @@ class ListPage(ConsolePage):
     has_state: ClassVar[bool] = True
     empty_title: ClassVar[str]
     empty_text: ClassVar[str]
+    #: The permission to make one more, the link that leads there, and what completes its words.
+    writing: ClassVar[str] = ""
+    new_label: ClassVar[str] = say("New")
+    what: ClassVar[str] = ""
+    #: As a section of another page: its id, the link to the whole list, and the permission to see it.
+    id: ClassVar[str] = ""
+    all_of_them: ClassVar[str] = ""
+    reading: ClassVar[str] = ""
+    #: The sentences of the section, where they are others.
+    section_lead: ClassVar[str] = ""
+    section_empty: ClassVar[str] = ""
+    #: True if the new ones are made from there alone.
+    made_there: ClassVar[bool] = False
+    #: True if there is that link even where all are shown.
+    leads_on: ClassVar[bool] = False
+    #: True if the page's first task is to make one.
+    comes_first: ClassVar[bool] = False
 
-    def title(self) -> str:
-        """The heading."""
-        return self.heading
+    @property
+    def list_href(self) -> str:
+        """The address of the list."""
+        path: str = self.request.path
+        return path
 
     def fetch(self, asked: PageRequest) -> Page[Any]:
         """The rows that are asked for."""
         raise NotImplementedError
 
-    def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """What the template shows of each; whatever else it needs is looked up here, for all rows at once."""
-        return found
+    def rows(self, found: Sequence[Any]) -> Sequence[Cells]:
+        """The cells of each; whatever else they need is looked up here, for all rows at once."""
+        return [self.cells(one) for one in found]
 
-    def new(self) -> Link | None:
+    def cells(self, one: Any) -> Cells:
+        """The cells of one row; the first one names it."""
+        raise NotImplementedError
+
+    def may_make(self) -> bool:
+        """True if whoever looks may make one more."""
+        return bool(self.writing) and self.may(self.writing)
+
+    def new(self, kind: str = "primary") -> Markup:
         """The way to make one more, for whoever may."""
-        return None
+        if not self.may_make():
+            return Markup()
+        return self.link(self.new_label, f"{self.list_href}/new", what=self.what, kind=kind, symbol="plus")
 
     def filters(self) -> Mapping[str, object]:
-        """Further variables of the search form; see ``extra_filters`` of the template."""
+        """Further variables of the template."""
         return {}
 
     def show(self) -> Mapping[str, object]:
@@ -67,9 +103,8 @@ class ListPage(ConsolePage):
         found = self.fetch(asked)
         given = {name: value for name, value in self.request.GET.items() if name != CURSOR}
         columns = list(self._columns(asked.sort, given))
-        searched = bool(asked.query or asked.active is not None or self.filtered())
         return {
-            "lead": self.words.t(self.lead) if self.lead else "",
+            "lead": self.said(self.lead),
             "columns": columns,
             "sorts": [(value, label) for column in columns for value, label in column.sorts],
             # Sent along with a search even by whoever does not see the choice: the usual order is one, too.
@@ -81,16 +116,42 @@ class ListPage(ConsolePage):
             "state": self.request.GET.get(STATE, ""),
             "searchable": self.searchable,
             "has_state": self.has_state,
-            "searched": searched,
-            "nothing_found": self.words.t(self.nothing_found(asked)),
+            "searched": bool(asked.query or asked.active is not None or self.filtered()),
+            "nothing_found": self.said(self.nothing_found(asked)),
             "show_all": self.request.path,
-            "empty_title": self.words.t(self.empty_title),
-            "empty_text": self.words.t(self.empty_text),
-            "new": self.new(),
+            "empty_title": self.said(self.empty_title),
+            "empty_text": self.said(self.empty_text),
+            "new": "" if self.made_there else self.new(),
             "first": self._address(given) if asked.cursor is not None else "",
             "next": self._next(found, given),
             **self.filters(),
         }
+
+    @classmethod
+    def on(cls, page: ConsolePage) -> Self:
+        """The same list on another page about the same thing."""
+        made = cls(page.context, page.request)
+        made.organization = page.organization
+        return made
+
+    def as_section(self, *, lead: str = "") -> Table | None:
+        """The first rows; None for whoever may not see them."""
+        if self.reading and not self.may(self.reading):
+            return None
+        found = self.fetch(PageRequest(limit=FEW))
+        rows = self.rows(found.items[:FEW])
+        more = self.leads_on or found.next is not None or len(found) > FEW
+        return Table(
+            self.id,
+            self.title,
+            lead or self.section_lead or self.lead,
+            columns=self.columns,
+            rows=rows,
+            actions=self.actions,
+            empty=self.section_empty or self.empty_title,
+            action=self.new("primary" if self.comes_first and not rows else ""),
+            rest=(self.all_of_them, self.list_href) if more else None,
+        )
 
     def filtered(self) -> bool:
         """True if something other than search and state narrows the list."""

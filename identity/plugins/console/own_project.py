@@ -1,11 +1,13 @@
-"""The own project, which stands for the service itself in tokens."""
+"""Scopes with which a program asks for a token that a project's applications take."""
 
-from identity.domain.audiences import audience_scope
+from identity.domain import audiences
 from identity.plugins.console.console_page import ConsolePage
 
 
-def own_audience_scope(page: ConsolePage) -> str:
-    """The scope with which a program asks for a token that the management API takes; empty before bootstrap."""
+def audience_scope(page: ConsolePage, project_id: str = "") -> str:
+    """That of the project; without one, of the own project, which stands for the service itself and the management
+    API. Empty before bootstrap."""
     instance = page.services.instance()
+    project_id = project_id or ("" if instance is None else instance.project_id)
     namespace = page.request.registry.identity.settings.urn_namespaces[0]
-    return "" if instance is None else audience_scope(instance.project_id, namespace)
+    return audiences.audience_scope(project_id, namespace) if project_id else ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from pyramid.config import Configurator
 from pyramid.request import Request
@@ -9,6 +10,7 @@ from pyramid.request import Request
 from identity.http.targets import Target
 from identity.pages.page import Page
 from identity.plugins.console.console_page import CONSOLE
+from identity.plugins.console.things import OfThing
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,11 @@ class Place:
     page: type[Page]
     permission: str
     target: Callable[[Request], Target]
+
+
+def of_things(*pages: type[OfThing[Any]]) -> tuple[Place, ...]:
+    """Where pages of a thing lie."""
+    return tuple(Place(f"{one.path}{one.at}", one, one.permission(), one.target) for one in pages)
 
 
 def add_places(config: Configurator, places: Iterable[Place]) -> None:

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from identity.domain.errors import Invalid
+from identity.domain.errors import Invalid, NotFound
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.users import ServiceUser, Subject, User
 from identity.domain.words import say
 from identity.http.lists import asked_page
-from identity.pages.forms import Form
-from identity.plugins.console.console_page import ConsoleForm, ConsolePage
+from identity.pages.forms import VERSION, Form, Value
+from identity.plugins.console.console_form import ConsoleForm
+from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.sections import Facts
 from identity.storage.paging import Page, PageRequest
 
 #: The field that holds the roles.
@@ -20,8 +22,11 @@ ROLE = "role"
 _FOUND = 20
 
 
+Choices = Sequence[tuple[str, str, str]]
+
+
 class RolesForm(ConsoleForm):
-    """Roles as checkboxes."""
+    """Roles as checkboxes; ``roles`` is what commands call them."""
 
     template = "console/roles_form.html"
     fields = (ROLE,)
@@ -29,33 +34,22 @@ class RolesForm(ConsoleForm):
     repeated_fields = frozenset({ROLE})
     #: False where none at all is a choice too.
     needs_roles: ClassVar[bool] = True
+    #: What one has to know to choose, and what is said where there are no roles.
+    hint: ClassVar[str] = ""
+    nothing_to_choose: ClassVar[str] = say("The project has no roles yet. Add one on the page of the project.")
 
+    @property
     def about(self) -> str:
         """Where the roles are held: a name, said below the heading."""
         raise NotImplementedError
 
-    def facts(self) -> Sequence[tuple[str, str]]:
+    @property
+    def facts(self) -> Facts:
         """Who or what gets them: words and value of each fact."""
         return ()
 
-    def options(self) -> Sequence[tuple[str, str, str]]:
+    def options(self) -> Choices:
         """The roles that may be chosen: value, label and a sentence."""
-        raise NotImplementedError
-
-    def hint(self) -> str:
-        """What one has to know to choose."""
-        return ""
-
-    def nothing_to_choose(self) -> str:
-        """What is said where there are no roles."""
-        return say("The project has no roles yet. Add one on the page of the project.")
-
-    def label(self) -> str:
-        """The button."""
-        return say("Save")
-
-    def back(self) -> str:
-        """Where Cancel leads."""
         raise NotImplementedError
 
     def chosen_roles(self, form: Form) -> frozenset[str]:
@@ -65,18 +59,23 @@ class RolesForm(ConsoleForm):
             raise Invalid({"roles": say("Choose at least one role.")})
         return roles
 
+    def stored(self, thing: Any) -> dict[str, Value]:
+        return {ROLE: tuple(sorted(thing.roles)), VERSION: str(thing.version)}
+
+    def typed(self, form: Form) -> dict[str, object]:
+        return {"roles": self.chosen_roles(form)}
+
     def show(self) -> Mapping[str, object]:
-        """The choice."""
         options = self.options()
         return {
-            "about": self.about(),
+            "about": self.said(self.about),
             "step": 0,
-            "facts": [(self.words.t(words), value) for words, value in self.facts()],
+            "facts": [(self.said(words), value) for words, value in self.facts],
             "options": options,
-            "hint": self.words.t(self.hint()) if self.hint() else "",
-            "nothing_to_choose": self.words.t(self.nothing_to_choose()),
-            "label": self.words.t(self.label()) if options or not self.needs_roles else "",
-            "back": self.back(),
+            "hint": self.said(self.hint),
+            "nothing_to_choose": self.said(self.nothing_to_choose),
+            "label": self.said(self.label) if options or not self.needs_roles else "",
+            "back": self.back,
         }
 
 
@@ -94,11 +93,22 @@ class SelectFirst(RolesForm):
     """Step 1 searches and selects, step 2 chooses roles. What was selected stands in the address."""
 
     creates = True
+    label = say("Add")
     #: The parameter that names what was selected.
     parameter: ClassVar[str]
-    #: The heading of step 1, and the link that leads back to it.
+    #: The heading of step 1, and the link that leads back to it; the heading of step 2.
     select: ClassVar[str]
     select_another: ClassVar[str]
+    choose: ClassVar[str] = say("Choose roles for {name}")
+
+    @property
+    def title(self) -> str:
+        return say(self.choose, name=self.chosen_name, project=self.chosen_name) if self.selected else self.select
+
+    @property
+    def chosen_name(self) -> str:
+        """What was selected is called so. Raises NotFound for what cannot be."""
+        raise NotImplementedError
 
     @property
     def selected(self) -> str:
@@ -106,6 +116,7 @@ class SelectFirst(RolesForm):
         identifier: str = self.request.GET.get(self.parameter, "")
         return identifier
 
+    @property
     def search_hint(self) -> str:
         """What one searches by."""
         raise NotImplementedError
@@ -118,38 +129,68 @@ class SelectFirst(RolesForm):
         """What is said if nothing does."""
         return say("Nothing here has “{q}” in it.", q=asked.query)
 
-    def second_title(self) -> str:
-        """The heading of step 2."""
-        raise NotImplementedError
-
-    def title(self) -> str:
-        """The step."""
-        return self.second_title() if self.selected else self.select
-
-    def label(self) -> str:
-        """The button."""
-        return say("Add")
-
     def href_of(self, identifier: str) -> str:
         """The address of step 2 with this one selected."""
         return f"{self.form_path()}?{self.parameter}={identifier}"
 
     def show(self) -> Mapping[str, object]:
-        """The search and what it found, or the choice of roles."""
         if self.selected:
-            another = self.words.t(self.select_another)
+            another = self.said(self.select_another)
             return {**super().show(), "step": 2, "first_step": self.form_path(), "select_another": another}
         asked = asked_page(self.request, usual=_FOUND)
         found = self.candidates(asked)
         return {
-            "about": self.about(),
+            "about": self.said(self.about),
             "step": 1,
             "q": asked.query,
-            "search_hint": self.words.t(self.search_hint()),
+            "search_hint": self.said(self.search_hint),
             "candidates": found.items,
             "more": found.next is not None,
-            "nothing_found": self.words.t(self.nothing_found(asked)),
+            "nothing_found": self.said(self.nothing_found(asked)),
         }
+
+
+class SelectUser(SelectFirst):
+    """The same where a user is selected."""
+
+    parameter = "user_id"
+    select = say("Select a user")
+    select_another = say("Select another user")
+
+    @property
+    def users(self) -> "Users":
+        """Among whom one may select."""
+        raise NotImplementedError
+
+    def may_choose(self, subject: Subject) -> bool:
+        """True if this user may be selected."""
+        raise NotImplementedError
+
+    @property
+    def chosen(self) -> Subject:
+        """The user of step 2. Raises NotFound for one that may not be selected."""
+        subject: Subject | None = self.services.storage.users.find_subject(self.selected)
+        if subject is None or not self.may_choose(subject):
+            raise NotFound("user", self.selected)
+        return subject
+
+    @property
+    def chosen_name(self) -> str:
+        return self.chosen.user.display_name
+
+    @property
+    def facts(self) -> Facts:
+        return [(say("User"), self.chosen_name), (say("Login name"), self.chosen.login_name)]
+
+    @property
+    def search_hint(self) -> str:
+        return self.users.hint()
+
+    def candidates(self, asked: PageRequest) -> Page[Candidate]:
+        return self.users.found(asked, self.href_of(""))
+
+    def nothing_found(self, asked: PageRequest) -> str:
+        return self.users.nothing_found(asked)
 
 
 class Users:
@@ -215,9 +256,7 @@ def _candidate(subject: Subject, href: str) -> Candidate:
     return Candidate(user.display_name, note, "users", f"{href}{user.id}")
 
 
-def role_options(
-    page: ConsolePage, project_id: str, only: frozenset[str] | None = None
-) -> Sequence[tuple[str, str, str]]:
+def role_options(page: ConsolePage, project_id: str, only: frozenset[str] | None = None) -> Choices:
     """The roles of a project, or those of them that are in ``only``: key, key again, display name."""
     roles = page.services.projects.roles(project_id)
     return [

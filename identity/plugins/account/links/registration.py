@@ -58,7 +58,6 @@ class Registration(LinkPage, FormPage):
         return found
 
     def show(self) -> Mapping[str, object]:
-        """What was typed, where it is this person's word."""
         return {
             "email": self.announced.command.email,
             "organization": self.announced.organization,
@@ -68,7 +67,6 @@ class Registration(LinkPage, FormPage):
         }
 
     def values(self) -> Mapping[str, str]:
-        """The user name that was typed, likewise."""
         return {} if self.pending is None else {"user_name": self.announced.command.user_name}
 
     def submit(self, form: Form) -> Response:

@@ -36,19 +36,15 @@ class AskForReset(LinkPage, FormPage):
         return super().get() if self.mailing else Page.get(self)
 
     def post(self) -> Response:
-        """The same for a form that was sent."""
         return super().post() if self.mailing else Page.get(self)
 
     def values(self) -> Mapping[str, str]:
-        """The login name, if it was typed on the page before."""
         return {"login_name": self.request.GET.get("login_name", "")}
 
     def show(self) -> Mapping[str, object]:
-        """Whether there is a form at all."""
         return {"mailing": self.mailing}
 
     def submit(self, form: Form) -> Response:
-        """Write to whoever has this login name."""
         login_name = form.one("login_name").strip()[:_LONGEST_LOGIN_NAME]
         if not login_name:
             raise Invalid({"login_name": say("Enter your login name.")})
@@ -85,7 +81,6 @@ class Reset(LinkPage, FormPage):
         return found
 
     def show(self) -> Mapping[str, object]:
-        """Whose password it will be."""
         return {
             "login_name": self.owner().login_name,
             "min_length": self.request.services.passwords.min_length,

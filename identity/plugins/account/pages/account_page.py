@@ -50,11 +50,9 @@ class AccountPage(SignedInPage):
         return person
 
     def shared(self) -> Mapping[str, object]:
-        """The frame, and what was just done."""
         return {**super().shared(), "parent": self.words.t("Your account")}
 
     def navigation(self) -> tuple[Group, ...]:
-        """The sections."""
         t = self.words.t
         items = (
             Item(label=t(label), href=href, icon=icon, current=href == self.section) for href, label, icon in _SECTIONS

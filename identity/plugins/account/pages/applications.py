@@ -47,7 +47,6 @@ class Applications(Connected):
     template = "account/applications.html"
 
     def show(self) -> Mapping[str, object]:
-        """What each one receives, in the words of the sign-in pages."""
         return {"rows": [self._row(one) for one in self.connections()]}
 
     def _row(self, connection: Connection) -> Row:
@@ -81,12 +80,10 @@ class Disconnect(Connected, FormPage):
         return found
 
     def show(self) -> Mapping[str, object]:
-        """What falls with it."""
         connection = self.connection
         return {"application": connection.client.application.name, "offline": connection.offline}
 
     def submit(self, form: Form) -> Response:
-        """Take all access away."""
         self.request.services.users.disconnect(self.subject, self.connection.client.id)
         return self.redirect(self.done(APPLICATIONS))
 

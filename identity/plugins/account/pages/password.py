@@ -26,7 +26,6 @@ class Password(AccountPage, FormPage):
     secret_fields = frozenset(fields)
 
     def show(self) -> Mapping[str, object]:
-        """Whose password, and what falls with the old one."""
         return {
             "login_name": self.subject.login_name,
             "min_length": self.request.services.passwords.min_length,

@@ -46,7 +46,6 @@ class Profile(AccountPage, FormPage):
     secret_fields = frozenset({_PROOF})
 
     def values(self) -> Mapping[str, str]:
-        """What is stored, and in which version."""
         person = self.person
         profile = person.profile
         return {
@@ -56,7 +55,6 @@ class Profile(AccountPage, FormPage):
         }
 
     def show(self) -> Mapping[str, object]:
-        """What to choose from, and how the address stands."""
         profile = self.person.profile
         return {
             "email": profile.email,
@@ -103,7 +101,6 @@ class ConfirmEmail(AccountPage, FormPage):
         return {"email": profile.email}
 
     def submit(self, form: Form) -> Response:
-        """Send it."""
         profile = self.person.profile
         if not profile.email or profile.email_verified or not self.request.services.mails.enabled:
             return self.redirect(PROFILE)

@@ -38,7 +38,6 @@ class Sessions(AccountPage, FormPage):
     section = SESSIONS
 
     def show(self) -> Mapping[str, object]:
-        """The live sessions, this one first."""
         here, words = self.account.session.id, self.words
         rows = [
             Row(

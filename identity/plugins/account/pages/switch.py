@@ -19,7 +19,6 @@ class Switch(AccountPage, FormPage):
     section = ""
 
     def show(self) -> Response:
-        """Back to the account."""
         return self.redirect(HOME)
 
     def submit(self, form: Form) -> Response:

@@ -1,60 +1,42 @@
 """One file per kind of thing that the console shows."""
 
+from importlib import import_module
+
 from pyramid.config import Configurator
 
-from identity.plugins.console.pages import (
-    application_secrets,
-    applications,
-    audit_events,
-    connections,
-    granted_projects,
-    home,
-    instance,
-    managers,
-    organization_domains,
-    organizations,
-    overview,
-    project_grants,
-    project_roles,
-    projects,
-    service_user_keys,
-    service_user_secrets,
-    service_users,
-    sessions,
-    signing_keys,
-    token_preview,
-    transfer,
-    user_access,
-    user_grants,
-    users,
-)
 from identity.plugins.console.places import add_places
 
-_MODULES = (
-    home,
-    service_users,
-    service_user_keys,
-    service_user_secrets,
-    managers,
-    overview,
-    audit_events,
-    users,
-    user_access,
-    sessions,
-    connections,
-    transfer,
-    organizations,
-    organization_domains,
-    instance,
-    projects,
-    project_roles,
-    applications,
-    application_secrets,
-    project_grants,
-    granted_projects,
-    user_grants,
-    token_preview,
-    signing_keys,
+# Addresses with names before addresses with ids: the first route that fits is taken.
+_MODULES = tuple(
+    import_module(f"{__name__}.{name}")
+    for name in (
+        "home",
+        "service_users",
+        "service_user_keys",
+        "service_user_secrets",
+        "managers",
+        "overview",
+        "audit_events",
+        "user_access",
+        "users",
+        "sessions",
+        "connections",
+        "transfer",
+        "organizations",
+        "organization_domains",
+        "instance",
+        "projects",
+        "project_roles",
+        "application_form",
+        "applications",
+        "application_secrets",
+        "project_grants",
+        "granted_projects",
+        "user_grants",
+        "held_grants",
+        "token_preview",
+        "signing_keys",
+    )
 )
 
 

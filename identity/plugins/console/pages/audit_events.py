@@ -2,20 +2,21 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+
+from markupsafe import Markup
 
 from identity.domain.audit import AuditEvent, AuditFilter, Result
 from identity.domain.words import say
 from identity.http import targets
 from identity.plugins.console.asking_page import AskingPage
-from identity.plugins.console.badges import Badge
-from identity.plugins.console.console_page import CONSOLE, ConsolePage
+from identity.plugins.console.badges import Badge, Named
+from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.event_parties import Parties
 from identity.plugins.console.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
-from identity.plugins.console.holdings import Named
-from identity.plugins.console.list_page import ListPage
+from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
+from identity.plugins.console.sections import Facts, Table
 from identity.storage.paging import Page, PageRequest
 
 SECTION = "audit-events"
@@ -25,27 +26,13 @@ _RESULTS = {Result.SUCCESS: say("Done"), Result.REFUSED: say("Refused")}
 _DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class Row:
-    """An event as the list shows it."""
-
-    event: AuditEvent
-    href: str
-    what: str
-    who: Named
-    kind: str
-    thing: Named
-    result: Badge
-    reason: str
-
-
 class AuditEventList(AskingPage, ListPage):
     """One row an event, newest first."""
 
     template = "console/audit_events.html"
     section = SECTION
     fields = (FROM, TO, EVENT, RESULT, ACTOR, OBJECT)
-    heading = say("Audit events")
+    title = say("Audit events")
     lead = say("What was done and what was refused. Events are never changed or deleted. Times are in UTC.")
     columns = (say("What"), say("When"), say("Who, where from"), say("Object"), say("Result"))
     has_state = False
@@ -65,35 +52,35 @@ class AuditEventList(AskingPage, ListPage):
             return Page(())
         return self.listed(self.services.audit_trail.page(wanted, asked))
 
-    def rows(self, found: Sequence[AuditEvent]) -> Sequence[Row]:
-        """With the names of who acted and of what they acted on."""
-        parties = Parties(self, found)
-        return [
-            Row(
-                event=one,
-                href=f"{CONSOLE}/audit-events/{one.id}",
-                what=self.words.t(EVENT_WORDS.get(one.event, one.event)),
-                who=parties.actor(one.actor),
-                kind=parties.kind(one.object_kind),
-                thing=parties.thing(one.object_kind, one.object_id),
-                result=result_badge(one, self),
-                reason=reason_words(one, self),
+    def rows(self, found: Sequence[AuditEvent]) -> Sequence[Cells]:
+        parties, ui = Parties(self, found), self.ui
+        rows = []
+        for one in found:
+            kind, thing = parties.kind(one.object_kind), parties.thing(one.object_kind, one.object_id)
+            what = self.words.t(EVENT_WORDS.get(one.event, one.event))
+            rows.append(
+                (
+                    ui.named(what, f"{CONSOLE}/{SECTION}/{one.id}", one.event),
+                    ui.moment(one.at),
+                    self._above(self.linked(parties.actor(one.actor)), one.actor.client_address or ""),
+                    self._above(self.linked(thing), kind if thing.name != kind else ""),
+                    self._above(self.badge(result_badge(one, self)), reason_words(one, self)),
+                )
             )
-            for one in found
-        ]
+        return rows
+
+    def _above(self, words: Markup, below: str) -> Markup:
+        return words + self.ui.below(below) if below else words
 
     def filtered(self) -> bool:
-        """True if a filter is given."""
         return bool(self.asked())
 
     def nothing_found(self, asked: PageRequest) -> str:
-        """What to do about it."""
         if self.problems:
             return say("Correct the filters to see events.")
         return say("No event fits these filters. Remove one.")
 
     def filters(self) -> Mapping[str, object]:
-        """What to choose from."""
         t = self.words.t
         events = [
             (
@@ -152,27 +139,17 @@ class AllAuditEvents(AuditEventList):
     """Of all organizations and of the instance."""
 
     of_instance = True
-    heading = say("All audit events")
+    title = say("All audit events")
 
     @property
     def organization_id(self) -> str | None:
-        """All."""
         return None
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A field of an event's detail: before and after a change, or (``after`` alone) a fact."""
-
-    field: str
-    before: str
-    after: str
 
 
 class AuditEventPage(ConsolePage):
     """All about one event."""
 
-    template = "console/audit_event.html"
+    template = "console/show.html"
     section = SECTION
 
     @property
@@ -183,37 +160,65 @@ class AuditEventPage(ConsolePage):
 
     @property
     def of_instance(self) -> bool:  # type: ignore[override]
-        """True if it is of no organization."""
         return self.event.organization_id is None
 
+    @property
     def title(self) -> str:
-        """What happened."""
         return EVENT_WORDS.get(self.event.event, self.event.event)
 
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """Below the list."""
+    @property
+    def trail(self) -> Trail:
         if self.of_instance:
-            return [(AllAuditEvents.heading, f"{CONSOLE}/{SECTION}")]
-        return [(AuditEventList.heading, f"{self.root}/{SECTION}")]
+            return [(AllAuditEvents.title, f"{CONSOLE}/{SECTION}")]
+        return [(AuditEventList.title, f"{self.root}/{SECTION}")]
 
     def show(self) -> Mapping[str, object]:
-        """Every field."""
-        event = self.event
-        parties = Parties(self, [event])
-        changes, facts = _detail(event)
-        client_id = event.actor.client_id
+        changes, told = _detail(self.event)
+        columns = (say("Field"), say("Before"), say("After"))
+        sections = [
+            Table("changes", say("What changed"), columns=columns, rows=self._cells(changes)),
+            Table("detail", say("Detail"), columns=(say("Field"), say("Value")), rows=self._cells(told)),
+        ]
         return {
-            "event": event,
-            "who": parties.actor(event.actor),
-            # Service users, and applications that act for themselves, are their own clients.
-            "client": None if client_id in (None, event.actor.id) else parties.party(client_id),
-            "kind": parties.kind(event.object_kind),
-            "thing": parties.thing(event.object_kind, event.object_id),
-            "result": result_badge(event, self),
-            "reason": reason_words(event, self),
-            "changes": changes,
-            "facts_told": facts,
+            "lead": [self.ui.code(self.event.event)],
+            "badges": [result_badge(self.event, self)],
+            "actions": (),
+            "facts": self._facts(),
+            "sections_of": [one for one in sections if one.rows],
+            "said": self.said,
         }
+
+    def _facts(self) -> Facts:
+        event, actor, parties, ui = self.event, self.event.actor, Parties(self, [self.event]), self.ui
+        who, thing = parties.actor(actor), parties.thing(event.object_kind, event.object_id)
+        # Service users, and applications that act for themselves, are their own clients.
+        client = None if actor.client_id in (None, actor.id) else parties.party(str(actor.client_id))
+        here = self.organization if event.organization_id else None
+
+        def identifier(of: str | None, named: Named | None = None) -> Markup:
+            """Left out where it is what the thing is called anyway."""
+            return ui.identifier(of) if of and (named is None or named.name != of) else Markup()
+
+        return [
+            (say("When"), self.words.t("{moment} UTC", moment=ui.moment(event.at))),
+            (say("Reason"), reason_words(event, self)),
+            (say("Who"), self.linked(who)),
+            (say("Id of who acted"), identifier(actor.id, who)),
+            (say("Application"), "" if client is None else self.linked(client)),
+            (say("Client id"), identifier(actor.client_id, client) if client else ""),
+            (say("Session"), identifier(actor.session_id)),
+            (say("Where from"), actor.client_address or say("Not known")),
+            (say("Kind of object"), parties.kind(event.object_kind)),
+            (say("Object"), self.linked(thing) if event.object_id else ""),
+            (say("Id of the object"), identifier(event.object_id, thing)),
+            (say("Organization"), ui.link(here.name, self.root) if here else ""),
+            (say("Request id"), identifier(actor.request_id)),
+            (say("Event id"), identifier(event.id)),
+        ]
+
+    def _cells(self, rows: Sequence[Sequence[str]]) -> Sequence[Cells]:
+        empty = self.faint(say("Empty"))
+        return [(self.ui.code(name), *(value or empty for value in values)) for name, *values in rows]
 
 
 def result_badge(event: AuditEvent, page: ConsolePage) -> Badge:
@@ -232,18 +237,19 @@ def _events_of(subject: str) -> list[tuple[str, str]]:
     return [(name, said) for name, said in EVENT_WORDS.items() if name.partition(".")[0] == subject]
 
 
-def _detail(event: AuditEvent) -> tuple[list[Difference], list[Difference]]:
-    """The changes and the plain facts among an event's detail."""
-    changes, facts = [], []
+def _detail(event: AuditEvent) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+    """The changes (field, before, after) and the plain facts (field, value) among an event's detail."""
+    changes: list[Sequence[str]] = []
+    facts: list[Sequence[str]] = []
     for name, value in event.detail.items():
         if isinstance(value, Mapping) and value.keys() == {"before", "after"}:
             changes += _differences(name, value["before"], value["after"])
         else:
-            facts.append(Difference(name, "", _text(value)))
+            facts.append((name, _text(value)))
     return changes, facts
 
 
-def _differences(name: str, before: object, after: object) -> list[Difference]:
+def _differences(name: str, before: object, after: object) -> list[Sequence[str]]:
     """A change; of a value with members, those that changed."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         names = dict.fromkeys((*before, *after))
@@ -253,7 +259,7 @@ def _differences(name: str, before: object, after: object) -> list[Difference]:
             if before.get(part) != after.get(part)
             for one in _differences(f"{name}.{part}", before.get(part), after.get(part))
         ]
-    return [Difference(name, _text(before), _text(after))]
+    return [(name, _text(before), _text(after))]
 
 
 def _text(value: object) -> str:

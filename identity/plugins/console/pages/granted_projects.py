@@ -1,37 +1,23 @@
 """Granted projects: what other organizations let this one use."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from identity.domain.projects import ProjectGrant
 from identity.domain.search import is_found
 from identity.domain.words import say
 from identity.http import targets
-from identity.plugins.console.badges import Badge, state_badge
-from identity.plugins.console.list_page import ListPage
+from identity.plugins.console.badges import state_badge
+from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
-from identity.plugins.console.project_ways import grant_href
+from identity.plugins.console.things import grant_href
 from identity.storage.paging import Page, PageRequest
-
-
-@dataclass(frozen=True)
-class Row:
-    """A project grant as the organization that holds it sees it."""
-
-    grant: ProjectGrant
-    name: str
-    href: str
-    owner: str
-    roles: tuple[str, ...]
-    state: Badge
 
 
 class GrantedProjectList(ListPage):
     """One row a project, newest grant first."""
 
-    template = "console/granted_projects.html"
     section = "granted-projects"
-    heading = say("Granted projects")
+    title = say("Granted projects")
     lead = say("Projects of other organizations, with the roles that you can give to your own users.")
     columns = (say("Project"), say("Owner"), say("Roles"), say("State"), say("Since"))
     empty_title = say("No granted projects")
@@ -51,19 +37,17 @@ class GrantedProjectList(ListPage):
         mine = grant.organization_id == self.context.value.id and asked.active in (None, grant.active)
         return mine and project is not None and is_found(asked.query, project)
 
-    def rows(self, found: Sequence[ProjectGrant]) -> Sequence[Row]:
-        """With the names of projects and owners."""
+    def rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
         storage = self.services.storage
         projects = storage.projects.find_many({one.project_id for one in found})
         owners = storage.organizations.find_many({one.organization_id for one in projects.values()})
         return [
-            Row(
-                grant=one,
-                name=projects[one.project_id].name,
-                href=grant_href(one),
-                owner=owners[projects[one.project_id].organization_id].name,
-                roles=tuple(sorted(one.roles)),
-                state=state_badge(one.active, self.words),
+            (
+                self.ui.named(projects[one.project_id].name, grant_href(one)),
+                owners[projects[one.project_id].organization_id].name,
+                self.roles(one.roles) or self.faint(say("None")),
+                self.badge(state_badge(one.active, self.words)),
+                self.ui.when(one.created_at),
             )
             for one in found
             if one.project_id in projects and projects[one.project_id].organization_id in owners

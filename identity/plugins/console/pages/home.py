@@ -19,7 +19,6 @@ class Home(SignedInPage):
     """The own organization's overview first, then another's, then the single thing that one manages."""
 
     def show(self) -> Mapping[str, object] | Response:
-        """On to it."""
         access, principal = self.request.services.access, self.request.identity
         own = self.subject.organization.id
         if "organization.read" in access.permissions(principal, INSTANCE):

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 
+from markupsafe import Markup
+
 from identity.domain.instance import Instance
 from identity.domain.permissions import organization_resource
 from identity.domain.words import say
 from identity.http import targets
 from identity.http.security import ANY_MANAGER
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
-from identity.plugins.console.own_project import own_audience_scope
-from identity.plugins.console.pages.managers import managers_section
+from identity.plugins.console.own_project import audience_scope
+from identity.plugins.console.pages.managers import ManagerList
 from identity.plugins.console.pages.overview import overview_sections
 from identity.plugins.console.places import Place
 
@@ -20,13 +22,9 @@ class InstancePage(ConsolePage):
     template = "console/instance.html"
     section = "instance"
     of_instance = True
-
-    def title(self) -> str:
-        """The heading."""
-        return say("Instance")
+    title = say("Instance")
 
     def show(self) -> Mapping[str, object]:
-        """Facts, and the sections that whoever looks may read."""
         identity = self.request.registry.identity
         instance: Instance = self.context.value
         own = organization_resource(instance.organization_id)
@@ -34,11 +32,14 @@ class InstancePage(ConsolePage):
         return {
             "instance": instance,
             "own_href": f"{CONSOLE}/organizations/{instance.organization_id}" if reads_own else "",
-            "audience_scope": own_audience_scope(self),
+            "audience_scope": audience_scope(self),
             "settings": identity.settings,
             "overview": overview_sections(self, None),
-            "managers": managers_section(self),
-            "plugins": identity.host.names if self.may("instance.read") else (),
+            "managers": ManagerList.on(self).as_section(
+                lead=say("Users who manage all organizations and the service itself.")
+            ),
+            "said": self.said,
+            "plugins": Markup(", ").join(map(self.ui.code, identity.host.names)) if self.may("instance.read") else "",
         }
 
 

@@ -1,85 +1,29 @@
 """Managers of instance, organization, project and project grant: add in two steps, change, remove."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 
 from pyramid.response import Response
 
-from identity.domain.errors import NotFound
 from identity.domain.managers import Manager, Role
 from identity.domain.permissions import Level
 from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.http import targets
-from identity.pages.forms import VERSION, Form
-from identity.pages.signed_in_page import version_of
-from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_page import CONSOLE, ConsolePage, Link
-from identity.plugins.console.holdings import FEW, Named, resource_names
-from identity.plugins.console.list_page import ListPage
-from identity.plugins.console.places import Place
-from identity.plugins.console.roles_form import ROLE, Candidate, RolesForm, SelectFirst, Users, reads_users
-from identity.plugins.console.shown import Shown, shown_user
+from identity.pages.forms import Form
+from identity.plugins.console.badges import Named
+from identity.plugins.console.confirm_page import ConfirmThing
+from identity.plugins.console.console_form import ChangePage
+from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
+from identity.plugins.console.holdings import resource_names
+from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.places import Place, of_things
+from identity.plugins.console.roles_form import Choices, RolesForm, SelectUser, Users, reads_users
+from identity.plugins.console.sections import Facts
+from identity.plugins.console.shown import shown_user, shown_users
+from identity.plugins.console.things import OfThing
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.storage.paging import Page, PageRequest
-
-_SECTIONS = {
-    Level.INSTANCE: "instance",
-    Level.ORGANIZATION: "",
-    Level.PROJECT: "projects",
-    Level.PROJECT_GRANT: "projects",
-}
-
-
-@dataclass(frozen=True)
-class Row:
-    """A manager as lists show it."""
-
-    manager: Manager
-    name: str
-    sub: str
-    user_href: str
-    roles: tuple[str, ...]
-    since: datetime
-    href: str
-
-
-def manager_rows(page: ConsolePage, managers: Sequence[Manager]) -> list[Row]:
-    """Managers with the names of their users; those of organizations that one does not see stay unnamed."""
-    subjects = page.services.storage.users.find_subjects({one.user_id for one in managers})
-    shown = {user_id: shown_user(page, subject) for user_id, subject in subjects.items()}
-    return [
-        Row(
-            manager=one,
-            name=shown[one.user_id].name,
-            sub=shown[one.user_id].sub,
-            user_href=shown[one.user_id].href,
-            roles=tuple(sorted(one.roles)),
-            since=one.created_at,
-            href=f"{CONSOLE}/managers/{one.id}",
-        )
-        for one in managers
-        if one.user_id in shown
-    ]
-
-
-def managers_section(page: ConsolePage) -> Mapping[str, object]:
-    """What ``managers_section`` of sections.html shows: the newest managers of the page's resource."""
-    found = page.services.managers.page(page.resource, PageRequest(limit=FEW))
-    return {
-        "rows": manager_rows(page, found.items),
-        "more": found.next is not None,
-        "href": f"{_named(page).href}/managers",
-        "may_read": page.may("manager.read"),
-        "may_write": page.may("manager.write"),
-    }
-
-
-def _named(page: ConsolePage) -> Named:
-    key = page.resource.key
-    return resource_names(page, {key})[key]
 
 
 class OfManagers(ConsolePage):
@@ -87,140 +31,111 @@ class OfManagers(ConsolePage):
 
     @property
     def of_instance(self) -> bool:  # type: ignore[override]
-        """True for IAM managers."""
         return self.level is Level.INSTANCE
 
     @property
     def section(self) -> str:  # type: ignore[override]
-        """Where the resource stands in the navigation."""
-        return _SECTIONS[self.level]
+        return {Level.INSTANCE: "instance", Level.ORGANIZATION: ""}.get(self.level, "projects")
 
     @property
     def level(self) -> Level:
         """At which of the four levels."""
         return self.resource.key.level
 
+    @property
     def parent(self) -> str:
-        """The resource, so that pages of several have titles of their own."""
-        return self.named.name
+        return self.at_resource.name
 
     @cached_property
-    def named(self) -> Named:
+    def at_resource(self) -> Named:
         """The resource's name, and the address of its page."""
-        return _named(self)
+        key = self.resource.key
+        return resource_names(self, {key})[key]
 
     @property
-    def href(self) -> str:
+    def list_href(self) -> str:
         """The address of the list."""
-        return f"{self.named.href}/managers"
+        return f"{self.at_resource.href}/managers"
 
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """The resource."""
-        return [(self.named.name, self.named.href)]
+    @property
+    def trail(self) -> Trail:
+        return [(self.at_resource.name, self.at_resource.href)]
 
 
 class ManagerList(OfManagers, ListPage):
     """All managers of the resource, newest first."""
 
-    template = "console/managers.html"
-    heading = say("Managers")
+    title = say("Managers")
     lead = say("Users who manage it, here and everything below.")
     columns = (say("User"), say("Roles"), say("Since"))
     actions = True
     searchable = False
     empty_title = say("No managers yet")
     empty_text = say("Add a user and choose what it may do here.")
+    reading, writing, new_label = "manager.read", "manager.write", say("Add manager")
+    id, all_of_them = "managers", say("All managers …")
 
     def fetch(self, asked: PageRequest) -> Page[Manager]:
-        """The managers."""
-        found: Page[Manager] = self.services.managers.page(self.resource, asked)
-        return found
+        return self.services.managers.page(self.resource, asked)
 
-    def rows(self, found: Sequence[Manager]) -> Sequence[Row]:
-        """With the names of their users."""
-        return manager_rows(self, found)
-
-    def new(self) -> Link | None:
-        """For whoever may add one."""
-        if not self.may("manager.write"):
-            return None
-        return self.link(say("Add manager"), f"{self.href}/new")
-
-    def show(self) -> Mapping[str, object]:
-        """With what one may do to each."""
-        return {**super().show(), "may_write": self.may("manager.write")}
+    def rows(self, found: Sequence[Manager]) -> Sequence[Cells]:
+        shown, may_write = shown_users(self, found), self.may("manager.write")
+        return [
+            (
+                self.named(user := shown[one.user_id]),
+                self.roles(one.roles),
+                self.ui.when(one.created_at),
+                self.buttons(f"{CONSOLE}/managers/{one.id}", user.name, remove=say("Remove …")) if may_write else "",
+            )
+            for one in found
+            if one.user_id in shown
+        ]
 
 
-class ManagerRoles(OfManagers, RolesForm):
+class BelowManagers(OfManagers):
+    """A page below the list."""
+
+    @property
+    def back(self) -> str:
+        """The list."""
+        return self.list_href
+
+    @property
+    def trail(self) -> Trail:
+        return [*super().trail, (ManagerList.title, self.list_href)]
+
+
+class ManagerRoles(BelowManagers, RolesForm):
     """The choice of roles for one manager."""
 
-    def about(self) -> str:
-        """The resource."""
-        return self.named.name
+    hint = say("You can grant roles whose permissions you hold yourself.")
+    nothing_to_choose = say("There is no role here whose permissions you hold yourself.")
 
-    def options(self) -> Sequence[tuple[str, str, str]]:
-        """The roles that whoever looks may grant at the resource, each with its sentence."""
+    @property
+    def about(self) -> str:
+        return self.at_resource.name
+
+    def options(self) -> Choices:
         roles: Sequence[Role] = self.services.access.grantable(self.principal, self.resource)
         return [(one.name, one.name, self.words.t(one.description)) for one in roles]
 
-    def hint(self) -> str:
-        """Why these."""
-        return say("You can grant roles whose permissions you hold yourself.")
-
-    def nothing_to_choose(self) -> str:
-        """There is a role of every level, but not for everybody."""
-        return say("There is no role here whose permissions you hold yourself.")
-
-    def back(self) -> str:
-        """The list."""
-        return self.href
+    @property
+    def done_at(self) -> str:
+        return f"{self.at_resource.href}#managers"
 
 
-class AddManagerPage(ManagerRoles, SelectFirst):
+class AddManagerPage(ManagerRoles, SelectUser):
     """Step 1: select a user. Step 2: choose roles."""
 
-    parameter = "user_id"
-    select = say("Select a user")
-    select_another = say("Select another user")
-
-    def second_title(self) -> str:
-        """The heading of step 2."""
-        return say("Choose roles for {name}", name=self.chosen.user.display_name)
-
+    @property
     def parent(self) -> str:
-        """Other things are given to users on pages of the same heading."""
-        return say("Managers of {resource}", resource=self.named.name)
+        return say("Managers of {resource}", resource=self.at_resource.name)
 
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """The resource and its managers."""
-        return [*super().trail(), (say("Managers"), self.href)]
+    def may_choose(self, subject: Subject) -> bool:
+        return self._sees(subject.organization.id)
 
     @property
-    def chosen(self) -> Subject:
-        """The user of step 2. Raises NotFound for one that whoever looks may not know of."""
-        subject: Subject | None = self.services.storage.users.find_subject(self.selected)
-        if subject is None or not self._sees(subject.organization.id):
-            raise NotFound("user", self.selected)
-        return subject
-
-    def facts(self) -> Sequence[tuple[str, str]]:
-        """The user."""
-        return [(say("User"), self.chosen.user.display_name), (say("Login name"), self.chosen.login_name)]
-
-    def search_hint(self) -> str:
-        """What one searches by."""
-        return self._users.hint()
-
-    def candidates(self, asked: PageRequest) -> Page[Candidate]:
-        """Users that whoever looks may know of."""
-        return self._users.found(asked, self.href_of(""))
-
-    def nothing_found(self, asked: PageRequest) -> str:
-        """What is said if nobody fits."""
-        return self._users.nothing_found(asked)
-
-    @property
-    def _users(self) -> Users:
+    def users(self) -> Users:
         """Of the resource's organization; of all of them for whoever manages the instance."""
         if self.services.access.seen_organizations(self.principal) is None:
             return Users(self, None)
@@ -229,90 +144,53 @@ class AddManagerPage(ManagerRoles, SelectFirst):
         return Users(self, holder.id if here and holder else self.resource.organization_id, abroad=True)
 
     def submit(self, form: Form) -> Response:
-        """Give the roles."""
-        command = self.decoded(AddManager, {"user_id": self.chosen.user.id, "roles": self.chosen_roles(form)})
+        command = self.decoded(AddManager, {"user_id": self.chosen.user.id, **self.typed(form)})
         self.use_once(form)
         self.services.managers.add(self.resource, command, by=self.principal)
-        return self.redirect(self.done(f"{self.named.href}#managers"))
+        return self.redirect(self.done(self.done_at))
 
 
-class _OfOne(OfManagers):
+class OfManager(BelowManagers, OfThing[Manager]):
     """A page about one manager; its resource is where the roles are held."""
 
-    @property
-    def manager(self) -> Manager:
-        """Which one."""
-        manager: Manager = self.context.value
-        return manager
-
-    @property
-    def name(self) -> str:
-        """The user's name, for whoever may know it."""
-        return self.manager.user_id if self._user is None else self._user.name
+    path, target = "/managers/{manager}", targets.manager
+    subject_of, used_by = "manager", "managers"
 
     @cached_property
-    def _user(self) -> Shown | None:
-        subject = self.services.storage.users.find_subject(self.manager.user_id)
-        return None if subject is None else shown_user(self, subject)
+    def user(self) -> Named:
+        """As whoever looks may know them."""
+        subject = self.services.storage.users.find_subject(self.thing.user_id)
+        return Named(self.thing.user_id) if subject is None else shown_user(self, subject)
 
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """The resource and its managers."""
-        return [*super().trail(), (say("Managers"), self.href)]
+    @property
+    def names(self) -> Mapping[str, object]:
+        roles = ", ".join(sorted(self.thing.roles))
+        return {"name": self.user.name, "resource": self.at_resource.name, "roles": roles}
 
 
-class ChangeManagerPage(_OfOne, ManagerRoles):
+class ChangeManagerPage(OfManager, ManagerRoles, ChangePage):
     """Other roles."""
 
-    def title(self) -> str:
-        """The heading."""
-        return say("Choose roles for {name}", name=self.name)
+    title = say("Choose roles for {name}")
+    command = ChangeManager
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        """The user."""
-        if self._user is None:
-            return []
-        return [(say("User"), self.name), (say("Login name"), self._user.sub)]
-
-    def values(self) -> Mapping[str, str | tuple[str, ...]]:
-        """What is held, and in which version."""
-        return {ROLE: tuple(sorted(self.manager.roles)), VERSION: str(self.manager.version)}
-
-    def submit(self, form: Form) -> Response:
-        """Replace the roles."""
-        command = self.decoded(ChangeManager, {"roles": self.chosen_roles(form)})
-        version = version_of(form.one(VERSION))
-        self.services.managers.change(self.manager.id, command, by=self.principal, expected_version=version)
-        return self.redirect(self.done(f"{self.named.href}#managers"))
+    @property
+    def facts(self) -> Facts:
+        return [(say("User"), self.user.name), (say("Login name"), self.user.sub)] if self.user.sub else []
 
 
-class RemoveManager(_OfOne, ConfirmPage):
+class RemoveManager(OfManager, ConfirmThing):
     """Asks before the roles are gone."""
 
-    fields = ()
-
-    def question(self) -> str:
-        """Whose roles, where."""
-        return say("Remove the manager {name} of {resource}?", name=self.name, resource=self.named.name)
-
-    def effects(self) -> Sequence[str]:
-        """Which roles."""
-        roles = ", ".join(sorted(self.manager.roles))
-        return [
-            say("{name} loses {roles} of {resource} at once.", name=self.name, roles=roles, resource=self.named.name)
-        ]
-
-    def label(self) -> str:
-        """The button."""
-        return say("Remove manager")
-
-    def back(self) -> str:
-        """To the list."""
-        return self.href
+    at, action = "/delete", "write"
+    title = say("Remove the manager {name} of {resource}?")
+    effects = (say("{name} loses {roles} of {resource} at once."),)
+    label = say("Remove manager")
 
     def act(self) -> str:
-        """Take the roles."""
-        self.services.managers.remove(self.manager.id, by=self.principal)
-        return f"{self.named.href}#managers"
+        done_at = f"{self.at_resource.href}#managers"
+        self.services.managers.remove(self.thing.id, by=self.principal)
+        return done_at
 
 
 _OF = {
@@ -325,6 +203,5 @@ _OF = {
 PLACES = (
     *(Place(f"{path}/managers", ManagerList, "manager.read", target) for path, target in _OF.items()),
     *(Place(f"{path}/managers/new", AddManagerPage, "manager.write", target) for path, target in _OF.items()),
-    Place("/managers/{manager}/edit", ChangeManagerPage, "manager.write", targets.manager),
-    Place("/managers/{manager}/delete", RemoveManager, "manager.write", targets.manager),
+    *of_things(ChangeManagerPage, RemoveManager),
 )

@@ -1,9 +1,10 @@
 """Domains of an organization: what it goes by, what it waits for, and how that is proven."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
+from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.domain.domains import OrganizationDomain, Proof
@@ -15,12 +16,15 @@ from identity.http.domain_checks import check_domain
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
 from identity.pages.page import Again
-from identity.pages.translation import Words
 from identity.plugins.console.badges import Badge
-from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_page import ConsoleForm, ConsolePage, matched
-from identity.plugins.console.of_organization import OfOrganization
-from identity.plugins.console.places import Place
+from identity.plugins.console.confirm_page import ConfirmThing
+from identity.plugins.console.console_form import ConsoleForm
+from identity.plugins.console.console_page import ConsolePage, Trail, matched
+from identity.plugins.console.fields import LITERAL, Field
+from identity.plugins.console.places import Place, of_things
+from identity.plugins.console.sections import Facts, Table
+from identity.plugins.console.show_page import ShowPage
+from identity.plugins.console.things import BELOW_ORGANIZATIONS, OfOrganization
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.domains import ASSERTS
 
@@ -31,234 +35,222 @@ _PROOFS = {
     Proof.ASSERTED: say("Asserted by a manager of the instance"),
     Proof.UNPROVEN: say("None"),
 }
+_PRIMARY = say("Primary domain")
 
 
-@dataclass(frozen=True)
-class Row:
-    """A domain as the page of its organization shows it."""
-
-    domain: OrganizationDomain
-    href: str
-    badge: Badge
-    proof: str
-    primary: bool
-
-
-def domain_rows(page: ConsolePage, href: str, primary: str) -> Sequence[Row]:
-    """The domains of the organization whose page lies at this address."""
-    found = page.services.domains.of_organization(page.context.value.id)
-    return [
-        Row(
-            domain=one,
-            href=f"{href}/domains/{one.name}",
-            badge=_badge(one, page.words),
-            proof=page.words.t(_PROOFS[one.proof]) if one.proof else "",
-            primary=one.name == primary,
+def domains_section(page: OfOrganization) -> Table:
+    """The names that an organization has."""
+    rows = [
+        (
+            page.ui.named(
+                one.name,
+                f"{page.href}/domains/{one.name}",
+                page.said(_PRIMARY) if one.name == page.thing.primary_domain else "",
+            ),
+            page.badge(_badge(page, one)),
+            page.said(_PROOFS[one.proof]) if one.proof else page.faint(say("None yet")),
         )
-        for one in found
+        for one in page.services.domains.of_organization(page.thing.id)
     ]
+    may_write, href = page.may("organization.write"), f"{page.href}/domains/new"
+    return Table(
+        "domains",
+        say("Domains"),
+        say("The names that the organization can go by, and those that wait for a proof."),
+        page.link(say("New"), href, what=say("domain"), symbol="plus") if may_write else Markup(),
+        columns=(say("Domain"), say("State"), say("Proof")),
+        rows=rows,
+    )
 
 
-def _badge(domain: OrganizationDomain, words: Words) -> Badge:
+def _badge(page: ConsolePage, domain: OrganizationDomain) -> Badge:
+    t = page.words.t
     if not domain.counts:
-        return Badge(words.t("Waiting"))
-    return Badge(words.t("Verified"), "success") if domain.proven else Badge(words.t("Not proven"), "warning")
+        return Badge(t("Waiting"))
+    return Badge(t("Verified"), "success") if domain.proven else Badge(t("Not proven"), "warning")
 
 
 class NewDomain(OfOrganization, ConsoleForm):
     """Asks for a domain, and leads to what proves it."""
 
-    template = "console/domain_form.html"
+    below = "#domains"
+
+    about = say(
+        "The organization can go by a domain of its own once you have proven that it is yours. The next page says how."
+    )
+    inputs = (
+        Field(
+            "domain",
+            say("Domain"),
+            say("For example {example}", example="acme.example"),
+            autofocus=True,
+            attributes=LITERAL,
+        ),
+    )
     creates = True
-    fields = ("domain",)
-
-    def title(self) -> str:
-        """The heading."""
-        return say("Add a domain")
-
-    def show(self) -> Mapping[str, object]:
-        """The way back."""
-        return {"back": f"{self.href}#domains"}
+    title = say("Add a domain")
+    label = say("Add domain")
 
     def submit(self, form: Form) -> Response:
-        """Wait for it."""
-        command = self.decoded(AddDomain, form.texts("domain"))
+        command = self.command_from(AddDomain, form)
         self.use_once(form)
-        domain = self.services.domains.ask(self.one.id, command)
+        domain = self.services.domains.ask(self.thing.id, command)
         return self.redirect(self.done(f"{self.href}/domains/{domain.name}"))
 
 
 class OfDomain(OfOrganization):
-    """A page about one domain."""
+    """A page about one domain, below its organization."""
+
+    path: ClassVar[str] = f"{OfOrganization.path}/domains/{{domain}}"
+    action = "write"
 
     @cached_property
     def domain(self) -> OrganizationDomain:
         """Which one. Raises NotFound."""
-        found: OrganizationDomain = self.services.domains.get(self.one.id, matched(self, "domain"))
-        return found
+        return self.services.domains.get(self.thing.id, matched(self, "domain"))
 
     @property
-    def domain_href(self) -> str:
-        """The address of its page."""
-        return f"{self.href}/domains/{self.domain.name}"
-
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """Below its organization."""
-        return [*super().trail(), (self.domain.name, self.domain_href)]
-
-
-class DomainPage(OfDomain, ConsolePage):
-    """How it stands."""
-
-    template = "console/domain.html"
-
-    def title(self) -> str:
-        """Its name."""
+    def name(self) -> str:
         return self.domain.name
 
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """Below the organization."""
-        return super().trail()[:-1]
+    @property
+    def names(self) -> Mapping[str, object]:
+        return {"name": self.name, "organization": self.thing.name}
 
-    def show(self) -> Mapping[str, object]:
-        """What proves it, and what can be done with it."""
-        domain, may_assert = self.domain, self.services.domains.may_assert(self.principal)
-        primary = domain.name == self.one.primary_domain
-        return {
-            "domain": domain,
-            "href": self.domain_href,
-            "badge": _badge(domain, self.words),
-            "proof": self.words.t(_PROOFS[domain.proof]) if domain.proof else "",
-            "primary": primary,
-            "may_assert": may_assert,
-            "may_remove": not primary and (may_assert or not domain.counts),
-        }
+    @property
+    def organization_href(self) -> str:
+        """The address of the organization's page."""
+        return super().href
+
+    @property
+    def href(self) -> str:
+        return f"{self.organization_href}/domains/{self.name}"
+
+    @property
+    def above(self) -> Trail:
+        return [*BELOW_ORGANIZATIONS, (self.thing.name, self.organization_href)]
+
+    @property
+    def primary(self) -> bool:
+        """True for the one that login names have."""
+        return self.name == self.thing.primary_domain
 
 
-class Verify(OfDomain, ConfirmPage):
+class Verify(OfDomain, ConfirmThing):
     """Says what proves it, and looks for that."""
 
+    at = "/verify"
     template = "console/domain_verify.html"
     danger = False
     fields = ("domain",)
+    way = (say("Prove"), say("Prove …"))
+    offer = say("Set a DNS record, or put a file on the web server; then we look for it.")
+    title = say("Prove {name}")
+    label = say("Check now")
+    keep = say("Later")
 
-    def question(self) -> str:
-        """The heading."""
-        return say("Prove {name}", name=self.domain.name)
-
-    def label(self) -> str:
-        """The button."""
-        return say("Check now")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Later")
-
-    def back(self) -> str:
-        """To the domain."""
-        return self.domain_href
+    @property
+    def offered(self) -> bool:
+        return not self.domain.proven
 
     def show(self) -> Mapping[str, object]:
-        """The record and the file."""
         return {**super().show(), "domain": self.domain}
 
     def submit(self, form: Form) -> Response:
         """Look for the proof. Raises Again if it is not there."""
         try:
-            check_domain(self.request, self.one.id, self.domain.name)
+            check_domain(self.request, self.thing.id, self.domain.name)
         except Busy as problem:
             raise held_back(problem) from None
         except Invalid as refused:
             raise Again(refused.fields["domain"]) from None
-        return self.redirect(self.done(self.domain_href))
+        return self.redirect(self.done(self.href))
 
 
-class Assert(OfDomain, ConfirmPage):
+class Assert(OfDomain, ConfirmThing):
     """Asks before it counts without a proof."""
 
-    fields = ()
+    at = "/assert"
+    way = (say("Assert"), say("Assert …"))
+    offer = say("Say without a proof that the domain belongs to this organization.")
+    title = say("Assert that {name} belongs to {organization}?")
+    effects = (
+        say("The organization can go by this name at once, without a proof. Assert only what you know."),
+        say("No other organization can have it until it is removed here."),
+    )
+    label = say("Assert domain")
+    keep = say("Wait for the proof")
 
-    def question(self) -> str:
-        """The heading."""
-        return say("Assert that {name} belongs to {organization}?", name=self.domain.name, organization=self.one.name)
+    @classmethod
+    def permission(cls) -> str:
+        return ASSERTS
 
-    def effects(self) -> Sequence[str]:
-        """What follows."""
-        return [
-            say("The organization can go by this name at once, without a proof. Assert only what you know."),
-            say("No other organization can have it until it is removed here."),
-        ]
+    @property
+    def offered(self) -> bool:
+        return not self.domain.proven and self.services.domains.may_assert(self.principal)
 
-    def label(self) -> str:
-        """The button."""
-        return say("Assert domain")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Wait for the proof")
-
-    def back(self) -> str:
-        """To the domain."""
-        return self.domain_href
-
-    def act(self) -> str:
-        """Do it."""
-        self.services.domains.assert_domain(self.one.id, self.domain.name, by=self.principal)
-        return self.domain_href
+    def act(self) -> None:
+        self.services.domains.assert_domain(self.thing.id, self.domain.name, by=self.principal)
 
 
-class MakePrimary(OfDomain, ConfirmPage):
+class MakePrimary(OfDomain, ConfirmThing):
     """Asks before all login names change."""
 
+    at = "/primary"
     danger = False
-    fields = ()
+    way = (say("Make primary"), say("Make primary …"))
+    offer = say("All login names of the organization change.")
+    title = say("Make {name} the primary domain?")
+    label = say("Make primary")
 
-    def question(self) -> str:
-        """The heading."""
-        return say("Make {name} the primary domain?", name=self.domain.name)
+    @property
+    def keep(self) -> str:
+        return say("Keep {name}", name=self.thing.primary_domain)
 
+    @property
+    def offered(self) -> bool:
+        return self.domain.counts and not self.primary
+
+    @property
     def effects(self) -> Sequence[str]:
-        """What changes."""
         return [
             say(
                 "All login names of the organization change: {before} becomes {after}.",
-                before=f"anna@{self.one.primary_domain}",
+                before=f"anna@{self.thing.primary_domain}",
                 after=f"anna@{self.domain.name}",
             )
         ]
-
-    def label(self) -> str:
-        """The button."""
-        return say("Make primary")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep {name}", name=self.one.primary_domain)
-
-    def back(self) -> str:
-        """To the domain."""
-        return self.domain_href
 
     def act(self) -> str:
         """Do it. Raises Conflict for one that waits."""
         if not self.domain.counts:
             raise Conflict(say("This domain has to be proven first."))
         command = ChangeOrganization(primary_domain=self.domain.name)
-        self.services.organizations.change(self.one.id, command, by=self.principal)
-        return self.href
+        self.services.organizations.change(self.thing.id, command, by=self.principal)
+        return self.organization_href
 
 
-class Remove(OfDomain, ConfirmPage):
+class Remove(OfDomain, ConfirmThing):
     """Asks before others can have it."""
 
-    fields = ()
+    at = "/delete"
+    way = (say("Remove"), say("Remove …"))
+    title = say("Remove the domain {name}?")
+    label = say("Remove domain")
 
-    def question(self) -> str:
-        """The heading."""
-        return say("Remove the domain {name}?", name=self.domain.name)
-
-    def effects(self) -> Sequence[str]:
+    @property
+    def offer(self) -> str:  # type: ignore[override]
         """What follows."""
+        return (
+            say("Others can have it then.") if self.domain.counts else say("The organization waits for it no longer.")
+        )
+
+    @property
+    def offered(self) -> bool:
+        return not self.primary and (not self.domain.counts or self.services.domains.may_assert(self.principal))
+
+    @property
+    def effects(self) -> Sequence[str]:
         if not self.domain.counts:
             return [say("The record and the file prove nothing any more.")]
         return [
@@ -268,29 +260,41 @@ class Remove(OfDomain, ConfirmPage):
             )
         ]
 
-    def label(self) -> str:
-        """The button."""
-        return say("Remove domain")
-
-    def back(self) -> str:
-        """To the domain."""
-        return self.domain_href
-
     def act(self) -> str:
-        """Do it."""
-        self.services.domains.remove(self.one.id, self.domain.name, by=self.principal)
-        return f"{self.href}#domains"
+        self.services.domains.remove(self.thing.id, self.domain.name, by=self.principal)
+        return f"{self.organization_href}#domains"
+
+
+class DomainPage(OfDomain, ShowPage):
+    """How it stands."""
+
+    action = "read"
+    deeds = (Verify, Assert, MakePrimary, Remove)
+    deeds_title = say("What you can do")
+    actions = ()
+
+    @property
+    def lead(self) -> Sequence[str]:
+        return [say("Domain"), self.thing.name]
+
+    @property
+    def badges(self) -> Sequence[Badge]:
+        return [_badge(self, self.domain), *([Badge(self.said(_PRIMARY))] if self.primary else [])]
+
+    @property
+    def facts(self) -> Facts:
+        domain, since = self.domain, self.domain.verified_at
+        return [
+            (say("Proof"), _PROOFS[domain.proof] if domain.proof else say("None yet")),
+            (say("Since"), self.ui.when(since, relative=True) if since else ""),
+            (say("Added"), self.ui.when(domain.created_at, relative=True)),
+        ]
 
 
 _LIST = "/organizations/{organization}/domains"
-_ONE = f"{_LIST}/{{domain}}"
 
 PLACES = (
     # Before names of domains, which have a dot.
     Place(f"{_LIST}/new", NewDomain, "organization.write", targets.organization),
-    Place(_ONE, DomainPage, "organization.read", targets.organization),
-    Place(f"{_ONE}/verify", Verify, "organization.write", targets.organization),
-    Place(f"{_ONE}/assert", Assert, ASSERTS, targets.organization),
-    Place(f"{_ONE}/primary", MakePrimary, "organization.write", targets.organization),
-    Place(f"{_ONE}/delete", Remove, "organization.write", targets.organization),
+    *of_things(DomainPage, Verify, Assert, MakePrimary, Remove),
 )

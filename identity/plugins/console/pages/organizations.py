@@ -1,289 +1,227 @@
 """Organizations: list, make, look at, change, deactivate and delete."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
-from pyramid.response import Response
+from markupsafe import Markup
 
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
-from identity.domain.words import say
+from identity.domain.words import Message, say
 from identity.http import targets
 from identity.http.security import ANY_MANAGER
-from identity.pages.forms import VERSION, Form
-from identity.pages.signed_in_page import version_of
-from identity.plugins.console.badges import Badge, state_badge
-from identity.plugins.console.confirm_page import ConfirmPage, DeactivatePage, ReactivatePage
-from identity.plugins.console.console_page import ConsoleForm, ConsolePage, Link
-from identity.plugins.console.effect_words import effect_words
-from identity.plugins.console.list_page import ListPage
-from identity.plugins.console.of_organization import ORGANIZATIONS, OfOrganization
-from identity.plugins.console.pages.managers import managers_section
-from identity.plugins.console.pages.organization_domains import domain_rows
-from identity.plugins.console.places import Place
+from identity.pages.forms import Form
+from identity.plugins.console.badges import state_badge
+from identity.plugins.console.confirm_page import LATER, ConfirmThing, DeactivatePage, DeletePage, ReactivatePage
+from identity.plugins.console.console_form import ChangePage, ConsoleForm, NewPage
+from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.fields import LITERAL, Field, Tick
+from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.pages.managers import ManagerList
+from identity.plugins.console.pages.organization_domains import domains_section
+from identity.plugins.console.places import Place, of_things
+from identity.plugins.console.sections import Facts, Note, Section
+from identity.plugins.console.show_page import ShowPage
+from identity.plugins.console.things import BELOW_ORGANIZATIONS, ORGANIZATIONS, OfOrganization
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.transfer import Transfer
 from identity.storage.paging import Page, PageRequest
 
-SECTION = "organizations"
-
-#: The value of a ticked checkbox.
-_YES = "yes"
-
 
 def seen_page(page: ConsolePage, asked: PageRequest) -> Page[Organization]:
     """The organizations that whoever looks may know of."""
-    found: Page[Organization] = page.services.access.page_of_organizations(page.principal, asked)
-    return found
-
-
-@dataclass(frozen=True)
-class Row:
-    """An organization as the list shows it; ``href`` is empty for one of which one manages a part alone."""
-
-    organization: Organization
-    href: str
-    state: Badge
+    return page.services.access.page_of_organizations(page.principal, asked)
 
 
 class OrganizationList(ListPage):
-    """One row an organization, by name."""
+    """One row an organization, by name; those of which one manages a part alone have no link."""
 
-    template = "console/organizations.html"
-    section = SECTION
+    section = "organizations"
     of_instance = True
-    heading = say("Organizations")
+    title = say("Organizations")
     lead = say("Each has its own users and projects.")
     columns = (say("Name"), say("Primary domain"), say("State"), say("Created"))
     orders = (("name", say("Name")), ("primary_domain", say("Primary domain")), ("created_at", say("Created")))
     empty_title = say("No organizations yet")
     empty_text = say("An organization holds users and projects. Create one, then add a manager who looks after it.")
+    writing, what = "organization.create", say("organization")
 
     def fetch(self, asked: PageRequest) -> Page[Organization]:
-        """Those that whoever looks may know of."""
         return seen_page(self, asked)
 
-    def rows(self, found: Sequence[Organization]) -> Sequence[Row]:
-        """With links to those that one may read."""
-        access = self.services.access
-        return [
-            Row(
-                organization=one,
-                href=f"{ORGANIZATIONS}/{one.id}"
-                if access.may(self.principal, "organization.read", organization_resource(one.id))
-                else "",
-                state=state_badge(one.active, self.words),
-            )
-            for one in found
-        ]
+    def cells(self, one: Organization) -> Cells:
+        reads = self.services.access.may(self.principal, "organization.read", organization_resource(one.id))
+        return (
+            self.ui.named(one.name, f"{ORGANIZATIONS}/{one.id}" if reads else ""),
+            one.primary_domain,
+            self.badge(state_badge(one.active, self.words)),
+            self.ui.when(one.created_at),
+        )
 
-    def new(self) -> Link | None:
-        """For whoever may make one."""
-        if not self.may("organization.create"):
-            return None
-        return self.link(say("New"), f"{ORGANIZATIONS}/new", say("organization"))
+    def filters(self) -> Mapping[str, object]:
+        may, href = self.may_make(), f"{ORGANIZATIONS}/import"
+        return {"beside": self.link(say("Import"), href, what=self.what) if may else ""}
 
 
-class NewOrganization(ConsoleForm):
-    """Makes one, and leads to its page."""
+class OrganizationForm(ConsoleForm):
+    """The fields of an organization."""
 
-    template = "console/organization_form.html"
-    section = SECTION
+    inputs = (
+        Field(
+            "name",
+            say("Name"),
+            say("Shown to people when they sign in. For example {example}", example="Acme GmbH"),
+            autofocus=True,
+        ),
+        Field("primary_domain", say("Primary domain"), attributes=LITERAL),
+        Tick(
+            "registration",
+            say("People can register"),
+            say(
+                "Whoever signs in to an application of this organization can create an account for themselves. It has"
+                " no rights until somebody gives them."
+            ),
+        ),
+    )
+
+    def drawn(self) -> Sequence[Field]:
+        proof = say("A domain of one's own waits until it is proven; until then another one counts.")
+        if self.services.domains.may_assert(self.principal):
+            proof = say("A domain of one's own counts at once if you enter it, without a proof.")
+        hint = self.said(self.about_domain()) + " " + self.said(proof)
+        name, domain, registration = self.inputs
+        return name, replace(domain, hint=hint, required=not self.creates), registration
+
+    def about_domain(self) -> Message:
+        """What the domain is for."""
+        raise NotImplementedError
+
+
+class NewOrganization(OrganizationForm, NewPage):
+    """Makes one, and leads to its page; without a primary domain one is derived from the name."""
+
+    section = "organizations"
     of_instance = True
-    creates = True
-    fields = ("name", "primary_domain", "registration")
+    title = say("New organization")
+    trail = BELOW_ORGANIZATIONS
+    command = CreateOrganization
+    pages_at = "organizations"
 
-    def title(self) -> str:
-        """The heading."""
-        return say("New organization")
+    def about_domain(self) -> Message:
+        default = self.request.registry.identity.settings.default_domain
+        return say(
+            "Part of every login name. Left empty, it is made of the name: {example}", example=f"acme-gmbh.{default}"
+        )
 
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """Below the list."""
-        return [(say("Organizations"), ORGANIZATIONS)]
+    def typed(self, form: Form) -> dict[str, object]:
+        return {**super().typed(form), "primary_domain": form.one("primary_domain") or None}
 
-    def show(self) -> Mapping[str, object]:
-        """The button, and where names are made under."""
-        return {
-            "label": self.words.t(say("Create")),
-            "back": ORGANIZATIONS,
-            "changes": False,
-            "asserts": self.services.domains.may_assert(self.principal),
-            "default_domain": self.request.registry.identity.settings.default_domain,
-        }
-
-    def submit(self, form: Form) -> Response:
-        """Make it; without a primary domain one is derived from the name."""
-        values = {
-            **form.texts("name"),
-            "primary_domain": form.one("primary_domain") or None,
-            "registration": form.one("registration") == _YES,
-        }
-        command = self.decoded(CreateOrganization, values)
-        self.use_once(form)
-        organization = self.services.organizations.create(command, by=self.principal)
-        return self.redirect(self.done(f"{ORGANIZATIONS}/{organization.id}"))
+    def make(self, command: CreateOrganization) -> Any:
+        return self.services.organizations.create(command, by=self.principal)
 
 
-class OrganizationPage(OfOrganization):
-    """All about one: facts, managers."""
-
-    template = "console/organization.html"
-
-    def title(self) -> str:
-        """Its name."""
-        return self.one.name
-
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """Below the list."""
-        return super().trail()[:1]
-
-    def show(self) -> Mapping[str, object]:
-        """Whether it has to stay, too."""
-        instance = self.services.instance()
-        return {
-            "one": self.one,
-            "href": self.href,
-            "badge": state_badge(self.one.active, self.words),
-            "may_export": Transfer(self.services).may_export(self.one.id, by=self.principal),
-            "domains": domain_rows(self, self.href, self.one.primary_domain),
-            "managers": managers_section(self),
-            "stays": instance is not None and instance.organization_id == self.one.id,
-        }
-
-
-class ChangeOrganizationPage(OfOrganization, ConsoleForm):
+class ChangeOrganizationPage(OfOrganization, OrganizationForm, ChangePage):
     """Name, primary domain, and whether people may register."""
 
-    template = "console/organization_form.html"
-    fields = ("name", "primary_domain", "registration")
+    command = ChangeOrganization
 
-    def title(self) -> str:
-        """The heading."""
-        return say("Change {name}", name=self.one.name)
-
-    def show(self) -> Mapping[str, object]:
-        """The button."""
-        return {
-            "label": self.words.t(say("Save")),
-            "back": self.href,
-            "changes": True,
-            "asserts": self.services.domains.may_assert(self.principal),
-        }
-
-    def values(self) -> Mapping[str, str]:
-        """What is stored, and in which version."""
-        return {
-            "name": self.one.name,
-            "primary_domain": self.one.primary_domain,
-            "registration": _YES if self.one.registration else "",
-            VERSION: str(self.one.version),
-        }
-
-    def submit(self, form: Form) -> Response:
-        """Save it."""
-        values = {**form.texts("name", "primary_domain"), "registration": form.one("registration") == _YES}
-        command = self.decoded(ChangeOrganization, values)
-        version = version_of(form.one(VERSION))
-        self.services.organizations.change(self.one.id, command, by=self.principal, expected_version=version)
-        return self.redirect(self.done(self.href))
+    def about_domain(self) -> Message:
+        return say("Part of every login name: with another domain all of them change.")
 
 
-class _Confirm(OfOrganization, ConfirmPage):
-    def back(self) -> str:
-        return self.href
+class _Confirm(OfOrganization, ConfirmThing):
+    action = "delete"
 
-    def signs_oneself_out(self) -> Sequence[str]:
-        """Whoever belongs to it goes along."""
-        if self.subject.organization.id != self.one.id:
-            return []
-        return [say("You belong to this organization: you are signed out too.")]
+    @property
+    def belongs(self) -> bool:
+        """True if whoever looks is of the organization, and goes along."""
+        return self.subject.organization.id == self.thing.id
+
+    @property
+    def out(self) -> str:
+        """What that means."""
+        return say("You belong to this organization: you are signed out too.") if self.belongs else ""
 
 
-class Deactivate(DeactivatePage, _Confirm):
+class Deactivate(_Confirm, DeactivatePage):
     """Asks before nobody of it signs in any more."""
 
-    def question(self) -> str:
-        """With its name."""
-        return say("Deactivate the organization “{name}”?", name=self.one.name)
+    offer = say("Nobody of it signs in. You can reactivate it later.")
+    title = say("Deactivate the organization “{name}”?")
+    label = say("Deactivate organization")
 
+    @property
     def effects(self) -> Sequence[str]:
-        """What stops."""
-        return [
-            say("Nobody of it signs in, and its programs lose access at once."),
-            *self.signs_oneself_out(),
-            say("You can reactivate it later.")
-            if self.subject.organization.id != self.one.id
-            else say("A manager of the instance can reactivate it later."),
-        ]
-
-    def label(self) -> str:
-        """The button."""
-        return say("Deactivate organization")
-
-    def act(self) -> str:
-        """Do it."""
-        self.services.organizations.deactivate(self.one.id, by=self.principal)
-        return self.href
+        later = say("A manager of the instance can reactivate it later.") if self.belongs else LATER
+        return [say("Nobody of it signs in, and its programs lose access at once."), self.out, later]
 
 
-class Reactivate(ReactivatePage, _Confirm):
+class Reactivate(_Confirm, ReactivatePage):
     """Asks before its users sign in again."""
 
-    def question(self) -> str:
-        """With its name."""
-        return say("Reactivate the organization “{name}”?", name=self.one.name)
-
-    def effects(self) -> Sequence[str]:
-        """Who signs in again."""
-        return [say("Its users and programs can sign in again.")]
-
-    def label(self) -> str:
-        """The button."""
-        return say("Reactivate organization")
-
-    def act(self) -> str:
-        """Do it."""
-        self.services.organizations.reactivate(self.one.id, by=self.principal)
-        return self.href
+    offer = say("Its users and programs can sign in again.")
+    title = say("Reactivate the organization “{name}”?")
+    effects = (offer,)
+    label = say("Reactivate organization")
 
 
-class Delete(_Confirm):
+class Delete(_Confirm, DeletePage):
     """Asks for the name before everything in it is gone for ever."""
 
-    def question(self) -> str:
-        """With its name."""
-        return say("Delete the organization “{name}”?", name=self.one.name)
+    offer = say("Removes the organization with its users, projects and grants for ever.")
+    title = say("Delete the organization “{name}”?")
+    undone = say("This cannot be undone. Everything in it is deleted with it.")
+    label = say("Delete organization")
 
+    @property
     def effects(self) -> Sequence[str]:
-        """In numbers."""
+        first, *others = super().effects
+        return [first, self.out, *others]
+
+
+class OrganizationPage(OfOrganization, ShowPage):
+    """All about one: facts, domains, managers."""
+
+    deeds = (Deactivate, Reactivate, Delete)
+
+    @property
+    def lead(self) -> Sequence[str]:
+        return [say("Organization"), self.thing.primary_domain]
+
+    @property
+    def actions(self) -> Sequence[Markup]:
+        if not Transfer(self.services).may_export(self.thing.id, by=self.principal):
+            return super().actions
+        return [self.link(say("Export"), f"{self.href}/export", what=self.name), *super().actions]
+
+    @property
+    def facts(self) -> Facts:
+        open_to_all = say("People can create an account for themselves")
         return [
-            say("This cannot be undone. Everything in it is deleted with it."),
-            *self.signs_oneself_out(),
-            *effect_words(self.services.effects.of_organization(self.one.id), self),
+            (say("Organization id"), self.ui.identifier(self.thing.id)),
+            (say("Primary domain"), self.thing.primary_domain),
+            (say("Registration"), open_to_all if self.thing.registration else say("Only managers create accounts")),
+            (say("Created"), self.ui.when(self.thing.created_at, relative=True)),
         ]
 
-    def label(self) -> str:
-        """The button."""
-        return say("Delete organization")
+    @property
+    def sections(self) -> Sequence[Section | Note | None]:
+        lead = say("Users who manage this organization and everything in it.")
+        return [domains_section(self), ManagerList.on(self).as_section(lead=lead)]
 
-    def name_to_type(self) -> str:
-        """Its name."""
-        return self.one.name
-
-    def act(self) -> str:
-        """Do it."""
-        self.services.organizations.remove(self.one.id, by=self.principal)
-        return ORGANIZATIONS
+    def last_section(self) -> Section | Note | None:
+        instance = self.services.instance()
+        if instance is None or instance.organization_id != self.thing.id:
+            return super().last_section()
+        stays = say("This organization holds the service itself: it cannot be deactivated or deleted.")
+        return Note(stays, faint=True) if self.may("organization.delete") else None
 
 
-_ONE = f"/{SECTION}/{{organization}}"
+_LIST = "/organizations"
 
 PLACES = (
-    Place(f"/{SECTION}", OrganizationList, ANY_MANAGER, targets.instance),
-    Place(f"/{SECTION}/new", NewOrganization, "organization.create", targets.instance),
-    Place(_ONE, OrganizationPage, "organization.read", targets.organization),
-    Place(f"{_ONE}/edit", ChangeOrganizationPage, "organization.write", targets.organization),
-    Place(f"{_ONE}/deactivate", Deactivate, "organization.delete", targets.organization),
-    Place(f"{_ONE}/reactivate", Reactivate, "organization.delete", targets.organization),
-    Place(f"{_ONE}/delete", Delete, "organization.delete", targets.organization),
+    Place(_LIST, OrganizationList, ANY_MANAGER, targets.instance),
+    Place(f"{_LIST}/new", NewOrganization, "organization.create", targets.instance),
+    *of_things(OrganizationPage, ChangeOrganizationPage, Deactivate, Reactivate, Delete),
 )

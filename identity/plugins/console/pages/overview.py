@@ -1,20 +1,22 @@
 """Overview: what expires soon, what was refused lately, and what a new organization still lacks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from urllib.parse import urlencode
+
+from markupsafe import Markup
 
 from identity.domain.audit import Result
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.words import say
 from identity.http import targets
-from identity.plugins.console.badges import Badge, expiry_badge
-from identity.plugins.console.console_page import CONSOLE, ConsolePage, Link
+from identity.plugins.console.badges import Badge, Named, expiry_badge
+from identity.plugins.console.console_page import CONSOLE, ConsolePage
 from identity.plugins.console.event_parties import Parties
 from identity.plugins.console.event_words import EVENT_WORDS, REASON_WORDS
-from identity.plugins.console.holdings import Named
+from identity.plugins.console.list_page import Cells
 from identity.plugins.console.places import Place
+from identity.plugins.console.sections import Panel, Table
 from identity.services.overview import Expiring, ExpiringKind, Refusal
 
 #: Where the pages of a user's keys and tokens lie below the user's own.
@@ -22,95 +24,86 @@ _BELOW = {ExpiringKind.KEY: "keys", ExpiringKind.TOKEN: "personal-access-tokens"
 
 
 @dataclass(frozen=True)
-class ExpiringRow:
-    """Something that expires soon; ``organization`` is told where several are concerned."""
-
-    what: Named
-    sub: str
-    whose: Named | None
-    organization: str
-    badge: Badge
-    expires_at: datetime
-    new: Link | None
-
-
-@dataclass(frozen=True)
-class RefusedRow:
-    """Attempts that were refused."""
-
-    at: datetime
-    what: str
-    reason: str
-    who: Named
-    address: str
-    count: int
-    href: str
-
-
-@dataclass(frozen=True)
 class Step:
-    """One of the first things to do; ``link`` for whoever may do it."""
+    """One of the first things to do, and where whoever holds the permission does it."""
 
     title: str
     text: str
     done: bool
-    link: Link | None
+    permission: str
+    href: str
 
 
-def overview_sections(page: ConsolePage, organization_id: str | None) -> Mapping[str, object]:
-    """What the macro ``overview_sections`` shows: of one organization, or (None) of all.
-
-    A part that whoever looks may not read is None.
-    """
+def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequence[Table]:
+    """What needs attention: of one organization, or (None) of all. Without what whoever looks may not read."""
     access = page.services.access
     resource = INSTANCE if organization_id is None else organization_resource(organization_id)
-    expiring = refused = None
+    sections = []
     if access.may(page.principal, "service_user.read", resource):
         may_write = access.may(page.principal, "service_user.write", resource)
-        found = page.services.overview.expiring(organization_id, by=page.principal)
-        expiring = [_expiring_row(page, one, organization_id, may_write=may_write) for one in found]
+        expiring = page.services.overview.expiring(organization_id, by=page.principal)
+        sections.append(
+            Table(
+                "expiring",
+                say("Expires soon"),
+                columns=(say("What"), say("Whose"), say("State"), say("Expiration date")),
+                rows=[_expiring_cells(page, one, organization_id, may_write=may_write) for one in expiring],
+                actions=True,
+                empty=say("Nothing expires in the next 30 days."),
+            )
+        )
     if access.may(page.principal, "audit_event.read", resource):
-        lately = page.services.overview.refused(organization_id, by=page.principal)
-        refused = _refused_rows(page, lately, organization_id)
-    return {
-        "expiring": expiring,
-        "refused": refused,
-        "all_refused": _audit_events(organization_id, {"result": Result.REFUSED.value}),
-    }
+        rows = _refused_rows(page, organization_id)
+        every = page.link(say("Audit events"), _audit_events(organization_id, {"result": Result.REFUSED.value}))
+        sections.append(
+            Table(
+                "refused",
+                say("Refused lately"),
+                action=every if rows else Markup(),
+                columns=(say("What"), say("Who"), say("Where from"), say("Last time"), say("Times")),
+                rows=rows,
+                empty=say("Nothing was refused in the last 24 hours."),
+            )
+        )
+    return sections
 
 
-def _expiring_row(page: ConsolePage, one: Expiring, organization_id: str | None, *, may_write: bool) -> ExpiringRow:
-    words, badge = page.words, expiry_badge(one.expires_at, page.services.now, page.words)
+def _expiring_cells(page: ConsolePage, one: Expiring, organization_id: str | None, *, may_write: bool) -> Cells:
+    """Something that expires soon, with its organization where several are concerned, and the way to a new one."""
+    ui, t = page.ui, page.words.t
+    badge = page.badge(expiry_badge(one.expires_at, page.services.now, page.words))
     if one.owner is None or one.kind not in _BELOW:
-        href = f"{CONSOLE}/instance/signing-keys"
-        signing_key = Named(words.t("Signing key"), href)
-        return ExpiringRow(signing_key, one.object.id, None, "", badge, one.expires_at, None)
-    user = f"{CONSOLE}/service-users/{one.owner.user.id}"
-    href = f"{user}/{_BELOW[one.kind]}"
-    key = one.kind is ExpiringKind.KEY
-    new = page.link(say("New key") if key else say("New token"), f"{href}/new", one.owner.user.display_name)
-    return ExpiringRow(
-        what=Named(words.t("Key") if key else words.t("Personal access token"), href),
-        sub=one.object.id if key else getattr(one.object, "name", ""),
-        whose=Named(one.owner.user.display_name, user),
-        organization=one.owner.organization.name if organization_id is None else "",
-        badge=badge,
-        expires_at=one.expires_at,
-        new=new if may_write and one.owner.active else None,
+        key = ui.named(t("Signing key"), f"{CONSOLE}/instance/signing-keys", one.object.id)
+        return key, t("The service itself"), badge, ui.when(one.expires_at), ""
+    name, user = one.owner.user.display_name, f"{CONSOLE}/service-users/{one.owner.user.id}"
+    href, is_key = f"{user}/{_BELOW[one.kind]}", one.kind is ExpiringKind.KEY
+    what = ui.named(
+        t("Key") if is_key else t("Personal access token"),
+        href,
+        one.object.id if is_key else getattr(one.object, "name", ""),
     )
+    whose = ui.link(name, user)
+    if organization_id is None:
+        whose += ui.below(one.owner.organization.name)
+    new = page.link(say("New key") if is_key else say("New token"), f"{href}/new", what=name, small=True)
+    return what, whose, badge, ui.when(one.expires_at), new if may_write and one.owner.active else ""
 
 
-def _refused_rows(page: ConsolePage, found: tuple[Refusal, ...], organization_id: str | None) -> list[RefusedRow]:
-    parties = Parties(page, found)
+def _refused_rows(page: ConsolePage, organization_id: str | None) -> Sequence[Cells]:
+    """Attempts that were refused."""
+    found: tuple[Refusal, ...] = page.services.overview.refused(organization_id, by=page.principal)
+    parties, t = Parties(page, found), page.words.t
     return [
-        RefusedRow(
-            at=one.at,
-            what=page.words.t(EVENT_WORDS[one.event]),
-            reason=page.words.t(REASON_WORDS.get(one.reason or "", one.reason or "")),
-            who=_who(parties, one),
-            address=one.actor.client_address or "",
-            count=one.count,
-            href=_audit_events(organization_id, _filters(one)),
+        (
+            page.ui.named(
+                t(EVENT_WORDS[one.event]),
+                _audit_events(organization_id, _filters(one)),
+                t(REASON_WORDS.get(one.reason or "", one.reason or "")),
+            ),
+            page.linked(_who(parties, one)),
+            one.actor.client_address or page.faint(say("Unknown")),
+            page.ui.ago(one.at),
+            one.count,
         )
         for one in found
     ]
@@ -134,54 +127,56 @@ def _audit_events(organization_id: str | None, filters: Mapping[str, str]) -> st
 
 
 class OverviewPage(ConsolePage):
-    """Of one organization: where the console begins."""
+    """Of one organization, where the console begins: attention first, then what is missing."""
 
     template = "console/overview.html"
     section = "overview"
-
-    def title(self) -> str:
-        """The heading."""
-        return say("Overview")
+    title = say("Overview")
 
     def show(self) -> Mapping[str, object]:
-        """Attention first, then what is missing."""
-        organization_id = self.context.value.id
-        return {"overview": overview_sections(self, organization_id), "steps": self._steps(organization_id)}
+        steps, first, rows = self._steps(), True, []
+        for one in steps:
+            right = self.badge(Badge(self.words.t("Done"), "success")) if one.done else Markup()
+            if not one.done and self.may(one.permission):
+                right = self.link(say("Start"), one.href, what=one.title, kind="primary" if first else "")
+                first = False
+            rows.append((one.title, one.text, right))
+        lead = say("What a new organization needs before programs and people can use it.")
+        begin = [] if all(one.done for one in steps) else [Panel("steps", say("First steps"), lead, rows=rows)]
+        return {"sections_of": [*begin, *overview_sections(self, self.context.value.id)], "said": self.said}
 
-    def _steps(self, organization_id: str) -> list[Step]:
-        """None once all is there."""
-        there = self.services.overview.first_steps(organization_id)
-        root = self.root
-        steps = [
-            self._step(
+    def _steps(self) -> Sequence[Step]:
+        there, root = self.services.overview.first_steps(self.context.value.id), self.root
+        return [
+            Step(
                 say("Create a project"),
                 say("A project holds applications, roles and who has them."),
                 there.project,
                 "project.create",
                 f"{root}/projects/new",
             ),
-            self._step(
+            Step(
                 say("Register an application"),
                 say("People sign in to it, or it checks the tokens that it is sent."),
                 there.application,
                 "application.write",
                 f"{root}/projects",
             ),
-            self._step(
+            Step(
                 say("Create a service user"),
                 say("A program signs in as a service user, without a person."),
                 there.service_user,
                 "service_user.write",
                 f"{root}/service-users/new",
             ),
-            self._step(
+            Step(
                 say("Add a key to the service user"),
                 say("Its key file is what the program needs to get tokens."),
                 there.key,
                 "service_user.write",
                 f"{root}/service-users",
             ),
-            self._step(
+            Step(
                 say("Add a manager"),
                 say(
                     "Users and service users with a manager role may work in this console and with the management API."
@@ -191,12 +186,6 @@ class OverviewPage(ConsolePage):
                 f"{root}/managers/new",
             ),
         ]
-        return [] if all(one.done for one in steps) else steps
-
-    def _step(self, title: str, text: str, done: bool, permission: str, href: str) -> Step:
-        t = self.words.t
-        link = self.link(say("Start"), href, title) if not done and self.may(permission) else None
-        return Step(t(title), t(text), done, link)
 
 
 PLACES = (Place("/organizations/{organization}/overview", OverviewPage, "organization.read", targets.organization),)

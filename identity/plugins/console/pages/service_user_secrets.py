@@ -1,159 +1,118 @@
 """Client secrets and personal access tokens of a service user: what programs use that cannot sign."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
 
 from pyramid.response import Response
 
-from identity.domain.errors import Invalid
+from identity.domain.errors import Invalid, NotFound
 from identity.domain.personal_access_tokens import PersonalAccessToken
-from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
-from identity.plugins.console.badges import expiry_badge
+from identity.plugins.console import client_secrets
 from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_page import ConsoleForm, found_or_missing, matched
-from identity.plugins.console.list_page import ListPage
-from identity.plugins.console.pages.service_user_keys import (
+from identity.plugins.console.console_form import ConsoleForm
+from identity.plugins.console.console_page import matched
+from identity.plugins.console.expirations import (
     ALREADY,
+    COLUMNS,
     EXPIRATION,
-    EXPIRES_AT,
-    FOR_EVER,
+    DateField,
     expiration,
-    last_day,
+    expiration_cells,
+    for_ever_tick,
     last_used,
-    usual_day,
+    may_be_for_ever,
+    usual,
 )
-from identity.plugins.console.pages.service_users import OfServiceUser
+from identity.plugins.console.fields import Field
+from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
+from identity.plugins.console.sections import Table
+from identity.plugins.console.things import OfServiceUser
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.storage.paging import Page, PageRequest
 
 
-class NewSecret(OfServiceUser, ConsoleForm):
-    """Makes a client secret, and shows it once."""
-
-    template = "console/new_secret.html"
-    creates = True
-
-    def title(self) -> str:
-        """The heading."""
-        return say("New client secret for {name}", name=self.user.display_name)
-
-    def show(self) -> Mapping[str, object]:
-        """What it is for, and whether there is another one already."""
-        return {"others": len(self.services.service_users.secrets(self.user.id)), "back": f"{self.href}#secret"}
-
-    def submit(self, form: Form) -> Response:
-        """Make it, beside another one that keeps working."""
-        self.use_once(form, ALREADY)
-        _, secret = self.services.service_users.add_secret(self.user.id, by=self.principal)
-        shown = {"client_id": self.user.id, "secret": secret, "back": f"{self.href}#secret"}
-        return self.draw({**shown, "title": self.words.t("Client secret added")}, template="console/secret_added.html")
+def secret_section(page: OfServiceUser) -> Table:
+    """The client secrets."""
+    lead = say("Only for programs that use the client credentials grant; a key is safer.")
+    empty = say("No client secret")
+    return client_secrets.secrets_table(page, "secret", say("Client secret"), lead, empty=empty, first=False)
 
 
-class EndSecret(OfServiceUser, ConfirmPage):
-    """Asks before programs lose access."""
+class NewSecret(OfServiceUser, client_secrets.NewSecret):
+    """Makes one."""
 
-    fields = ()
+    anchor = "secret"
 
-    @property
-    def secret(self) -> ServiceUserSecret:
-        """Which one. Raises NotFound."""
-        wanted = matched(self, "secret")
-        live: Sequence[ServiceUserSecret] = self.services.service_users.secrets(self.user.id)
-        secret: ServiceUserSecret = found_or_missing(
-            next((one for one in live if one.id == wanted), None), "secret", wanted
-        )
-        return secret
 
-    def question(self) -> str:
-        """Whose."""
-        return say("End this client secret of {name}?", name=self.user.display_name)
+class EndSecret(OfServiceUser, client_secrets.EndSecret):
+    """Ends one."""
 
-    def effects(self) -> Sequence[str]:
-        """When it was made and last used."""
-        return [
-            say("Created {when} UTC.", when=self.secret.created_at.strftime("%Y-%m-%d %H:%M")),
-            last_used(self.secret.last_used_at),
-            say("Programs that use it lose access at once."),
-        ]
-
-    def label(self) -> str:
-        """The button."""
-        return say("End client secret")
-
-    def back(self) -> str:
-        """To the service user."""
-        return f"{self.href}#secret"
+    anchor = "secret"
+    loss = say("Programs that use it lose access at once.")
 
     def act(self) -> str:
-        """End it."""
-        self.services.service_users.remove_secret(self.user.id, self.secret.id, by=self.principal)
+        super().act()
         return self.href
 
 
 class TokenList(OfServiceUser, ListPage):
     """All personal access tokens, newest first."""
 
-    template = "console/personal_access_tokens.html"
-    columns = (say("Name"), say("Expiration date"), say("State"), say("Last used"))
+    below = "/personal-access-tokens"
+
+    columns = (say("Name"), *COLUMNS)
     actions = True
     searchable = False
-    heading = say("Personal access tokens")
+    title = say("Personal access tokens")
     empty_title = say("No personal access tokens yet")
     empty_text = say("A program sends such a token as it is. A key is safer: it never leaves the program.")
+    writing, what = "service_user.write", say("personal access token")
+    id, all_of_them, made_there = "tokens", say("All personal access tokens …"), True
+    section_lead = say("Tokens that a program sends as they are, for tools that cannot ask for one.")
+    section_empty = say("No personal access tokens")
 
     def fetch(self, asked: PageRequest) -> Page[PersonalAccessToken]:
-        """The tokens."""
-        found: Page[PersonalAccessToken] = self.services.service_users.tokens(self.user.id, asked)
-        return found
+        return self.services.service_users.tokens(self.thing.id, asked)
 
-    def rows(self, found: Sequence[PersonalAccessToken]) -> Sequence[object]:
-        """With their state."""
-        return [(one, expiry_badge(one.expires_at, self.services.now, self.words)) for one in found]
-
-    def show(self) -> Mapping[str, object]:
-        """With the address below which they lie."""
-        return {**super().show(), "href": self.href}
+    def cells(self, one: PersonalAccessToken) -> Cells:
+        remove = self.buttons(f"{self.list_href}/{one.id}", one.name, remove=say("Remove …"), change=False)
+        return self.ui.bold(one.name), *expiration_cells(self, one), remove if self.may(self.writing) else ""
 
 
 class NewToken(OfServiceUser, ConsoleForm):
     """Makes a personal access token, and shows it once."""
 
-    template = "console/personal_access_token_form.html"
-    fields = ("name", EXPIRATION, FOR_EVER)
-    renamed = EXPIRES_AT
-    missing = {"name": say("Enter a name that tells what the token is for.")}  # noqa: RUF012
-    creates = True
+    below = "#tokens"
 
-    def title(self) -> str:
-        """The heading."""
-        return say("New personal access token for {name}", name=self.user.display_name)
+    inputs = (
+        Field(
+            "name",
+            say("Name"),
+            say("What the token is for. For example {example}", example="Nightly backup"),
+            missing=say("Enter a name that tells what the token is for."),
+            autofocus=True,
+        ),
+        DateField(
+            EXPIRATION,
+            say("Expiration date"),
+            say("The token works until the end of this day (UTC)."),
+        ),
+        for_ever_tick(say("Only for tokens that you replace by other means.")),
+    )
+    creates = True
+    title = say("New personal access token for {name}")
+    label = say("Create token")
+
+    def drawn(self) -> Sequence[Field]:
+        return may_be_for_ever(self, self.inputs)
 
     def values(self) -> Mapping[str, str]:
-        """What is usual."""
-        return {EXPIRATION: usual_day(self.services.service_users)}
-
-    def show(self) -> Mapping[str, object]:
-        """What the date may be, and what is usual."""
-        t, today = self.words.t, self._today
-        latest = self.services.service_users.latest_expiration
-        return {
-            "first": str(today + timedelta(days=1)),
-            "last": "" if latest is None else str(last_day(latest)),
-            "may_be_for_ever": latest is None,
-            "suggestions": [
-                (str(today + timedelta(days=30)), t("in 30 days")),
-                (str(today + timedelta(days=90)), t("in 90 days")),
-                (str(today + timedelta(days=365)), t("in 1 year")),
-            ],
-            "back": f"{self.href}#tokens",
-        }
+        return usual(self)
 
     def submit(self, form: Form) -> Response:
-        """Make it."""
         problems: dict[str, str] = {}
         expires_at = None
         try:
@@ -167,49 +126,40 @@ class NewToken(OfServiceUser, ConsoleForm):
         if problems:
             raise Invalid(problems)
         self.use_once(form, ALREADY)
-        _, text = self.services.service_users.add_token(self.user.id, command, by=self.principal)
-        shown = {"client_id": "", "secret": text, "back": f"{self.href}#tokens"}
+        _, text = self.services.service_users.add_token(self.thing.id, command, by=self.principal)
+        shown = {"client_id": "", "secret": text, "back": self.back}
         added = self.words.t("Personal access token added")
         return self.draw({**shown, "title": added}, template="console/secret_added.html")
-
-    @property
-    def _today(self) -> date:
-        now: datetime = self.services.now
-        return now.date()
 
 
 class RemoveToken(OfServiceUser, ConfirmPage):
     """Asks before programs lose access."""
 
-    fields = ()
+    below = "#tokens"
+
+    title = say("Remove the token “{token}” of {name}?")
+    label = say("Remove token")
 
     @property
     def token(self) -> PersonalAccessToken:
         """Which one. Raises NotFound."""
         wanted = matched(self, "token")
-        found = self.services.storage.personal_access_tokens.find(wanted, self.user.id)
-        token: PersonalAccessToken = found_or_missing(found, "personal access token", wanted)
+        found = self.services.storage.personal_access_tokens.find(wanted, self.thing.id)
+        if found is None:
+            raise NotFound("personal access token", wanted)
+        token: PersonalAccessToken = found
         return token
 
-    def question(self) -> str:
-        """With its name and whose it is."""
-        return say("Remove the token “{token}” of {name}?", token=self.token.name, name=self.user.display_name)
+    @property
+    def names(self) -> Mapping[str, object]:
+        return {"token": self.token.name, "name": self.name}
 
+    @property
     def effects(self) -> Sequence[str]:
-        """When it was last used."""
         return [say("Programs that use it lose access at once."), last_used(self.token.last_used_at)]
 
-    def label(self) -> str:
-        """The button."""
-        return say("Remove token")
-
-    def back(self) -> str:
-        """To the service user."""
-        return f"{self.href}#tokens"
-
     def act(self) -> str:
-        """Remove it."""
-        self.services.service_users.remove_token(self.user.id, self.token.id, by=self.principal)
+        self.services.service_users.remove_token(self.thing.id, self.token.id, by=self.principal)
         return self.href
 
 

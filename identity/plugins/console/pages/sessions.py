@@ -2,110 +2,106 @@
 
 from collections.abc import Mapping, Sequence
 
+from markupsafe import Markup
+
 from identity.domain.sessions import Session
-from identity.domain.words import say
+from identity.domain.words import say, say_many
 from identity.http import targets
 from identity.pages.devices import device
 from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_page import found_or_missing, matched
-from identity.plugins.console.list_page import ListPage
-from identity.plugins.console.pages.users import ONE, OfUser, SessionRow, session_rows
+from identity.plugins.console.console_page import pick
+from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
+from identity.plugins.console.things import OfUser
 from identity.storage.paging import Page, PageRequest
 
 
 class SessionList(OfUser, ListPage):
     """All that are live, last seen first."""
 
-    template = "console/sessions.html"
+    below = "/sessions"
+
     columns = (say("Device"), say("Place"), say("Signed in"), say("Last seen"))
     actions = True
     searchable = False
-    heading = say("Sessions")
+    title = say("Sessions")
     lead = say("Where the person is signed in.")
     empty_title = say("No sessions")
-    empty_text = say("The person is not signed in anywhere.")
+    empty_text = section_empty = say("The person is not signed in anywhere.")
+    reading, made_there = "session.read", True
+    id, all_of_them = "sessions", say("All sessions …")
 
     def fetch(self, asked: PageRequest) -> Page[Session]:
         """All at once: they are few."""
-        return Page(self.services.users.sessions(self.user.id))
+        return Page(self.services.users.sessions(self.thing.id))
 
-    def rows(self, found: Sequence[Session]) -> Sequence[SessionRow]:
-        """In words."""
-        return session_rows(self, found)
+    def cells(self, one: Session) -> Cells:
+        where, may_end = device(one.user_agent, self.words), self.may("session.delete")
+        what = Markup("{} {}").format(where, one.client_address)
+        return (
+            self.ui.bold(where),
+            one.client_address or self.faint(say("Unknown")),
+            self.ui.when(one.started_at, clock=True),
+            self.ui.ago(one.last_seen_at),
+            self.buttons(f"{self.list_href}/{one.id}", what, remove=say("End …"), change=False) if may_end else "",
+        )
 
-    def show(self) -> Mapping[str, object]:
-        """With the address below which they lie."""
-        return {**super().show(), "href": self.href}
+    def filters(self) -> Mapping[str, object]:
+        return {"beside": self.new()}
+
+    def new(self, kind: str = "") -> Markup:
+        live = self.services.users.sessions(self.thing.id)
+        if not live or not self.may("session.delete"):
+            return Markup()
+        return self.link(say("End all sessions …"), f"{self.list_href}/delete")
 
 
 class _End(OfUser, ConfirmPage):
-    fields = ()
+    below = "#sessions"
     danger = False
-
-    def keep(self) -> str:
-        return say("Stay signed in")
-
-    def back(self) -> str:
-        return f"{self.href}#sessions"
+    keep = say("Stay signed in")
 
 
 class EndSession(_End):
     """Asks before the person is signed out of one."""
 
+    title = say("Sign {name} out of {device}?")
+    effects = (say("Applications that were opened in this session lose access at once, unless they stay connected."),)
+    label = say("End session")
+
     @property
     def session(self) -> Session:
         """Which one. Raises NotFound."""
-        wanted = matched(self, "session")
-        live = self.services.users.sessions(self.user.id)
-        session: Session = found_or_missing(next((one for one in live if one.id == wanted), None), "session", wanted)
+        session: Session = pick(self, self.services.users.sessions(self.thing.id), "session")
         return session
 
-    def question(self) -> str:
-        """With device and name."""
-        where = device(self.session.user_agent, self.words)
-        return say("Sign {name} out of {device}?", name=self.user.display_name, device=where)
+    @property
+    def names(self) -> Mapping[str, object]:
+        return {"name": self.name, "device": device(self.session.user_agent, self.words)}
 
-    def effects(self) -> Sequence[str]:
-        """What ends."""
-        return [say("Applications that were opened in this session lose access at once, unless they stay connected.")]
-
-    def label(self) -> str:
-        """The button."""
-        return say("End session")
-
-    def act(self) -> str:
-        """Do it."""
-        self.services.users.end_session(self.user.id, self.session.id, by=self.principal)
-        return f"{self.href}#sessions"
+    def act(self) -> None:
+        self.services.users.end_session(self.thing.id, self.session.id, by=self.principal)
 
 
 class EndSessions(_End):
     """Asks before the person is signed out everywhere."""
 
-    def question(self) -> str:
-        """With the name."""
-        return say("Sign {name} out everywhere?", name=self.user.display_name)
+    title = say("Sign {name} out everywhere?")
+    label = say("End all sessions")
 
+    @property
     def effects(self) -> Sequence[str]:
-        """How many end."""
-        count = len(self.services.users.sessions(self.user.id))
+        count = len(self.services.users.sessions(self.thing.id))
         return [
-            self.words.tn("{n} session ends at once.", "{n} sessions end at once.", count),
+            say_many("{n} session ends at once.", "{n} sessions end at once.", count),
             say("The password stays as it is."),
         ]
 
-    def label(self) -> str:
-        """The button."""
-        return say("End all sessions")
-
-    def act(self) -> str:
-        """Do it."""
-        self.services.users.end_sessions(self.user.id, by=self.principal)
-        return f"{self.href}#sessions"
+    def act(self) -> None:
+        self.services.users.end_sessions(self.thing.id, by=self.principal)
 
 
-_ALL = f"{ONE}/sessions"
+_ALL = "/users/{user}/sessions"
 
 PLACES = (
     Place(_ALL, SessionList, "session.read", targets.user),

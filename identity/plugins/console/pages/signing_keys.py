@@ -1,7 +1,6 @@
 """Signing keys: where each stands, and the next one."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from markupsafe import Markup
@@ -15,7 +14,7 @@ from identity.pages.forms import Form
 from identity.plugins.console.badges import Badge
 from identity.plugins.console.confirm_page import ConfirmPage
 from identity.plugins.console.console_page import CONSOLE
-from identity.plugins.console.list_page import ListPage
+from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
 from identity.services.signing_keys import EMERGENCY_DELAY, SigningKeyState
 from identity.settings import Settings
@@ -34,24 +33,12 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """A key as the list shows it."""
-
-    id: str
-    state: Badge
-    active_at: datetime
-    retires_at: datetime | None
-    published_until: datetime | None
-
-
 class SigningKeyList(ListPage):
     """All that are stored, newest first."""
 
-    template = "console/signing_keys.html"
     section = SECTION
     of_instance = True
-    heading = say("Signing keys")
+    title = say("Signing keys")
     lead = say("The service signs tokens with the active key. Clients find the published ones in the key list (JWKS).")
     columns = (say("Key id"), say("State"), say("Active from"), say("Retires"), say("Published until"))
     searchable = False
@@ -62,18 +49,23 @@ class SigningKeyList(ListPage):
         """All at once: they are few."""
         return Page(self.services.signing_keys.states())
 
-    def rows(self, found: Sequence[SigningKeyState]) -> Sequence[Row]:
-        """With their states."""
-        return [
-            Row(
-                id=one.key.id,
-                state=Badge(self.words.t(_STATES[one.state]), "success" if one.state is KeyState.ACTIVE else ""),
-                active_at=one.key.active_at,
-                retires_at=one.retires_at,
-                published_until=one.published_until,
-            )
-            for one in found
-        ]
+    def cells(self, one: SigningKeyState) -> Cells:
+        badge = Badge(self.words.t(_STATES[one.state]), "success" if one.state is KeyState.ACTIVE else "")
+        return (
+            self.ui.identifier(one.key.id),
+            self.badge(badge),
+            self.ui.when(one.key.active_at, clock=True),
+            self._when(one.retires_at, say("Not before its successor")),
+            self._when(one.published_until, say("No end yet")),
+        )
+
+    def _when(self, moment: datetime | None, absent: str) -> Markup:
+        drawn: Markup = self.faint(absent) if moment is None else self.ui.when(moment, clock=True)
+        return drawn
+
+    def filters(self) -> Mapping[str, object]:
+        may = self.may("signing_key.write")
+        return {"beside": self.link(say("Rotate now …"), f"{CONSOLE}/{SECTION}/rotate") if may else ""}
 
 
 class Rotate(ConfirmPage):
@@ -84,20 +76,15 @@ class Rotate(ConfirmPage):
     of_instance = True
     fields = (MODE,)
 
-    def question(self) -> str:
-        """The heading."""
-        return say("Rotate the signing key?")
-
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """Below the list."""
-        return [(say("Signing keys"), self.back())]
+    title = say("Rotate the signing key?")
+    trail = ((SigningKeyList.title, f"{CONSOLE}/{SECTION}"),)
+    label = say("Rotate signing key")
+    keep = say("Keep the active key")
 
     def values(self) -> Mapping[str, str]:
-        """Without haste, nobody notices."""
         return {MODE: _NORMAL}
 
     def show(self) -> Mapping[str, object]:
-        """What each way means, and the key that waits already, if there is one."""
         t, states = self.words.t, self.services.signing_keys.states()
         waiting = next((one.key for one in states if one.state is KeyState.WAITING), None)
         return {
@@ -130,18 +117,6 @@ class Rotate(ConfirmPage):
         settings: Settings = self.request.registry.identity.settings
         return settings
 
-    def label(self) -> str:
-        """The button."""
-        return say("Rotate signing key")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep the active key")
-
-    def back(self) -> str:
-        """To the list."""
-        return f"{CONSOLE}/{SECTION}"
-
     def submit(self, form: Form) -> Response:
         """Make the next key. Raises Conflict if one waits already that will do."""
         mode = form.one(MODE) or _NORMAL
@@ -153,7 +128,7 @@ class Rotate(ConfirmPage):
         if key.id in present:
             when = key.active_at.strftime("%Y-%m-%d %H:%M:%S")
             raise Conflict(say("A key waits already: it signs from {when} UTC. No other one was made.", when=when))
-        return self.redirect(self.done(self.back()))
+        return self.redirect(self.done(self.back))
 
 
 _LIST = f"/{SECTION}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from identity.domain.errors import Invalid
 from identity.domain.search import is_found
@@ -19,7 +20,7 @@ from identity.plugins.console.places import Place
 from identity.provider.preview import Carried, Preview, Way
 from identity.provider.reasons import Carrier
 from identity.provider.scope import OPENID
-from identity.storage.paging import FIRST_PAGE, PageRequest, every_row
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest, every_row
 from identity.storage.stores.users import UserKind
 
 SCOPE, RESPONSE_TYPE = "scope", "response_type"
@@ -93,11 +94,8 @@ class TokenPreviewPage(AskingPage):
 
     template = "console/token_preview.html"
     section = "token-preview"
+    title = say("Token preview")
     fields = (USER, USER_QUERY, APPLICATION, APPLICATION_QUERY, SCOPE, RESPONSE_TYPE)
-
-    def title(self) -> str:
-        """The heading."""
-        return say("Token preview")
 
     def asked(self) -> Mapping[str, str]:
         """What was asked; before that, what is usual."""
@@ -141,7 +139,7 @@ class TokenPreviewPage(AskingPage):
         offered = {one.user.id: (one.user.display_name, one.login_name) for one in named if one is not None}
         kind = None if self.may("service_user.read") else UserKind.HUMAN
         first = PageRequest(limit=_OFFERED, query=query)
-        found = self.services.storage.users.page(self.context.value.id, kind, first)
+        found: Page[Any] = self.services.storage.users.page(self.context.value.id, kind, first)
         offered |= {one.id: (one.display_name, one.user_name) for one in self.listed(found)}
         return _choice(offered, searched=bool(query) or found.next is not None)
 

@@ -1,6 +1,6 @@
 """Moving organizations: one goes out as a document, and comes in as a new one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import IO, Any
 
 from pyramid.response import Response
@@ -14,10 +14,9 @@ from identity.http.json_stream import read_stream
 from identity.pages.forms import Form
 from identity.pages.page import WrongContentType
 from identity.pages.uploads import TYPE, read_upload
-from identity.plugins.console.console_page import ConsoleForm
-from identity.plugins.console.of_organization import ORGANIZATIONS, OfOrganization
-from identity.plugins.console.pages.organizations import SECTION
+from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.places import Place
+from identity.plugins.console.things import BELOW_ORGANIZATIONS, ORGANIZATIONS, OfOrganization
 from identity.services.commands.descriptions import OrganizationDocument
 from identity.services.commands.documents import MORE
 from identity.services.transfer import KEEPS_IDS, MAY_EXPORT, Incoming, Transfer
@@ -30,25 +29,21 @@ class Export(OfOrganization, ConsoleForm):
 
     template = "console/organization_export.html"
 
-    def title(self) -> str:
-        """The heading."""
-        return say("Export {name}", name=self.one.name)
-
-    def show(self) -> Mapping[str, object]:
-        """The way back."""
-        return {"back": self.href}
+    title = say("Export {name}")
 
     def submit(self, form: Form) -> Response:
         """The file. Raises Denied for whoever may not read all that is in it."""
-        return exported(self.request, self.one.id, by=self.principal)
+        return exported(self.request, self.thing.id, by=self.principal)
 
 
 class Import(ConsoleForm):
     """Makes a new organization of a document, and leads to its page."""
 
     template = "console/organization_import.html"
-    section = SECTION
+    section = "organizations"
     of_instance = True
+    title = say("Import an organization")
+    trail = BELOW_ORGANIZATIONS
     creates = True
     fields = (_DOCUMENT, _KEEP_IDS)
 
@@ -57,17 +52,8 @@ class Import(ConsoleForm):
         self._body: IO[bytes] | None = None
         self._files: Mapping[str, IO[bytes]] = {}
 
-    def title(self) -> str:
-        """The heading."""
-        return say("Import an organization")
-
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """Below the list."""
-        return [(say("Organizations"), ORGANIZATIONS)]
-
     def show(self) -> Mapping[str, object]:
-        """Whether ids can be kept, and how large a file is taken."""
-        return {"back": ORGANIZATIONS, "may_keep_ids": self.may(KEEPS_IDS), "largest": self._largest}
+        return {**super().show(), "may_keep_ids": self.may(KEEPS_IDS), "largest": self._largest}
 
     def post(self) -> Response:
         """The answer to POST; nothing of the file is looked at before the form's token."""
@@ -78,7 +64,6 @@ class Import(ConsoleForm):
         return Response(status=100) if self._body is None else super().post()
 
     def submit(self, form: Form) -> Response:
-        """Make it, or say what is wrong at each place of the document."""
         try:
             with Incoming() as incoming:
                 document = self._document(incoming)
@@ -124,7 +109,7 @@ class Import(ConsoleForm):
         return {_DOCUMENT: say("Some places in the document need a change."), **said}
 
 
-_PATH = f"/{SECTION}"
+_PATH = "/organizations"
 
 PLACES = (
     Place(f"{_PATH}/import", Import, "organization.create", targets.instance),

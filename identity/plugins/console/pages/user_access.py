@@ -1,7 +1,8 @@
 """How a person first gets in, or gets in again: a new account, a link for a password, a one-time password."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Final
 
 from pyramid.response import Response
 
@@ -10,10 +11,12 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
 from identity.pages.mails import mail_initial, works_once
-from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_page import CONSOLE, ConsoleForm, ConsolePage
-from identity.plugins.console.pages.users import LIST, MISSING, ONE, SECTION, OfUser
-from identity.plugins.console.places import Place
+from identity.plugins.console.confirm_page import ConfirmThing
+from identity.plugins.console.console_form import ConsoleForm
+from identity.plugins.console.console_page import CONSOLE, ConsolePage
+from identity.plugins.console.fields import LITERAL, Field, Radio
+from identity.plugins.console.places import Place, of_things
+from identity.plugins.console.things import OfUser
 from identity.services.commands.users import InviteHumanUser
 from identity.services.users import Initial
 
@@ -31,135 +34,125 @@ def _shown_once(page: ConsolePage, user: HumanUser, initial: Initial, title: str
     mailed = mail_initial(page.request, subject, initial, new=new, language=page.language)
     lifetime = page.services.passwords.link_lifetime(user.id)
     shown = {
-        "title": page.words.t(title),
+        "title": page.said(title),
         "login_name": subject.login_name,
         "initial": initial,
         "works_once": works_once(lifetime, page.words),
         "mailed": user.profile.email if mailed else "",
-        "back": f"{CONSOLE}/{SECTION}/{user.id}",
+        "back": f"{CONSOLE}/users/{user.id}",
     }
     return page.draw(shown, template="console/user_initial.html")
+
+
+def _ways(page: ConsolePage) -> Sequence[Sequence[object]]:
+    t = page.words.t
+    return [
+        (_LINK, t("A link"), t("The person chooses a password that nobody else knows.")),
+        (_PASSWORD, t("A one-time password"), t("It has to be changed at the first sign-in.")),
+    ]
 
 
 class NewUser(ConsoleForm):
     """Makes an account, and shows once what its person first enters it by."""
 
-    template = "console/new_user_form.html"
-    section = SECTION
-    fields = ("user_name", "given_name", "family_name", "email", "initial")
-    missing = MISSING
+    section = "users"
+    inputs = (
+        Field(
+            "user_name",
+            say("User name"),
+            say("Unique in the organization, without spaces. For example {example}", example="anna"),
+            missing=say("Enter a user name."),
+            autofocus=True,
+            attributes=LITERAL,
+        ),
+        Field("given_name", say("Given name"), missing=say("Enter a given name.")),
+        Field("family_name", say("Family name"), missing=say("Enter a family name.")),
+        Field(
+            "email",
+            say("Email"),
+            say("The link or password is sent there too."),
+            required=False,
+            attributes={"type": "email", "autocomplete": "off"},
+        ),
+        Radio("initial", say("How the person gets in at first"), options=_ways, usual=_LINK),
+    )
     creates = True
+    title = say("New user")
+    under = say("Users")
+    label = say("Create")
 
-    def title(self) -> str:
-        """The heading."""
-        return say("New user")
+    def drawn(self) -> Sequence[Field]:
+        if self.services.mails.enabled:
+            return self.inputs
+        return [replace(one, hint="") if one.name == "email" else one for one in self.inputs]
 
-    def trail(self) -> Sequence[tuple[str, str]]:
-        """Below the list."""
-        return [(say("Users"), f"{self.root}/{SECTION}")]
-
-    def values(self) -> Mapping[str, str]:
+    def values(self) -> dict[str, str]:
         """A link: then nobody but the person ever knows the password."""
         return {"initial": _LINK}
 
-    def show(self) -> Mapping[str, object]:
-        """What to choose from."""
-        return {"mailing": self.services.mails.enabled, "back": self.trail()[-1][1]}
-
     def submit(self, form: Form) -> Response:
-        """Make it."""
-        values = form.texts(*self.fields)
-        command = self.decoded(InviteHumanUser, {**values, "initial": values["initial"] or _LINK})
+        command = self.decoded(InviteHumanUser, self.typed(form))
         self.use_once(form, _ALREADY)
         user, initial = self.services.users.invite(self.context.value.id, command, by=self.principal)
         return _shown_once(self, user, initial, say("User created"), new=True)
 
 
-class _NewAccess(OfUser, ConfirmPage):
-    fields = ()
+class _NewAccess(OfUser, ConfirmThing):
+    below = "#password"
+    action = "write"
     danger = False
     creates = True
-
-    def back(self) -> str:
-        return f"{self.href}#password"
+    #: The heading of the page that shows it.
+    made: ClassVar[str]
 
     def make(self) -> Initial:
         """What the person gets."""
         raise NotImplementedError
 
-    def made(self) -> str:
-        """The heading of the page that shows it."""
-        raise NotImplementedError
-
     def submit(self, form: Form) -> Response:
         self.use_once(form, _ALREADY)
-        return _shown_once(self, self.user, self.make(), self.made(), new=False)
+        return _shown_once(self, self.thing, self.make(), self.made, new=False)
 
 
 class NewPasswordLink(_NewAccess):
     """Asks before a link is made by which the person chooses a new password."""
 
-    def question(self) -> str:
-        """For whom."""
-        return say("Make a new password link for {name}?", name=self.user.display_name)
-
-    def effects(self) -> Sequence[str]:
-        """Nothing ends."""
-        return [
-            say("Nothing ends before the link is used: the present password and all sessions stay."),
-            say("Links that were made before stop working."),
-        ]
-
-    def label(self) -> str:
-        """The button."""
-        return say("Make link")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Cancel")
+    at = "/password-link"
+    way = (say("New password link"), say("Make link …"))
+    offer = say("A link by which the person chooses a new password. The present one stays valid until then.")
+    title = say("Make a new password link for {name}?")
+    effects = (
+        say("Nothing ends before the link is used: the present password and all sessions stay."),
+        say("Links that were made before stop working."),
+    )
+    label = say("Make link")
+    keep = say("Cancel")
+    made = say("New password link")
 
     def make(self) -> Initial:
-        """The link."""
-        return Initial(_LINK, self.services.users.new_password_link(self.user.id, by=self.principal))
-
-    def made(self) -> str:
-        """The heading."""
-        return say("New password link")
+        return Initial(_LINK, self.services.users.new_password_link(self.thing.id, by=self.principal))
 
 
 class OneTimePassword(_NewAccess):
     """Asks before the present password is replaced."""
 
-    def question(self) -> str:
-        """For whom."""
-        return say("Set a one-time password for {name}?", name=self.user.display_name)
-
-    def effects(self) -> Sequence[str]:
-        """The present password ends."""
-        return [
-            say("The present password stops working at once. All sessions, links and tokens of the person end."),
-            say("The new one has to be changed at the next sign-in."),
-        ]
-
-    def label(self) -> str:
-        """The button."""
-        return say("Set one-time password")
-
-    def keep(self) -> str:
-        """The way back."""
-        return say("Keep the present password")
+    at = "/one-time-password"
+    way = (say("One-time password"), say("Set password …"))
+    offer = say("Replaces the present password at once. It has to be changed at the next sign-in.")
+    title = say("Set a one-time password for {name}?")
+    effects = (
+        say("The present password stops working at once. All sessions, links and tokens of the person end."),
+        say("The new one has to be changed at the next sign-in."),
+    )
+    label = say("Set one-time password")
+    keep = say("Keep the present password")
+    made = say("One-time password")
 
     def make(self) -> Initial:
-        """The password."""
-        return Initial(_PASSWORD, self.services.users.one_time_password(self.user.id, by=self.principal))
-
-    def made(self) -> str:
-        """The heading."""
-        return say("One-time password")
+        return Initial(_PASSWORD, self.services.users.one_time_password(self.thing.id, by=self.principal))
 
 
 PLACES = (
-    Place(f"{LIST}/new", NewUser, "user.write", targets.organization),
-    Place(f"{ONE}/password-link", NewPasswordLink, "user.write", targets.user),
-    Place(f"{ONE}/one-time-password", OneTimePassword, "user.write", targets.user),
+    Place("/organizations/{organization}/users/new", NewUser, "user.write", targets.organization),
+    *of_things(NewPasswordLink, OneTimePassword),
 )

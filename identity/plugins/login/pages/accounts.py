@@ -43,7 +43,6 @@ class Accounts(SignInPage):
         return {"rows": [self._row(account) for account in self._accounts()], "return_line": self.return_line}
 
     def submit(self, form: Form) -> Response:
-        """On with the account that was chosen."""
         reference = form.one("session")
         chosen = next((one for one in self._accounts() if one.session.id == reference), None)
         if reference != NEW and (chosen is None or not self.sign_in.fits(chosen)):

@@ -21,15 +21,12 @@ class LoginName(SignInPage):
     fields = ("login_name",)
 
     def values(self) -> Mapping[str, str]:
-        """What was typed before, or what the client hints at."""
         return {"login_name": self.pending.login_name}
 
     def show(self) -> Mapping[str, object]:
-        """Whether a new account can be made, and where the way leads."""
         return {"registration": open_organization(self.sign_in) is not None, "return_line": self.return_line}
 
     def submit(self, form: Form) -> Response:
-        """To the password."""
         login_name = form.one("login_name").strip()
         if not login_name:
             raise Invalid({"login_name": say("Enter your login name.")})

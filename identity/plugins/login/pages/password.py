@@ -45,7 +45,6 @@ class Password(SignInPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """On with the sign-in, if the password is right."""
         if not self.login_name:
             return self.redirect(self.root)
         password = form.one("password")

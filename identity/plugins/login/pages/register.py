@@ -34,11 +34,9 @@ class Register(SignInPage):
         return found
 
     def show(self) -> Mapping[str, object]:
-        """Where the account will be."""
         return {"organization": self.organization, "min_length": self.request.services.passwords.min_length}
 
     def submit(self, form: Form) -> Response:
-        """Make the account, or send the mail that will."""
         organization = self.organization
         command = typed_account(self.request, form, form.one("email"))
         try:
@@ -68,5 +66,4 @@ class RegistrationSent(SignInPage):
     template = "login/register_sent.html"
 
     def show(self) -> Mapping[str, object]:
-        """Nothing but words."""
         return {"without_form": True}

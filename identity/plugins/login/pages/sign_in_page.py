@@ -54,11 +54,9 @@ class SignInPage(FormPage):
         return self.redirect(self.context.continue_at)
 
     def preferred_locales(self) -> str:
-        """What was chosen on a page, else what the client asked for."""
         return self.pending.ui_locales
 
     def keep_language(self, language: str) -> bool:
-        """Remembered with the request, so that all its pages speak it."""
         self.request.services.sign_ins.speak(self.pending, language)
         return True
 
@@ -67,7 +65,6 @@ class SignInPage(FormPage):
         return super().get() if self._is_good() else self.go_on()
 
     def post(self) -> Response:
-        """The same for a form."""
         return super().post() if self._is_good() else self.go_on()
 
     def _is_good(self) -> bool:

@@ -69,11 +69,9 @@ class SignOut(LogoutPage, FormPage):
 
     @property
     def leads_away(self) -> bool:
-        """True if the application asked to have people back."""
         return self.asked.return_to is not None
 
     def submit(self, form: Form) -> Response:
-        """End the sessions and go where the application asked, or to the page that says so."""
         response = respond(self.request, sign_out(self.asked, self.accounts, context_of(self.request)))
         if self.asked.return_to is None or not self.asked.return_to.startswith(_FOLLOWED):
             response.headers["Location"] = self.redirect(self.signed_out).headers["Location"]
@@ -86,7 +84,6 @@ class SignedOut(LogoutPage):
     template = "login/signed_out.html"
 
     def show(self) -> Mapping[str, object]:
-        """The way back, where it is a registered one."""
         return {"application": self.application, "return_to": self.asked.return_to}
 
 

@@ -1,0 +1,80 @@
+"""ShowPage: all about one thing: facts, sections, and what can be done with it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from markupsafe import Markup
+
+from identity.domain.words import say
+from identity.plugins.console.badges import Badge, state_badge
+from identity.plugins.console.confirm_page import ConfirmThing
+from identity.plugins.console.console_page import Trail
+from identity.plugins.console.sections import Facts, Note, Panel, Section
+from identity.plugins.console.things import OfThing
+
+
+class ShowPage(OfThing[Any]):
+    """The page of a thing. Each kind declares what stands on it."""
+
+    template = "console/show.html"
+    #: What can be done with the thing, below all else, and the heading of that.
+    deeds: ClassVar[tuple[type[ConfirmThing], ...]] = ()
+    deeds_title: ClassVar[str] = say("Deactivate or delete")
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    @property
+    def trail(self) -> Trail:
+        return self.above
+
+    @property
+    def lead(self) -> Sequence[str]:
+        """Of what kind it is, and what places it."""
+        return ()
+
+    @property
+    def badges(self) -> Sequence[Badge]:
+        """How it stands."""
+        return [state_badge(self.context.value.active, self.words)]
+
+    @property
+    def actions(self) -> Sequence[Markup]:
+        """The buttons beside the heading."""
+        change = self.link(say("Change"), f"{self.href}/edit", what=self.name)
+        return [change] if self.may(f"{self.subject_of}.write") else []
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return ()
+
+    @property
+    def sections(self) -> Sequence[Section | Note | None]:
+        """What hangs on it."""
+        return ()
+
+    def last_section(self) -> Section | Note | None:
+        """What can be done with it, for whoever may."""
+        rows = list(self.to_do(*self.deeds))
+        return Panel("danger", self.deeds_title, rows=rows) if rows else None
+
+    def to_do(self, *deeds: type[ConfirmThing]) -> Iterator[tuple[str, str, Markup]]:
+        """Those that whoever looks may do, as rows of a panel."""
+        for kind in deeds:
+            page = kind(self.context, self.request)
+            page.organization = self.organization
+            if page.offered and self.may(kind.permission()):
+                title, button = kind.way
+                yield title, page.offer, self.link(button, f"{self.href}{kind.at}")
+
+    def show(self) -> Mapping[str, object]:
+        return {
+            "lead": [self.said(one) for one in self.lead],
+            "badges": self.badges,
+            "actions": self.actions,
+            "facts": self.facts,
+            "sections_of": [*self.sections, self.last_section()],
+            "said": self.said,
+        }
