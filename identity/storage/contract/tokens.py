@@ -165,6 +165,7 @@ class AccessTokenContract(ContractBase):
             key_id=key.id,
             secret_id=secret.id,
             session_id="session",
+            actors=("z", "a"),
         )
         on.save(token)
         with on.reading() as storage:
