@@ -9,16 +9,19 @@ from identity import __version__
 
 project = "identity"
 version = release = __version__
-extensions = ["reference"]
+extensions = ["reference", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 nitpicky = True
 highlight_language = "none"
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "OAuth 2.0 and OpenID Connect for people and programs",
-    "page_width": "64rem",
-    "sidebar_width": "15rem",
-    "fixed_sidebar": False,
-}
+html_theme = "furo"
+html_title = f"identity {__version__}"
+html_theme_options = {"navigation_with_keys": True}
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
+pygments_style = "tango"
+pygments_dark_style = "monokai"
+# What a prompt shows is not part of what is copied.
+copybutton_prompt_text = r"\$ |> "
+copybutton_prompt_is_regexp = True
 html_copy_source = False
 html_show_sphinx = False
