@@ -2,6 +2,9 @@
 
 import gc
 import logging
+import os
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,9 @@ MISSING = {"Chromium is not installed": "the browser tests", "nginx is not insta
 
 #: Marks of tests that run when they are asked for.
 OPTIONAL = {"pictures": "takes pictures", "thorough": "takes long and finds little"}
+
+#: A folder in memory, and how many bytes have to be free there.
+IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,6 +44,9 @@ def nothing_was_said() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Databases that do not outlive the tests need not wait for a disk.
+    if IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
     for name, what in OPTIONAL.items():
         config.addinivalue_line("markers", f"{name}: {what}, and runs with --{name} alone")
 

@@ -84,7 +84,7 @@ def postgresql_server() -> Iterator[PostgresqlServer]:
 def new_database(server: PostgresqlServer, *, template: str | None = None) -> str:
     """Create an empty database, or a copy of ``template`` (a URL), and return its URL."""
     name = f"test_{uuid.uuid4().hex}"
-    statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(
+    statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
         sql.Identifier(name), sql.Identifier(_name(template) if template else "template0")
     )
     server.execute(statement)
