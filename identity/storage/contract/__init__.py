@@ -2,7 +2,9 @@
 
     from functools import partial
 
-    import pytest
+    from pkgutil import iter_modules
+
+import pytest
 
     from identity.storage.contract import StorageContract
 
@@ -23,39 +25,12 @@
 races then run over processes, which open the backend themselves. No test is to be overridden.
 """
 
+from pkgutil import iter_modules
+
 import pytest
 
-_PARTS = (
-    "applications",
-    "atomicity",
-    "attempts",
-    "audit",
-    "authorization_codes",
-    "authorization_requests",
-    "base",
-    "domains",
-    "effects",
-    "instance",
-    "managers",
-    "organizations",
-    "outbox",
-    "paging",
-    "passwords",
-    "personal_access_tokens",
-    "project_grants",
-    "projects",
-    "racing",
-    "records",
-    "service_user_keys",
-    "service_user_secrets",
-    "sessions",
-    "signing_keys",
-    "tokens",
-    "user_grants",
-    "users",
-)
 # Before they are imported, so that a failing assert shows what it compared.
-pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
+pytest.register_assert_rewrite(*(f"{__name__}.{part.name}" for part in iter_modules(__path__)))
 
 from identity.storage.contract.applications import ApplicationContract  # noqa: E402
 from identity.storage.contract.atomicity import AtomicityContract  # noqa: E402
@@ -65,7 +40,9 @@ from identity.storage.contract.authorization_codes import AuthorizationCodeContr
 from identity.storage.contract.authorization_requests import AuthorizationRequestContract  # noqa: E402
 from identity.storage.contract.domains import DomainContract  # noqa: E402
 from identity.storage.contract.effects import EffectContract  # noqa: E402
+from identity.storage.contract.entities import EntityContract  # noqa: E402
 from identity.storage.contract.instance import InstanceContract  # noqa: E402
+from identity.storage.contract.lists import ListContract  # noqa: E402
 from identity.storage.contract.managers import ManagerContract  # noqa: E402
 from identity.storage.contract.organizations import OrganizationContract  # noqa: E402
 from identity.storage.contract.outbox import OutboxContract  # noqa: E402
@@ -87,6 +64,8 @@ __all__ = ["StorageContract"]
 
 class StorageContract(
     InstanceContract,
+    EntityContract,
+    ListContract,
     OrganizationContract,
     DomainContract,
     ProjectContract,

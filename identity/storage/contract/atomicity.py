@@ -78,8 +78,7 @@ class BackendContract(ContractBase):
     def test_backend_a_closed_backend_can_be_used_again(self, on: On) -> None:
         organization = on.organization
         on.backend.close()
-        with on.reading() as storage:
-            assert storage.organizations.find(organization.id) == organization
+        assert on.read.organizations.find(organization.id) == organization
         on.backend.close()
         on.save(a_project(organization))
 
@@ -179,21 +178,20 @@ class TransactionContract(ContractBase):
             storage.outbox.add(an_outgoing_message())
             storage.applications.remove(application.id)
             storage.organizations.remove(organization.id)
-        with on.reading() as storage:
-            assert storage.organizations.find(added.id) is None
-            assert storage.organizations.find(organization.id) == organization
-            assert storage.users.find(human_user.id) == human_user
-            assert storage.applications.find(application.id) == application
-            assert storage.tokens.find_refresh(refresh.digest) == refresh
-            assert storage.tokens.find_refresh(successor.digest) is None
-            assert storage.tokens.find_access(access.digest) == access
-            assert storage.tokens.find_family(family.id) == family
-            assert storage.audit.find(event.id) is None
-            assert storage.signing_keys.all() == (key,)
-            assert storage.sessions.find(session.id) == session
-            assert storage.authorization_requests.find(pending.id) == pending
-            assert storage.records.find(once.plugin, once.kind, once.key) == once
-            assert storage.outbox.next_at("mail", NOW) is None
+        assert on.read.organizations.find(added.id) is None
+        assert on.read.organizations.find(organization.id) == organization
+        assert on.read.users.find(human_user.id) == human_user
+        assert on.read.applications.find(application.id) == application
+        assert on.read.tokens.find_refresh(refresh.digest) == refresh
+        assert on.read.tokens.find_refresh(successor.digest) is None
+        assert on.read.tokens.find_access(access.digest) == access
+        assert on.read.tokens.find_family(family.id) == family
+        assert on.read.audit.find(event.id) is None
+        assert on.read.signing_keys.all() == (key,)
+        assert on.read.sessions.find(session.id) == session
+        assert on.read.authorization_requests.find(pending.id) == pending
+        assert on.read.records.find(once.plugin, once.kind, once.key) == once
+        assert on.read.outbox.next_at("mail", NOW) is None
         with on.writing() as storage:
             assert storage.attempts.reserve("ada", at=NOW).failures == 1
             storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
@@ -207,8 +205,7 @@ class TransactionContract(ContractBase):
         with pytest.raises(ZeroDivisionError):
             on.transactions.commit()
         on.transactions.abort()
-        with on.reading() as storage:
-            assert storage.organizations.find(organization.id) is None
+        assert on.read.organizations.find(organization.id) is None
 
     def test_transactions_the_next_transaction_begins_anew(self, on: On) -> None:
         organization = on.organization
@@ -218,9 +215,8 @@ class TransactionContract(ContractBase):
         with on.writing() as storage:
             assert storage.organizations.find(organization.id) == organization
             storage.organizations.add(added)
-        with on.reading() as storage:
-            assert storage.organizations.find(organization.id) == organization
-            assert storage.organizations.find(added.id) == added
+        assert on.read.organizations.find(organization.id) == organization
+        assert on.read.organizations.find(added.id) == added
 
     def test_transactions_a_refusal_by_a_store_leaves_the_transaction_usable(self, on: On) -> None:
         taken = an_organization(primary_domain=on.organization.primary_domain)
@@ -245,10 +241,9 @@ class TransactionContract(ContractBase):
                 storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
             storage.signing_keys.add(later)
             storage.organizations.add(other)
-        with on.reading() as storage:
-            assert storage.organizations.find(taken.id) is None
-            assert storage.organizations.find(other.id) == other
-            assert later in storage.signing_keys.all()
+        assert on.read.organizations.find(taken.id) is None
+        assert on.read.organizations.find(other.id) == other
+        assert later in on.read.signing_keys.all()
 
     def test_transactions_writing_twice_in_a_transaction_is_writing_to_one_state(self, on: On) -> None:
         first, second = an_organization(), an_organization()
@@ -263,13 +258,10 @@ class TransactionContract(ContractBase):
             assert others.organizations.find(second.id) == second
 
     def test_transactions_a_transaction_without_changes_leaves_all_as_it_was(self, on: On) -> None:
-        organization = on.organization
-        with on.writing() as storage:
-            assert storage.organizations.find(organization.id) == organization
+        assert on.write.organizations.find(on.organization.id) == on.organization
         with on.writing():
             pass
-        with on.reading() as storage:
-            assert storage.organizations.find(organization.id) == organization
+        assert on.read.organizations.find(on.organization.id) == on.organization
 
     def test_transactions_writing_through_a_reading_storage_is_an_error(self, on: On) -> None:
         organization, family = on.organization, on.family
@@ -280,22 +272,20 @@ class TransactionContract(ContractBase):
             storage.organizations.update(replace(organization, name="Changed", version=2))
         with pytest.raises(Exception), on.reading() as storage:  # noqa: B017, PT011
             storage.tokens.revoke_family(family.id, NOW)
-        with on.reading() as storage:
-            assert storage.organizations.find(added.id) is None
-            assert storage.organizations.find(organization.id) == organization
-            assert storage.tokens.find_family(family.id) == family
+        assert on.read.organizations.find(added.id) is None
+        assert on.read.organizations.find(organization.id) == organization
+        assert on.read.tokens.find_family(family.id) == family
 
 
 class RaceContract(ContractBase):
     """Of racing callers exactly one wins, over threads and processes, and the others are told what happened."""
 
     def test_races_a_code_is_redeemed_once(self, on: On) -> None:
-        code = a_code(on.family)
-        on.save(code)
+        code = on.saved(a_code(on.family))
         outcomes = on.race(partial(redeem, digest=code.digest, client_id=code.client_id, at=NOW), 100)
         outcomes.only_winner(losers="AlreadyUsed")
-        with pytest.raises(AlreadyUsed), on.writing() as storage:
-            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
+        with pytest.raises(AlreadyUsed):
+            on.write.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
 
     def test_races_a_refresh_token_is_rotated_once(self, on: On) -> None:
         token, successors = a_refresh_token(on.family), [a_refresh_token(on.family) for _ in range(100)]
@@ -303,20 +293,17 @@ class RaceContract(ContractBase):
         winner = on.race(partial(rotate, digest=token.digest, successors=successors, at=NOW), 100).only_winner(
             losers="AlreadyUsed"
         )
-        with on.reading() as storage:
-            stored = [each for each in successors if storage.tokens.find_refresh(each.digest) is not None]
+        stored = [each for each in successors if on.read.tokens.find_refresh(each.digest) is not None]
         assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
 
     def test_races_a_signing_key_generation_is_added_once(self, on: On) -> None:
         winner = on.race(add_signing_key, 50).only_winner(losers="Duplicate")
-        with on.reading() as storage:
-            assert [key.id for key in storage.signing_keys.all()] == [winner.value]
+        assert [key.id for key in on.read.signing_keys.all()] == [winner.value]
 
     def test_races_the_instance_is_bootstrapped_once(self, on: On) -> None:
         winner = on.race(bootstrap, 50).only_winner(losers="Duplicate")
-        with on.reading() as storage:
-            instance = storage.organizations.find_instance()
-            organizations = storage.organizations.page().items
+        instance = on.read.organizations.find_instance()
+        organizations = on.read.organizations.page().items
         assert instance == winner.value
         assert [each.id for each in organizations] == [winner.value.organization_id], "losers leave nothing behind"
 
@@ -326,21 +313,18 @@ class RaceContract(ContractBase):
 
     def test_races_a_version_is_updated_once(self, on: On) -> None:
         winner = on.race(partial(rename, organization=on.organization), 50).only_winner(losers="Stale")
-        with on.reading() as storage:
-            assert storage.organizations.find(on.organization.id) == winner.value, "no update is lost"
+        assert on.read.organizations.find(on.organization.id) == winner.value, "no update is lost"
 
     def test_races_an_event_with_once_is_written_once(self, on: On) -> None:
         outcomes = on.race(append_once, 50)
         assert outcomes.errors == {}
         assert outcomes.values.count(True) == 1
-        with on.reading() as storage:
-            assert len(storage.audit.page()) == 1
+        assert len(on.read.audit.page()) == 1
 
     def test_races_events_get_sequence_numbers_of_their_own(self, on: On) -> None:
         outcomes = on.race(append, 50)
         assert outcomes.errors == {}
-        with on.reading() as storage:
-            sequences = [event.sequence for event in storage.audit.page().items]
+        sequences = [event.sequence for event in on.read.audit.page().items]
         assert len(set(sequences)) == 50
         assert sequences == sorted(sequences, key=lambda number: number or 0, reverse=True)
 
@@ -353,9 +337,8 @@ class RaceContract(ContractBase):
                     followed += storage.audit.after(followed[-1].sequence or 0 if followed else 0, 7)
         outcomes = racing.result()
         assert outcomes.errors == {}
-        with on.reading() as storage:
-            followed += storage.audit.after(followed[-1].sequence or 0 if followed else 0, 1000)
-            stored = storage.audit.page(PageRequest(limit=1000)).items
+        followed += on.read.audit.after(followed[-1].sequence or 0 if followed else 0, 1000)
+        stored = on.read.audit.page(PageRequest(limit=1000)).items
         assert [event.id for event in followed] == [event.id for event in reversed(stored)]
         assert len(followed) == 240
 
@@ -365,17 +348,15 @@ class RaceContract(ContractBase):
         ids = [secret.id for secret in secrets]
         outcomes = on.race(partial(touch, ids=ids, at=NOW), 60)
         assert outcomes.errors == {}, "nobody waits in a circle"
-        with on.reading() as storage:
-            stored = storage.service_user_secrets.of_user(on.service_user.id)
+        stored = on.read.service_user_secrets.of_user(on.service_user.id)
         assert {secret.last_used_at for secret in stored} == {NOW + 59 * SECOND}
 
     def test_races_secrets_are_counted_by_one_at_a_time(self, on: On) -> None:
         outcomes = on.race(partial(add_unless_two, user_id=on.service_user.id, application_id=on.application.id), 24)
         assert outcomes.errors == {}
         assert sorted(outcomes.values, reverse=True)[:2] == [True, True]
-        with on.reading() as storage:
-            assert len(storage.service_user_secrets.of_user(on.service_user.id)) == 2
-            assert len(storage.applications.secrets(on.application.id)) == 2
+        assert len(on.read.service_user_secrets.of_user(on.service_user.id)) == 2
+        assert len(on.read.applications.secrets(on.application.id)) == 2
 
     def test_races_the_last_holder_of_a_role_stays(self, on: On) -> None:
         users = [a_human_user(on.organization) for _ in range(12)]
@@ -383,8 +364,7 @@ class RaceContract(ContractBase):
         on.save(*users, *managers)
         outcomes = on.race(partial(remove_unless_last, managers=managers), len(managers))
         assert outcomes.errors == {}
-        with on.reading() as storage:
-            left = storage.managers.page(INSTANCE_KEY).items
+        left = on.read.managers.page(INSTANCE_KEY).items
         assert len(left) == 1, "two removals of the last two owners cannot both go through"
         assert outcomes.values.count(False) == 1
 
@@ -397,15 +377,14 @@ class RaceContract(ContractBase):
                 partial(rotate_or_revoke, user=on.human_user, application=on.application, first=first, at=NOW), 24
             )
             assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
-            with on.reading() as storage:
-                stored = storage.tokens.find_family(family.id)
-                issued = [storage.tokens.find_issued(pair[1]) for pair in outcomes.values if pair]
+            stored = on.read.tokens.find_family(family.id)
+            issued = [on.read.tokens.find_issued(pair[1]) for pair in outcomes.values if pair]
             assert stored is not None
             assert stored.revoked_at == NOW
             assert all(each is not None and not each.live(NOW) for each in issued)
             for refresh in [pair[0] for pair in outcomes.values if pair]:
-                with pytest.raises(Missing), on.writing() as storage:
-                    storage.tokens.rotate(refresh, a_refresh_token(family), NOW)
+                with pytest.raises(Missing):
+                    on.write.tokens.rotate(refresh, a_refresh_token(family), NOW)
 
 
 class AtomicityContract(BackendContract, TransactionContract, RaceContract):

@@ -33,22 +33,17 @@ class AttemptContract(ContractBase):
                 next_at = next_after(number, at)
                 assert storage.attempts.reserve("ada", at=at) == Attempt(True, number, next_at)
             if next_at > at:
-                with on.writing() as storage:
-                    too_early = storage.attempts.reserve("ada", at=next_at - SECOND)
+                too_early = on.write.attempts.reserve("ada", at=next_at - SECOND)
                 assert too_early == Attempt(False, number, next_at), "refused ones are not counted"
             at = next_at
         assert at - NOW == sum((delay_after(number) for number in range(1, MOST_ATTEMPTS)), timedelta())
         for allowed in (True, False):
-            with on.writing() as storage:
-                last = storage.attempts.reserve("ada", at=at + 10 * LONGEST_DELAY)
+            last = on.write.attempts.reserve("ada", at=at + 10 * LONGEST_DELAY)
             assert last == Attempt(allowed, MOST_ATTEMPTS, NEVER)
             assert last.exhausted
 
     def test_attempts_at_one_moment_are_as_many_as_are_free(self, on: On) -> None:
-        answers = []
-        for _ in range(FREE_ATTEMPTS + 2):
-            with on.writing() as storage:
-                answers.append(storage.attempts.reserve("ada", at=NOW).allowed)
+        answers = [on.write.attempts.reserve("ada", at=NOW).allowed for _ in range(FREE_ATTEMPTS + 2)]
         assert answers == [True] * FREE_ATTEMPTS + [False] * 2
 
     def test_attempts_each_key_has_a_count_of_its_own(self, on: On) -> None:
@@ -85,8 +80,7 @@ class AttemptContract(ContractBase):
             with on.writing() as storage:
                 storage.attempts.give_back("ada", storage.attempts.reserve("ada", at=at), at=at)
                 assert storage.attempts.failures("ada") == number - 1
-            with on.writing() as storage:
-                again = storage.attempts.reserve("ada", at=at)
+            again = on.write.attempts.reserve("ada", at=at)
             assert again == Attempt(True, number, next_after(number, at))
             at = again.next_at
         with on.writing() as storage:
@@ -121,8 +115,7 @@ class AttemptContract(ContractBase):
             storage.attempts.reserve("account", at=NOW, user_id=human_user.id)
             storage.attempts.reserve("account", at=NOW, user_id=human_user.id)
             storage.attempts.reserve("name", at=NOW)
-        with on.writing() as storage:
-            storage.users.remove(human_user.id)
+        on.write.users.remove(human_user.id)
         with on.writing() as storage:
             assert storage.attempts.reserve("account", at=NOW).failures == 1
             assert storage.attempts.reserve("name", at=NOW).failures == 2
@@ -136,13 +129,10 @@ class AttemptContract(ContractBase):
     def test_attempts_uses_are_counted_up_to_the_most(self, on: On) -> None:
         over_at = NOW + SPAN
         for at in (NOW, NOW, over_at - SECOND):
-            with on.writing() as storage:
-                assert storage.attempts.count("address", at=at, span=SPAN, most=3) is None
+            assert on.write.attempts.count("address", at=at, span=SPAN, most=3) is None
         for at in (NOW, over_at - SECOND):
-            with on.writing() as storage:
-                assert storage.attempts.count("address", at=at, span=SPAN, most=3) == over_at
-        with on.writing() as storage:
-            assert storage.attempts.count("other", at=NOW, span=SPAN, most=1) is None
+            assert on.write.attempts.count("address", at=at, span=SPAN, most=3) == over_at
+        assert on.write.attempts.count("other", at=NOW, span=SPAN, most=1) is None
 
     def test_attempts_a_span_begins_with_the_first_use_after_the_last_was_over(self, on: On) -> None:
         with on.writing() as storage:
@@ -173,8 +163,7 @@ class AttemptContract(ContractBase):
         with on.writing() as storage:
             assert storage.attempts.count("address", at=later, span=SPAN, most=1) == later + SPAN
             storage.attempts.uncount("address", at=later + SPAN - SECOND, span=SPAN)
-        with on.writing() as storage:
-            assert storage.attempts.count("address", at=later, span=SPAN, most=1) is None
+        assert on.write.attempts.count("address", at=later, span=SPAN, most=1) is None
 
     def test_attempts_purge_forgets_known_and_unknown_alike_but_not_who_has_no_next_attempt(self, on: On) -> None:
         before = NOW - SECOND
@@ -189,8 +178,7 @@ class AttemptContract(ContractBase):
                     storage.attempts.reserve(key, at=at, user_id=user_id)
                 for number in range(MOST_ATTEMPTS, 0, -1):
                     storage.attempts.reserve(f"spent {key}", at=before - number * LONGEST_DELAY, user_id=user_id)
-        with on.writing() as storage:
-            assert storage.attempts.purge(NOW, 10) == 3
+        assert on.write.attempts.purge(NOW, 10) == 3
         with on.writing() as storage:
             for key in keys:
                 assert [storage.attempts.failures(f"{word}{key}") for word in ("old ", "", "spent ")] == [0, 2, 100]
@@ -201,10 +189,7 @@ class AttemptContract(ContractBase):
         with on.writing() as storage:
             for _ in range(5):
                 storage.attempts.reserve(an_id(), at=NOW)
-        counts = []
-        for _ in range(4):
-            with on.writing() as storage:
-                counts.append(storage.attempts.purge(NOW + SECOND, 2))
+        counts = [on.write.attempts.purge(NOW + SECOND, 2) for _ in range(4)]
         assert counts == [2, 2, 1, 0]
 
     def test_attempts_races_no_more_are_allowed_than_are_free(self, on: On) -> None:
@@ -216,8 +201,7 @@ class AttemptContract(ContractBase):
             standing = Attempt(False, FREE_ATTEMPTS, NOW + delay_after(FREE_ATTEMPTS))
             refused = [answer for answer in outcomes.values if not answer.allowed]
             assert refused == [standing] * (100 - FREE_ATTEMPTS), "each is told what refused it"
-            with on.writing() as storage:
-                assert storage.attempts.reserve(f"key of {user_id}", at=NOW) == standing
+            assert on.write.attempts.reserve(f"key of {user_id}", at=NOW) == standing
 
     def test_attempts_races_one_is_allowed_when_the_delay_is_over(self, on: On) -> None:
         with on.writing() as storage:

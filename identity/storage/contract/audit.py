@@ -49,9 +49,8 @@ class AuditContract(ContractBase):
             once="stranger/unknown key/2026-03-01T12:00",
         )
         self.append(on, event)
-        with on.reading() as storage:
-            found = storage.audit.find(event.id)
-            assert storage.audit.find(an_id()) is None
+        found = on.read.audit.find(event.id)
+        assert on.read.audit.find(an_id()) is None
         assert found is not None
         assert replace(found, sequence=None) == event
         assert found.sequence is not None
@@ -59,8 +58,8 @@ class AuditContract(ContractBase):
     def test_audit_a_taken_id_is_refused(self, on: On, trail: Fetch[AuditEvent]) -> None:
         event = an_audit_event(object_id="first")
         self.append(on, event)
-        with pytest.raises(Duplicate), on.writing() as storage:
-            storage.audit.append(replace(event, object_id="forged"))
+        with pytest.raises(Duplicate):
+            on.write.audit.append(replace(event, object_id="forged"))
         assert [each.object_id for each in trail(PageRequest()).items] == ["first"]
 
     def test_audit_many_are_appended_in_their_order(self, on: On, trail: Fetch[AuditEvent]) -> None:
@@ -85,8 +84,7 @@ class AuditContract(ContractBase):
         assert sequences == sorted(sequences)
 
     def test_audit_a_second_event_with_the_same_once_is_not_written(self, on: On, trail: Fetch[AuditEvent]) -> None:
-        with on.writing() as storage:
-            assert storage.audit.append(an_audit_event(object_id="first", once="key")) is True
+        assert on.write.audit.append(an_audit_event(object_id="first", once="key")) is True
         with on.writing() as storage:
             assert storage.audit.append(an_audit_event(object_id="second", once="key")) is False
             assert storage.audit.append(an_audit_event(object_id="third", once="other key")) is True
@@ -102,14 +100,11 @@ class AuditContract(ContractBase):
         assert len(trail(PageRequest())) == 1
 
     def test_audit_events_outlive_what_they_tell_of(self, on: On) -> None:
-        organization = on.organization
-        event = an_audit_event(object_id=organization.id, organization_id=organization.id)
+        event = an_audit_event(object_id=on.organization.id, organization_id=on.organization.id)
         self.append(on, event)
-        with on.writing() as storage:
-            storage.organizations.remove(organization.id)
-        with on.reading() as storage:
-            assert storage.audit.find(event.id) is not None
-            assert len(storage.audit.page(filter=AuditFilter(organization_id=organization.id))) == 1
+        on.write.organizations.remove(on.organization.id)
+        assert on.read.audit.find(event.id) is not None
+        assert len(on.read.audit.page(filter=AuditFilter(organization_id=on.organization.id))) == 1
 
     def test_audit_page_is_newest_first(self, on: On, trail: Fetch[AuditEvent]) -> None:
         check_order(trail, [])
@@ -165,9 +160,8 @@ class AuditContract(ContractBase):
         until = NOW + timedelta(hours=1)
         moments = (NOW - SECOND, NOW, until - SECOND, until)
         self.append(on, *(an_audit_event(at=moment) for moment in moments))
-        with on.reading() as storage:
-            spans = (AuditFilter(since=NOW, until=until), AuditFilter(since=until), AuditFilter(until=NOW))
-            found = [[each.at for each in storage.audit.page(filter=span)] for span in spans]
+        spans = (AuditFilter(since=NOW, until=until), AuditFilter(since=until), AuditFilter(until=NOW))
+        found = [[each.at for each in on.read.audit.page(filter=span)] for span in spans]
         assert found == [[until - SECOND, NOW], [until], [NOW - SECOND]]
 
     def test_audit_a_subject_stands_for_all_its_events(self, on: On, trail: Fetch[AuditEvent]) -> None:
@@ -177,31 +171,27 @@ class AuditContract(ContractBase):
         wanted = AuditFilter(event="project", organization_id="acme")
         filtered = fetching(on.reading, lambda storage, request: storage.audit.page(request, wanted))
         check_order(filtered, [row for row in walk(trail, limit=10) if row.id in (events[i].id for i in (0, 2, 4))])
-        with on.reading() as storage:
-            assert len(storage.audit.page(filter=AuditFilter(event="project"))) == 4
-            for nothing in ("pro", "project.", "created", "%", "project.create"):
-                assert not storage.audit.page(filter=AuditFilter(event=nothing)).items, nothing
+        assert len(on.read.audit.page(filter=AuditFilter(event="project"))) == 4
+        for nothing in ("pro", "project.", "created", "%", "project.create"):
+            assert not on.read.audit.page(filter=AuditFilter(event=nothing)).items, nothing
 
     def test_audit_of_no_organization_is_nobodys(self, on: On) -> None:
         self.append(on, an_audit_event(organization_id="acme"), an_audit_event())
-        with on.reading() as storage:
-            assert storage.audit.page(filter=AuditFilter(organization_id="")).items == ()
-            assert storage.audit.after(0, 10, AuditFilter(organization_id="")) == ()
+        assert on.read.audit.page(filter=AuditFilter(organization_id="")).items == ()
+        assert on.read.audit.after(0, 10, AuditFilter(organization_id="")) == ()
 
     def test_audit_after_is_oldest_first(self, on: On) -> None:
-        with on.reading() as storage:
-            assert storage.audit.last_sequence() == 0
-            assert storage.audit.after(0, 10) == ()
+        assert on.read.audit.last_sequence() == 0
+        assert on.read.audit.after(0, 10) == ()
         events = [an_audit_event(event=f"user.{verb}") for verb in ("created", "changed", "recovered")]
         self.append(on, *events, an_audit_event(event="project.created", organization_id="acme"))
-        with on.reading() as storage:
-            found = storage.audit.after(0, 10)
-            assert [each.id for each in found[:3]] == [each.id for each in events]
-            assert found[-1].sequence == storage.audit.last_sequence()
-            assert storage.audit.after(0, 2) == found[:2], "never more than the limit"
-            assert storage.audit.after(found[1].sequence or 0, 10) == found[2:]
-            assert storage.audit.after(storage.audit.last_sequence(), 10) == ()
-            assert storage.audit.after(0, 10, AuditFilter(event="user")) == found[:3]
-            assert storage.audit.after(0, 2, AuditFilter(event="user")) == found[:2]
-            assert storage.audit.after(0, 10, AuditFilter(organization_id="acme")) == found[3:]
-            assert storage.audit.after(found[0].sequence or 0, 10, AuditFilter(event="user.created")) == ()
+        found = on.read.audit.after(0, 10)
+        assert [each.id for each in found[:3]] == [each.id for each in events]
+        assert found[-1].sequence == on.read.audit.last_sequence()
+        assert on.read.audit.after(0, 2) == found[:2], "never more than the limit"
+        assert on.read.audit.after(found[1].sequence or 0, 10) == found[2:]
+        assert on.read.audit.after(on.read.audit.last_sequence(), 10) == ()
+        assert on.read.audit.after(0, 10, AuditFilter(event="user")) == found[:3]
+        assert on.read.audit.after(0, 2, AuditFilter(event="user")) == found[:2]
+        assert on.read.audit.after(0, 10, AuditFilter(organization_id="acme")) == found[3:]
+        assert on.read.audit.after(found[0].sequence or 0, 10, AuditFilter(event="user.created")) == ()

@@ -9,7 +9,7 @@ import pytest
 
 from identity.domain.sessions import PendingAuthorization
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.base import ContractBase, On, there
 from identity.storage.contract.factories import NOW, a_digest, a_human_user, a_pending, an_id
 from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale
 
@@ -22,9 +22,7 @@ class AuthorizationRequestContract(ContractBase):
     @pytest.fixture
     def pending(self, on: On) -> PendingAuthorization:
         """A stored request that waits."""
-        pending = a_pending()
-        on.save(pending)
-        return pending
+        return on.saved(a_pending())
 
     def test_requests_find_returns_what_was_added(self, on: On) -> None:
         pending = a_pending(
@@ -43,19 +41,15 @@ class AuthorizationRequestContract(ContractBase):
         )
         bare = a_pending(parameters={})
         on.save(pending, bare)
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == pending
-            assert storage.authorization_requests.find(bare.id) == bare
-            assert storage.authorization_requests.find(an_id()) is None
+        assert on.read.authorization_requests.find(pending.id) == pending
+        assert on.read.authorization_requests.find(bare.id) == bare
+        assert on.read.authorization_requests.find(an_id()) is None
 
     def test_requests_keep_their_parameters_whatever_becomes_of_the_caller_s(self, on: On) -> None:
         parameters = {"state": "before"}
-        pending = a_pending(parameters=parameters)
-        on.save(pending)
+        pending = on.saved(a_pending(parameters=parameters))
         parameters["state"] = "after"
-        with on.reading() as storage:
-            found = storage.authorization_requests.find(pending.id)
-        assert found is not None
+        found = there(on.read.authorization_requests.find(pending.id))
         assert found.parameters == {"state": "before"}
 
     def test_requests_a_taken_id_is_refused(self, on: On, pending: PendingAuthorization) -> None:
@@ -64,12 +58,10 @@ class AuthorizationRequestContract(ContractBase):
                 storage.authorization_requests.add(a_pending(id=pending.id))
             assert refusal.value.field == "id"
             storage.authorization_requests.add(a_pending(digest=pending.digest))
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == pending
+        assert on.read.authorization_requests.find(pending.id) == pending
 
     def test_requests_update_replaces_the_value(self, on: On, pending: PendingAuthorization) -> None:
-        other = a_pending()
-        on.save(other)
+        other = on.saved(a_pending())
         changed = replace(
             pending,
             digest=a_digest(),
@@ -83,11 +75,9 @@ class AuthorizationRequestContract(ContractBase):
             done=frozenset({"login"}),
             version=2,
         )
-        with on.writing() as storage:
-            storage.authorization_requests.update(changed)
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == changed
-            assert storage.authorization_requests.find(other.id) == other
+        on.write.authorization_requests.update(changed)
+        assert on.read.authorization_requests.find(pending.id) == changed
+        assert on.read.authorization_requests.find(other.id) == other
 
     @pytest.mark.parametrize("version", [0, 1, 3])
     def test_requests_update_of_another_version_is_stale(
@@ -95,38 +85,31 @@ class AuthorizationRequestContract(ContractBase):
     ) -> None:
         with on.writing() as storage, pytest.raises(Stale):
             storage.authorization_requests.update(replace(pending, login_name="lost", version=version))
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == pending
+        assert on.read.authorization_requests.find(pending.id) == pending
 
     def test_requests_update_of_a_finished_one_is_stale(self, on: On, pending: PendingAuthorization) -> None:
-        with on.writing() as storage:
-            storage.authorization_requests.finish(pending.id, NOW, version=1)
+        on.write.authorization_requests.finish(pending.id, NOW, version=1)
         with on.writing() as storage, pytest.raises(Stale):
             storage.authorization_requests.update(replace(pending, login_name="late", version=2))
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == replace(pending, finished_at=NOW)
+        assert on.read.authorization_requests.find(pending.id) == replace(pending, finished_at=NOW)
 
     def test_requests_update_of_an_unknown_one(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_requests.update(a_pending(version=2))
+        with pytest.raises(Missing):
+            on.write.authorization_requests.update(a_pending(version=2))
 
     def test_requests_of_somebody_who_is_gone_or_never_was(self, on: On, pending: PendingAuthorization) -> None:
-        proved = a_pending(user_id=on.human_user.id, authenticated_at=NOW)
-        on.save(proved)
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_requests.update(replace(pending, user_id=an_id(), version=2))
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_requests.add(a_pending(user_id=an_id()))
-        with on.writing() as storage:
-            storage.users.remove(on.human_user.id)
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(proved.id) is None
-            assert storage.authorization_requests.find(pending.id) == pending
+        proved = on.saved(a_pending(user_id=on.human_user.id, authenticated_at=NOW))
+        with pytest.raises(Missing):
+            on.write.authorization_requests.update(replace(pending, user_id=an_id(), version=2))
+        with pytest.raises(Missing):
+            on.write.authorization_requests.add(a_pending(user_id=an_id()))
+        on.write.users.remove(on.human_user.id)
+        assert on.read.authorization_requests.find(proved.id) is None
+        assert on.read.authorization_requests.find(pending.id) == pending
 
     def test_requests_begin_anew(self, on: On) -> None:
         human_user = on.human_user
-        other = a_human_user(on.organization)
-        on.save(other)
+        other = on.saved(a_human_user(on.organization))
         proof: dict[str, Any] = {
             "authenticated_at": NOW,
             "methods": ("pwd", "otp"),
@@ -137,13 +120,11 @@ class AuthorizationRequestContract(ContractBase):
         finished = a_pending(user_id=human_user.id, finished_at=NOW, **proof)
         foreign, nobody_s = a_pending(user_id=other.id, **proof), a_pending(session_id=an_id())
         on.save(first, second, finished, foreign, nobody_s)
-        with on.writing() as storage:
-            assert storage.authorization_requests.begin_anew(human_user.id, but=first.id) == 1
-        with on.reading() as storage:
-            anew = storage.authorization_requests.find(second.id)
-            assert anew == replace(second, user_id=None, authenticated_at=None, methods=(), done=frozenset(), version=4)
-            for one in (first, finished, foreign, nobody_s):
-                assert storage.authorization_requests.find(one.id) == one
+        assert on.write.authorization_requests.begin_anew(human_user.id, but=first.id) == 1
+        anew = on.read.authorization_requests.find(second.id)
+        assert anew == replace(second, user_id=None, authenticated_at=None, methods=(), done=frozenset(), version=4)
+        for one in (first, finished, foreign, nobody_s):
+            assert on.read.authorization_requests.find(one.id) == one
         with on.writing() as storage:
             with pytest.raises(Stale):
                 storage.authorization_requests.update(replace(second, version=4))
@@ -154,16 +135,13 @@ class AuthorizationRequestContract(ContractBase):
             assert storage.authorization_requests.finish(second.id, NOW, version=4) == anew
 
     def test_requests_finish_returns_the_request_as_it_was(self, on: On, pending: PendingAuthorization) -> None:
-        with on.writing() as storage:
-            assert storage.authorization_requests.finish(pending.id, NOW, version=1) == pending
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == replace(pending, finished_at=NOW)
+        assert on.write.authorization_requests.finish(pending.id, NOW, version=1) == pending
+        assert on.read.authorization_requests.find(pending.id) == replace(pending, finished_at=NOW)
 
     def test_requests_a_second_finish_is_told_with_the_request_and_the_transaction_can_go_on(
         self, on: On, pending: PendingAuthorization
     ) -> None:
-        with on.writing() as storage:
-            storage.authorization_requests.finish(pending.id, NOW, version=1)
+        on.write.authorization_requests.finish(pending.id, NOW, version=1)
         other = a_pending()
         with on.writing() as storage:
             with pytest.raises(AlreadyUsed) as refusal:
@@ -171,13 +149,12 @@ class AuthorizationRequestContract(ContractBase):
             storage.authorization_requests.add(other)
         finished = replace(pending, finished_at=NOW)
         assert refusal.value.value == finished, "the first one is the one that counts"
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == finished
-            assert storage.authorization_requests.find(other.id) == other
+        assert on.read.authorization_requests.find(pending.id) == finished
+        assert on.read.authorization_requests.find(other.id) == other
 
     def test_requests_an_unknown_one_cannot_be_finished(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.authorization_requests.finish(an_id(), NOW, version=1)
+        with pytest.raises(Missing):
+            on.write.authorization_requests.finish(an_id(), NOW, version=1)
 
     def test_requests_purge_deletes_what_expired_before(self, on: On) -> None:
         expired, expiring, finished = (
@@ -186,39 +163,31 @@ class AuthorizationRequestContract(ContractBase):
             a_pending(finished_at=NOW - SECOND),
         )
         on.save(expired, expiring, finished)
-        with on.writing() as storage:
-            assert storage.authorization_requests.purge(NOW, 10) == 1
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(expired.id) is None
-            assert storage.authorization_requests.find(expiring.id) == expiring
-            assert storage.authorization_requests.find(finished.id) == finished
+        assert on.write.authorization_requests.purge(NOW, 10) == 1
+        assert on.read.authorization_requests.find(expired.id) is None
+        assert on.read.authorization_requests.find(expiring.id) == expiring
+        assert on.read.authorization_requests.find(finished.id) == finished
 
     def test_requests_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
         on.save(*(a_pending(expires_at=NOW) for _ in range(5)))
-        counts = []
-        for _ in range(4):
-            with on.writing() as storage:
-                counts.append(storage.authorization_requests.purge(NOW + SECOND, 2))
+        counts = [on.write.authorization_requests.purge(NOW + SECOND, 2) for _ in range(4)]
         assert counts == [2, 2, 1, 0]
 
     def test_requests_races_a_request_is_finished_once(self, on: On, pending: PendingAuthorization) -> None:
         winner = on.race(partial(finish, request_id=pending.id, at=NOW), 100).only_winner(losers="AlreadyUsed")
         assert winner.value == pending
-        with on.reading() as storage:
-            assert storage.authorization_requests.find(pending.id) == replace(
-                pending, finished_at=NOW + winner.number * SECOND
-            )
+        assert on.read.authorization_requests.find(pending.id) == replace(
+            pending, finished_at=NOW + winner.number * SECOND
+        )
 
     def test_requests_races_of_finishing_and_changing_one_version_one_wins(self, on: On) -> None:
         for _ in range(4):
-            pending = a_pending()
-            on.save(pending)
+            pending = on.saved(a_pending())
             outcomes = on.race(partial(finish_or_update, pending=pending, at=NOW), 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "Stale"}, outcomes.errors
             (winner,) = outcomes.won
             changed = replace(pending, login_name=str(winner.number), version=2)
-            with on.reading() as storage:
-                found = storage.authorization_requests.find(pending.id)
+            found = on.read.authorization_requests.find(pending.id)
             assert found == (changed if winner.value is None else replace(pending, finished_at=NOW))
 
 

@@ -39,6 +39,36 @@ from identity.storage.contract.transactions import Transactions, aborting, commi
 Kept = TypeVar("Kept")
 
 
+def there(found: Kept | None) -> Kept:
+    """What was found; fails if nothing was."""
+    assert found is not None, "nothing was found"
+    return found
+
+
+class Each(Storage):
+    """A Storage of which each call is made in a transaction, or a reading, of its own."""
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[Storage]]) -> None:
+        self._opened = opened
+
+    def __getattr__(self, name: str) -> Any:
+        return EachCall(self._opened, name)
+
+
+class EachCall:
+    """One store of it."""
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[Storage]], store: str) -> None:
+        self._opened, self._store = opened, store
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            with self._opened() as storage:
+                return getattr(getattr(storage, self._store), name)(*arguments, **named)
+
+        return call
+
+
 class On:
     """The backend under test, and what is stored there from the moment at which a test names it.
 
@@ -50,6 +80,10 @@ class On:
         self.transactions = Transactions()
         self.opened = ExitStack()
         self._request = request
+        #: ``on.read.users.find(id)``: what others see.
+        self.read: Storage = Each(self.reading)
+        #: ``on.write.users.remove(id)``: in a transaction of this call alone, which is committed.
+        self.write: Storage = Each(self.writing)
 
     def reading(self) -> AbstractContextManager[Storage]:
         """A Storage to read from: what others see."""
@@ -160,54 +194,36 @@ class ContractBase:
             yield on
 
 
+#: The store that keeps each kind of value, and how it takes a new one.
+_ADD: dict[type, tuple[str, str]] = {
+    Instance: ("organizations", "add_instance"),
+    Organization: ("organizations", "add"),
+    OrganizationDomain: ("organizations", "add_domain"),
+    Project: ("projects", "add"),
+    ProjectRole: ("projects", "add_role"),
+    ProjectGrant: ("project_grants", "add"),
+    UserGrant: ("user_grants", "add"),
+    HumanUser: ("users", "add"),
+    ServiceUser: ("users", "add"),
+    PasswordHash: ("users", "set_password"),
+    ServiceUserKey: ("service_user_keys", "add"),
+    ServiceUserSecret: ("service_user_secrets", "add"),
+    PersonalAccessToken: ("personal_access_tokens", "add"),
+    Application: ("applications", "add"),
+    Manager: ("managers", "add"),
+    Session: ("sessions", "add"),
+    PendingAuthorization: ("authorization_requests", "add"),
+    TokenFamily: ("tokens", "start_family"),
+    AuthorizationCode: ("tokens", "add_code"),
+    AccessToken: ("tokens", "add_access"),
+    RefreshToken: ("tokens", "add_refresh"),
+    SigningKey: ("signing_keys", "add"),
+    OutgoingMessage: ("outbox", "add"),
+    Record: ("records", "add"),
+}
+
+
 def add(storage: Storage, value: Any) -> None:
     """Store a new domain value in the store that keeps its kind."""
-    match value:
-        case Instance():
-            storage.organizations.add_instance(value)
-        case Organization():
-            storage.organizations.add(value)
-        case OrganizationDomain():
-            storage.organizations.add_domain(value)
-        case Project():
-            storage.projects.add(value)
-        case ProjectRole():
-            storage.projects.add_role(value)
-        case ProjectGrant():
-            storage.project_grants.add(value)
-        case UserGrant():
-            storage.user_grants.add(value)
-        case HumanUser() | ServiceUser():
-            storage.users.add(value)
-        case PasswordHash():
-            storage.users.set_password(value)
-        case ServiceUserKey():
-            storage.service_user_keys.add(value)
-        case ServiceUserSecret():
-            storage.service_user_secrets.add(value)
-        case PersonalAccessToken():
-            storage.personal_access_tokens.add(value)
-        case Application():
-            storage.applications.add(value)
-        case Manager():
-            storage.managers.add(value)
-        case Session():
-            storage.sessions.add(value)
-        case PendingAuthorization():
-            storage.authorization_requests.add(value)
-        case TokenFamily():
-            storage.tokens.start_family(value)
-        case AuthorizationCode():
-            storage.tokens.add_code(value)
-        case AccessToken():
-            storage.tokens.add_access(value)
-        case RefreshToken():
-            storage.tokens.add_refresh(value)
-        case SigningKey():
-            storage.signing_keys.add(value)
-        case Record():
-            assert storage.records.add(value) is None, "the key is taken"
-        case OutgoingMessage():
-            storage.outbox.add(value)
-        case _:
-            raise TypeError(f"no store is known for {type(value).__name__}")
+    store, method = _ADD[type(value)]
+    assert getattr(getattr(storage, store), method)(value) is None, "another value has its place"

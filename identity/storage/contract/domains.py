@@ -7,7 +7,7 @@ import pytest
 
 from identity.domain.domains import OrganizationDomain, Proof
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.base import ContractBase, On, there
 from identity.storage.contract.factories import NOW, a_domain, an_id
 from identity.storage.errors import Duplicate, Missing
 
@@ -18,33 +18,28 @@ class DomainContract(ContractBase):
     @pytest.fixture
     def waiting(self, on: On) -> OrganizationDomain:
         """A stored domain that ``organization`` waits for."""
-        domain = a_domain(on.organization)
-        on.save(domain)
-        return domain
+        return on.saved(a_domain(on.organization))
 
     def test_domains_come_back_as_they_were_added(self, on: On, waiting: OrganizationDomain) -> None:
-        counting = a_domain(proof=Proof.DNS, verified_at=NOW)
-        on.save(counting)
-        with on.reading() as storage:
-            assert storage.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
-            assert storage.organizations.find_domain_holder(waiting.name) is None
-            assert storage.organizations.find_domain(counting.organization_id, counting.name) == counting
-            assert storage.organizations.find_domain_holder(counting.name) == counting
-            assert storage.organizations.find_domain(an_id(), waiting.name) is None
-            assert storage.organizations.find_domain(waiting.organization_id, counting.name) is None
+        counting = on.saved(a_domain(proof=Proof.DNS, verified_at=NOW))
+        assert on.read.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
+        assert on.read.organizations.find_domain_holder(waiting.name) is None
+        assert on.read.organizations.find_domain(counting.organization_id, counting.name) == counting
+        assert on.read.organizations.find_domain_holder(counting.name) == counting
+        assert on.read.organizations.find_domain(an_id(), waiting.name) is None
+        assert on.read.organizations.find_domain(waiting.organization_id, counting.name) is None
 
     def test_domains_of_organization_are_by_name(self, on: On) -> None:
         mine = [a_domain(on.organization, name=f"{letter}.example") for letter in "bac"]
         on.save(*mine, a_domain(on.other_organization))
-        with on.reading() as storage:
-            found = storage.organizations.domains(on.organization.id)
-            assert [one.name for one in found] == ["a.example", "b.example", "c.example"]
-            assert storage.organizations.domains(an_id()) == ()
+        found = on.read.organizations.domains(on.organization.id)
+        assert [one.name for one in found] == ["a.example", "b.example", "c.example"]
+        assert on.read.organizations.domains(an_id()) == ()
 
     def test_domains_many_wait_for_one_name_and_each_once(self, on: On, waiting: OrganizationDomain) -> None:
         on.save(a_domain(on.other_organization, name=waiting.name))
-        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
-            storage.organizations.add_domain(replace(waiting, challenge="another"))
+        with pytest.raises(Duplicate) as refusal:
+            on.write.organizations.add_domain(replace(waiting, challenge="another"))
         assert refusal.value.field == "domain"
 
     def test_domains_one_of_each_name_counts(self, on: On, waiting: OrganizationDomain) -> None:
@@ -59,19 +54,16 @@ class DomainContract(ContractBase):
                 storage.organizations.add_domain(a_domain(name=waiting.name, proof=Proof.FILE, verified_at=NOW))
             assert refusal.value.field == "domain"
             storage.organizations.add_domain(later)
-        with on.reading() as storage:
-            assert storage.organizations.find_domain_holder(waiting.name) == taken
-            assert storage.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
-            assert storage.organizations.find_domain(later.organization_id, later.name) == later
+        assert on.read.organizations.find_domain_holder(waiting.name) == taken
+        assert on.read.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
+        assert on.read.organizations.find_domain(later.organization_id, later.name) == later
 
     def test_domains_prove_keeps_proof_and_moment_alone(self, on: On, waiting: OrganizationDomain) -> None:
         proven = replace(waiting, proof=Proof.UNPROVEN, verified_at=NOW)
         for proof in (Proof.UNPROVEN, Proof.DNS):
             proven = replace(waiting, proof=proof, verified_at=NOW)
-            with on.writing() as storage:
-                storage.organizations.prove_domain(proven)
-            with on.reading() as storage:
-                assert storage.organizations.find_domain_holder(waiting.name) == proven
+            on.write.organizations.prove_domain(proven)
+            assert on.read.organizations.find_domain_holder(waiting.name) == proven
 
     def test_domains_prove_needs_the_challenge_that_was_answered(self, on: On, waiting: OrganizationDomain) -> None:
         for wrong in (
@@ -79,10 +71,9 @@ class DomainContract(ContractBase):
             replace(waiting, name="other.example"),
             replace(waiting, organization_id=an_id()),
         ):
-            with pytest.raises(Missing), on.writing() as storage:
-                storage.organizations.prove_domain(replace(wrong, proof=Proof.DNS, verified_at=NOW))
-        with on.reading() as storage:
-            assert storage.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
+            with pytest.raises(Missing):
+                on.write.organizations.prove_domain(replace(wrong, proof=Proof.DNS, verified_at=NOW))
+        assert on.read.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
 
     def test_domains_of_racing_proofs_one_wins(self, on: On) -> None:
         rivals = [a_domain(name="rivals.example") for _ in range(12)]
@@ -90,29 +81,23 @@ class DomainContract(ContractBase):
         outcomes = on.race(partial(_prove, rivals), len(rivals))
         assert len(outcomes.won) == 1
         assert outcomes.errors == {"Duplicate": len(rivals) - 1}
-        with on.reading() as storage:
-            holder = storage.organizations.find_domain_holder("rivals.example")
-        assert holder is not None
+        holder = there(on.read.organizations.find_domain_holder("rivals.example"))
         assert holder.organization_id == rivals[outcomes.won[0].number].organization_id
 
     def test_domains_remove(self, on: On, waiting: OrganizationDomain) -> None:
-        with on.writing() as storage:
-            storage.organizations.remove_domain(waiting.organization_id, waiting.name)
-        with on.reading() as storage:
-            assert storage.organizations.find_domain(waiting.organization_id, waiting.name) is None
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.organizations.remove_domain(waiting.organization_id, waiting.name)
+        on.write.organizations.remove_domain(waiting.organization_id, waiting.name)
+        assert on.read.organizations.find_domain(waiting.organization_id, waiting.name) is None
+        with pytest.raises(Missing):
+            on.write.organizations.remove_domain(waiting.organization_id, waiting.name)
 
     def test_domains_that_count_outlive_their_organization(self, on: On, waiting: OrganizationDomain) -> None:
         kept = a_domain(on.organization, proof=Proof.ASSERTED, verified_at=NOW)
         foreign = a_domain(on.other_organization)
         on.save(kept, foreign)
-        with on.writing() as storage:
-            storage.organizations.remove(on.organization.id)
-        with on.reading() as storage:
-            assert storage.organizations.domains(on.organization.id) == (kept,)
-            assert storage.organizations.find_domain_holder(kept.name) == kept
-            assert storage.organizations.find_domain(foreign.organization_id, foreign.name) == foreign
+        on.write.organizations.remove(on.organization.id)
+        assert on.read.organizations.domains(on.organization.id) == (kept,)
+        assert on.read.organizations.find_domain_holder(kept.name) == kept
+        assert on.read.organizations.find_domain(foreign.organization_id, foreign.name) == foreign
 
     def test_domains_unproven_are_those_that_count_outside_of_the_name_space(
         self, on: On, waiting: OrganizationDomain
@@ -125,10 +110,9 @@ class DomainContract(ContractBase):
             "notid.example.com": Proof.UNPROVEN,
         }
         on.save(*(a_domain(name=name, proof=proof, verified_at=NOW) for name, proof in proofs.items()))
-        with on.reading() as storage:
-            found = storage.organizations.unproven_domains("id.example.com", 9)
-            assert [one.name for one in found] == ["a.example", "b.example", "notid.example.com"]
-            assert [one.name for one in storage.organizations.unproven_domains("id.example.com", 1)] == ["a.example"]
+        found = on.read.organizations.unproven_domains("id.example.com", 9)
+        assert [one.name for one in found] == ["a.example", "b.example", "notid.example.com"]
+        assert [one.name for one in on.read.organizations.unproven_domains("id.example.com", 1)] == ["a.example"]
 
 
 def _prove(rivals: list[OrganizationDomain], storage: Storage, number: int) -> None:

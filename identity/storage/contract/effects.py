@@ -86,8 +86,7 @@ class EffectContract(ContractBase):
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_an_organization(self, on: On) -> None:
-        with on.reading() as storage:
-            effects = storage.effects.of_organization(ACME.id, NOW)
+        effects = on.read.effects.of_organization(ACME.id, NOW)
         assert effects == Effects(
             users=1,
             service_users=1,
@@ -106,8 +105,7 @@ class EffectContract(ContractBase):
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_a_project(self, on: On) -> None:
-        with on.reading() as storage:
-            rocket, plane = (storage.effects.of_project(project.id, NOW) for project in (ROCKET, PLANE))
+        rocket, plane = (on.read.effects.of_project(project.id, NOW) for project in (ROCKET, PLANE))
         assert rocket == Effects(
             applications=1, roles=2, project_grants=1, user_grants=3, managers=2, secrets=2, live_tokens=2
         )
@@ -115,55 +113,49 @@ class EffectContract(ContractBase):
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_an_application(self, on: On) -> None:
-        with on.reading() as storage:
-            assert storage.effects.of_application(SHOP.id, NOW) == Effects(secrets=2, live_tokens=2)
-            assert storage.effects.of_application(SHOP.id, NOW - HOUR) == Effects(secrets=2, live_tokens=3), (
-                "what expires later is live before"
-            )
+        assert on.read.effects.of_application(SHOP.id, NOW) == Effects(secrets=2, live_tokens=2)
+        assert on.read.effects.of_application(SHOP.id, NOW - HOUR) == Effects(secrets=2, live_tokens=3), (
+            "what expires later is live before"
+        )
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_a_user(self, on: On) -> None:
-        with on.reading() as storage:
-            person, program = (storage.effects.of_user(user.id, NOW) for user in (ADA, ROBOT))
-            in_a_year = storage.effects.of_user(ADA.id, NOW + timedelta(days=365))
+        person, program = (on.read.effects.of_user(user.id, NOW) for user in (ADA, ROBOT))
+        in_a_year = on.read.effects.of_user(ADA.id, NOW + timedelta(days=365))
         assert person == Effects(user_grants=2, managers=2, sessions=1, live_tokens=2)
         assert program == Effects(user_grants=1, keys=1, secrets=1, personal_access_tokens=1, live_tokens=3)
         assert in_a_year == Effects(user_grants=2, managers=2)
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_credentials(self, on: On) -> None:
-        with on.reading() as storage:
-            assert storage.effects.of_key(KEY.id, NOW) == Effects(live_tokens=1)
-            assert storage.effects.of_key(KEY.id, NOW + HOUR) == Effects()
-            assert storage.effects.of_secret(SECRET.id, NOW) == Effects(live_tokens=1)
-            assert storage.effects.of_secret(CLIENT_SECRETS[0].id, NOW) == Effects()
+        assert on.read.effects.of_key(KEY.id, NOW) == Effects(live_tokens=1)
+        assert on.read.effects.of_key(KEY.id, NOW + HOUR) == Effects()
+        assert on.read.effects.of_secret(SECRET.id, NOW) == Effects(live_tokens=1)
+        assert on.read.effects.of_secret(CLIENT_SECRETS[0].id, NOW) == Effects()
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_a_project_grant(self, on: On) -> None:
-        with on.reading() as storage:
-            effects = storage.effects.of_project_grant(LENT.id, NOW)
+        effects = on.read.effects.of_project_grant(LENT.id, NOW)
         assert effects == Effects(users=1, user_grants=1, managers=1)
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_a_role(self, on: On) -> None:
-        with on.reading() as storage:
-            found = [storage.effects.of_role(ROCKET.id, key) for key in ("reader", "writer", "Reader", "read", '", "')]
-            assert storage.effects.of_role(PLANE.id, "reader") == Effects(user_grants=1)
+        found = [on.read.effects.of_role(ROCKET.id, key) for key in ("reader", "writer", "Reader", "read", '", "')]
+        assert on.read.effects.of_role(PLANE.id, "reader") == Effects(user_grants=1)
         nothing = Effects()
         assert found == [Effects(user_grants=2, project_grants=1), Effects(user_grants=1), nothing, nothing, nothing]
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_nothing_falls_with_what_does_not_exist(self, on: On) -> None:
-        with on.reading() as storage:
-            effects = storage.effects
-            of_everything = (
-                effects.of_organization,
-                effects.of_project,
-                effects.of_application,
-                effects.of_user,
-                effects.of_key,
-                effects.of_secret,
-                effects.of_project_grant,
-            )
-            assert {of(an_id(), NOW) for of in of_everything} == {Effects()}
-            assert effects.of_role(an_id(), "reader") == Effects()
+        effects = on.read.effects
+        of_everything = (
+            effects.of_organization,
+            effects.of_project,
+            effects.of_application,
+            effects.of_user,
+            effects.of_key,
+            effects.of_secret,
+            effects.of_project_grant,
+        )
+        assert {of(an_id(), NOW) for of in of_everything} == {Effects()}
+        assert effects.of_role(an_id(), "reader") == Effects()

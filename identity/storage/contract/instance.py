@@ -13,20 +13,17 @@ class InstanceContract(ContractBase):
     """There is at most one instance, and the first one stays."""
 
     def test_instance_find_before_bootstrap(self, on: On) -> None:
-        with on.reading() as storage:
-            assert storage.organizations.find_instance() is None
+        assert on.read.organizations.find_instance() is None
 
     def test_instance_find_returns_what_was_added(self, on: On) -> None:
-        instance = an_instance(on.project)
-        on.save(instance)
-        with on.reading() as storage:
-            assert storage.organizations.find_instance() == instance
+        instance = on.saved(an_instance(on.project))
+        assert on.read.organizations.find_instance() == instance
 
     def test_instance_a_second_instance_is_refused(self, on: On) -> None:
-        first = an_instance(on.project)
-        on.save(first)
-        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
-            storage.organizations.add_instance(an_instance(on.project, created_at=first.created_at + timedelta(days=1)))
+        first = on.saved(an_instance(on.project))
+        with pytest.raises(Duplicate) as refusal:
+            on.write.organizations.add_instance(
+                an_instance(on.project, created_at=first.created_at + timedelta(days=1))
+            )
         assert refusal.value.field == "instance"
-        with on.reading() as storage:
-            assert storage.organizations.find_instance() == first
+        assert on.read.organizations.find_instance() == first

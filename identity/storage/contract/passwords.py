@@ -14,9 +14,7 @@ class PasswordContract(ContractBase):
     """A user has one password hash at most."""
 
     def test_passwords_find_before_any_was_set(self, on: On) -> None:
-        human_user = on.human_user
-        with on.reading() as storage:
-            assert storage.users.find_password(human_user.id) is None
+        assert on.read.users.find_password(on.human_user.id) is None
 
     def test_passwords_find_returns_what_was_set(self, on: On) -> None:
         other = a_human_user(on.organization)
@@ -25,9 +23,8 @@ class PasswordContract(ContractBase):
             a_password(other, hash="$argon2id$other"),
         )
         on.save(other, password, other_password)
-        with on.reading() as storage:
-            assert storage.users.find_password(on.human_user.id) == password
-            assert storage.users.find_password(other.id) == other_password
+        assert on.read.users.find_password(on.human_user.id) == password
+        assert on.read.users.find_password(other.id) == other_password
 
     def test_passwords_set_replaces_the_one_before(self, on: On) -> None:
         first = a_password(on.human_user, must_change=True)
@@ -36,12 +33,11 @@ class PasswordContract(ContractBase):
         )
         on.save(first)
         on.save(second)
-        with on.reading() as storage:
-            assert storage.users.find_password(on.human_user.id) == second
+        assert on.read.users.find_password(on.human_user.id) == second
 
     def test_passwords_a_password_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.users.set_password(a_password())
+        with pytest.raises(Missing):
+            on.write.users.set_password(a_password())
 
     def test_passwords_is_still(self, on: On) -> None:
         human_user = on.human_user
@@ -59,8 +55,7 @@ class PasswordContract(ContractBase):
     def test_passwords_must_change(self, on: On) -> None:
         free, without = a_human_user(on.organization), a_human_user(on.organization)
         on.save(free, without, a_password(on.human_user, must_change=True), a_password(free))
-        with on.reading() as storage:
-            found = storage.users.must_change_password([on.human_user.id, free.id, without.id])
-            assert found == {on.human_user.id: True, free.id: False}
-            assert storage.users.must_change_password({free.id}) == {free.id: False}
-            assert storage.users.must_change_password(()) == {}
+        found = on.read.users.must_change_password([on.human_user.id, free.id, without.id])
+        assert found == {on.human_user.id: True, free.id: False}
+        assert on.read.users.must_change_password({free.id}) == {free.id: False}
+        assert on.read.users.must_change_password(()) == {}

@@ -7,7 +7,7 @@ import pytest
 
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.users import ServiceUser
-from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.base import ContractBase, On, there
 from identity.storage.contract.factories import (
     NOW,
     a_key,
@@ -16,7 +16,6 @@ from identity.storage.contract.factories import (
     an_access_token,
     an_id,
 )
-from identity.storage.contract.paging import Fetch, check_insertion, check_order, check_removal, check_ties, fetching
 from identity.storage.errors import Duplicate, Missing
 
 SECOND = timedelta(seconds=1)
@@ -28,47 +27,32 @@ class PersonalAccessTokenContract(ContractBase):
     @pytest.fixture
     def personal_access_token(self, on: On) -> PersonalAccessToken:
         """A stored personal access token of ``service_user``."""
-        token = a_personal_access_token(on.service_user)
-        on.save(token)
-        return token
+        return on.saved(a_personal_access_token(on.service_user))
 
     @pytest.fixture
     def foreign_service_user(self, on: On) -> ServiceUser:
         """A stored service user of ``other_organization``."""
-        user = a_service_user(on.other_organization)
-        on.save(user)
-        return user
-
-    @pytest.fixture
-    def personal_access_tokens(self, on: On) -> Fetch[PersonalAccessToken]:
-        """The list of the personal access tokens of ``service_user``."""
-        service_user = on.service_user
-        return fetching(
-            on.reading, lambda storage, request: storage.personal_access_tokens.page(service_user.id, request)
-        )
+        return on.saved(a_service_user(on.other_organization))
 
     def test_personal_access_tokens_find_returns_what_was_added(self, on: On) -> None:
-        service_user = on.service_user
         token = a_personal_access_token(
-            service_user,
+            on.service_user,
             name="Nächtliche Sicherung 株",
             scope=("openid", "urn:b", "urn:a"),
             expires_at=datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
             last_used_at=NOW + SECOND,
         )
-        plain = a_personal_access_token(service_user, scope=())
+        plain = a_personal_access_token(on.service_user, scope=())
         on.save(token, plain)
-        with on.reading() as storage:
-            assert storage.personal_access_tokens.find(token.id, service_user.id) == token
-            assert storage.personal_access_tokens.find(plain.id, service_user.id) == plain
+        assert on.read.personal_access_tokens.find(token.id, on.service_user.id) == token
+        assert on.read.personal_access_tokens.find(plain.id, on.service_user.id) == plain
 
     def test_personal_access_tokens_find_is_bound_to_the_user(
         self, on: On, foreign_service_user: ServiceUser, personal_access_token: PersonalAccessToken
     ) -> None:
         service_user = on.service_user
-        with on.reading() as storage:
-            assert storage.personal_access_tokens.find(personal_access_token.id, foreign_service_user.id) is None
-            assert storage.personal_access_tokens.find(an_id(), service_user.id) is None
+        assert on.read.personal_access_tokens.find(personal_access_token.id, foreign_service_user.id) is None
+        assert on.read.personal_access_tokens.find(an_id(), service_user.id) is None
 
     def test_personal_access_tokens_a_taken_id_is_refused(
         self, on: On, personal_access_token: PersonalAccessToken
@@ -81,13 +65,12 @@ class PersonalAccessTokenContract(ContractBase):
             assert storage.personal_access_tokens.find(personal_access_token.id, on.service_user.id) is not None
 
     def test_personal_access_tokens_a_token_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.personal_access_tokens.add(a_personal_access_token())
+        with pytest.raises(Missing):
+            on.write.personal_access_tokens.add(a_personal_access_token())
 
     def test_personal_access_tokens_an_access_token_needs_the_one_that_it_names(self, on: On) -> None:
-        service_user = on.service_user
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.add_access(an_access_token(service_user, personal_access_token_id=an_id()))
+        with pytest.raises(Missing):
+            on.write.tokens.add_access(an_access_token(on.service_user, personal_access_token_id=an_id()))
 
     def test_personal_access_tokens_remove_takes_the_access_token_along(
         self, on: On, personal_access_token: PersonalAccessToken
@@ -101,34 +84,28 @@ class PersonalAccessTokenContract(ContractBase):
             an_access_token(service_user),
         ]
         on.save(other, key, gone, *kept)
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(gone.digest)
-            assert issued is not None
-            assert issued.token == gone
-        with on.writing() as storage:
-            storage.personal_access_tokens.remove(service_user.id, personal_access_token.id)
-        with on.reading() as storage:
-            assert storage.personal_access_tokens.page(service_user.id).items == (other,)
-            assert storage.tokens.find_access(gone.digest) is None
-            assert storage.tokens.find_issued(gone.digest) is None
-            assert [storage.tokens.find_access(token.digest) for token in kept] == kept
+        issued = there(on.read.tokens.find_issued(gone.digest))
+        assert issued.token == gone
+        on.write.personal_access_tokens.remove(service_user.id, personal_access_token.id)
+        assert on.read.personal_access_tokens.page(service_user.id).items == (other,)
+        assert on.read.tokens.find_access(gone.digest) is None
+        assert on.read.tokens.find_issued(gone.digest) is None
+        assert [on.read.tokens.find_access(token.digest) for token in kept] == kept
 
     def test_personal_access_tokens_remove_is_bound_to_the_user(
         self, on: On, foreign_service_user: ServiceUser, personal_access_token: PersonalAccessToken
     ) -> None:
-        live = an_access_token(on.service_user, personal_access_token_id=personal_access_token.id)
-        on.save(live)
+        live = on.saved(an_access_token(on.service_user, personal_access_token_id=personal_access_token.id))
         pairs = [
             (foreign_service_user.id, personal_access_token.id),
             (on.service_user.id, an_id()),
             (an_id(), personal_access_token.id),
         ]
         for user_id, token_id in pairs:
-            with pytest.raises(Missing), on.writing() as storage:
-                storage.personal_access_tokens.remove(user_id, token_id)
-        with on.reading() as storage:
-            assert storage.personal_access_tokens.page(on.service_user.id).items == (personal_access_token,)
-            assert storage.tokens.find_access(live.digest) == live
+            with pytest.raises(Missing):
+                on.write.personal_access_tokens.remove(user_id, token_id)
+        assert on.read.personal_access_tokens.page(on.service_user.id).items == (personal_access_token,)
+        assert on.read.tokens.find_access(live.digest) == live
 
     def test_personal_access_tokens_go_with_their_user(
         self, on: On, foreign_service_user: ServiceUser, personal_access_token: PersonalAccessToken
@@ -136,59 +113,28 @@ class PersonalAccessTokenContract(ContractBase):
         foreign = a_personal_access_token(foreign_service_user)
         live = an_access_token(on.service_user, personal_access_token_id=personal_access_token.id)
         on.save(foreign, live)
-        with on.writing() as storage:
-            storage.users.remove(on.service_user.id)
-        with on.reading() as storage:
-            assert storage.personal_access_tokens.find(personal_access_token.id, on.service_user.id) is None
-            assert storage.tokens.find_access(live.digest) is None
-            assert storage.personal_access_tokens.page(foreign_service_user.id).items == (foreign,)
+        on.write.users.remove(on.service_user.id)
+        assert on.read.personal_access_tokens.find(personal_access_token.id, on.service_user.id) is None
+        assert on.read.tokens.find_access(live.digest) is None
+        assert on.read.personal_access_tokens.page(foreign_service_user.id).items == (foreign,)
 
     def test_personal_access_tokens_touch_moves_forward_alone(self, on: On) -> None:
-        service_user = on.service_user
-        fresh, used = a_personal_access_token(service_user), a_personal_access_token(service_user, last_used_at=NOW)
-        untouched = a_personal_access_token(service_user)
+        fresh, used = (
+            a_personal_access_token(on.service_user),
+            a_personal_access_token(on.service_user, last_used_at=NOW),
+        )
+        untouched = a_personal_access_token(on.service_user)
         on.save(fresh, used, untouched)
         for at, expected in ((NOW - SECOND, NOW), (NOW + SECOND, NOW + SECOND), (NOW, NOW + SECOND)):
-            with on.writing() as storage:
-                storage.personal_access_tokens.touch({fresh.id: at, used.id: at, an_id(): at})
-            with on.reading() as storage:
-                assert storage.personal_access_tokens.find(used.id, service_user.id) == replace(
-                    used, last_used_at=expected
-                )
-        with on.reading() as storage:
-            assert storage.personal_access_tokens.find(fresh.id, service_user.id) == replace(
-                fresh, last_used_at=NOW + SECOND
+            on.write.personal_access_tokens.touch({fresh.id: at, used.id: at, an_id(): at})
+            assert on.read.personal_access_tokens.find(used.id, on.service_user.id) == replace(
+                used, last_used_at=expected
             )
-            assert storage.personal_access_tokens.find(untouched.id, service_user.id) == untouched
-        with on.writing() as storage:
-            storage.personal_access_tokens.touch({})
-
-    def test_personal_access_tokens_page_is_newest_first(
-        self, on: On, personal_access_tokens: Fetch[PersonalAccessToken], foreign_service_user: ServiceUser
-    ) -> None:
-        ordered = [a_personal_access_token(on.service_user, created_at=NOW - timedelta(days=age)) for age in range(5)]
-        on.save(*reversed(ordered), a_personal_access_token(foreign_service_user))
-        check_order(personal_access_tokens, ordered)
-
-    def test_personal_access_tokens_page_in_the_same_second(
-        self, on: On, personal_access_tokens: Fetch[PersonalAccessToken]
-    ) -> None:
-        rows = [a_personal_access_token(on.service_user) for _ in range(5)]
-        on.save(*rows)
-        check_ties(personal_access_tokens, rows)
-
-    def test_personal_access_tokens_page_while_rows_come_and_go(
-        self, on: On, personal_access_tokens: Fetch[PersonalAccessToken]
-    ) -> None:
-        rows = [a_personal_access_token(on.service_user, created_at=NOW - age * SECOND) for age in range(7)]
-        on.save(*rows[::2])
-        check_insertion(personal_access_tokens, lambda: on.save(*rows[1::2]), rows[::2])
-
-        def remove(token: PersonalAccessToken) -> None:
-            with on.writing() as storage:
-                storage.personal_access_tokens.remove(on.service_user.id, token.id)
-
-        check_removal(personal_access_tokens, remove, rows)
+        assert on.read.personal_access_tokens.find(fresh.id, on.service_user.id) == replace(
+            fresh, last_used_at=NOW + SECOND
+        )
+        assert on.read.personal_access_tokens.find(untouched.id, on.service_user.id) == untouched
+        on.write.personal_access_tokens.touch({})
 
     def test_personal_access_tokens_expiring_is_exact_to_the_second_and_soonest_first(
         self, on: On, foreign_service_user: ServiceUser
@@ -198,12 +144,11 @@ class PersonalAccessTokenContract(ContractBase):
         first = a_personal_access_token(foreign_service_user, expires_at=after + SECOND)
         last = a_personal_access_token(on.service_user, expires_at=until + SECOND)
         on.save(last, at_until, first, at_after)
-        with on.reading() as storage:
-            store = storage.personal_access_tokens
-            assert store.expiring(after, until, 10) == (first, at_until)
-            assert store.expiring(after, until, 1) == (first,), "never more than the limit"
-            own = on.service_user.organization_id
-            assert store.expiring(after, until, 10, organization_id=own) == (at_until,)
-            assert store.expiring(after, until, 1, organization_id=own) == (at_until,)
-            assert store.expiring(after, until, 10, organization_id=an_id()) == ()
-            assert store.expiring(after, until, 10, organization_id="") == ()
+        store = on.read.personal_access_tokens
+        assert store.expiring(after, until, 10) == (first, at_until)
+        assert store.expiring(after, until, 1) == (first,), "never more than the limit"
+        own = on.service_user.organization_id
+        assert store.expiring(after, until, 10, organization_id=own) == (at_until,)
+        assert store.expiring(after, until, 1, organization_id=own) == (at_until,)
+        assert store.expiring(after, until, 10, organization_id=an_id()) == ()
+        assert store.expiring(after, until, 10, organization_id="") == ()

@@ -41,10 +41,9 @@ class RecordContract(ContractBase):
         with on.writing() as storage:
             assert storage.records.add(full) is None
             assert storage.records.add(bare) is None
-        with on.reading() as storage:
-            assert storage.records.find(*place(full)) == full
-            assert storage.records.find(*place(bare)) == bare
-            assert storage.records.find(full.plugin, full.kind, a_digest()) is None
+        assert on.read.records.find(*place(full)) == full
+        assert on.read.records.find(*place(bare)) == bare
+        assert on.read.records.find(full.plugin, full.kind, a_digest()) is None
 
     @pytest.mark.parametrize("other", [{"plugin": "other"}, {"kind": "other"}, {"key": bytes(32)}])
     def test_records_name_spaces_and_kinds_know_nothing_of_each_other(self, on: On, other: dict[str, Any]) -> None:
@@ -73,15 +72,13 @@ class RecordContract(ContractBase):
         with on.writing() as storage:
             assert storage.records.add(later) == first
             assert storage.records.add(replace(later, key=a_digest())) is None
-        with on.reading() as storage:
-            assert storage.records.find(*place(first)) == first
+        assert on.read.records.find(*place(first)) == first
 
     def test_records_one_that_was_rolled_back_holds_nothing(self, on: On) -> None:
         record = a_record()
         with on.aborted() as storage:
             assert storage.records.add(record) is None
-        with on.writing() as storage:
-            assert storage.records.add(record) is None
+        assert on.write.records.add(record) is None
 
     def test_records_an_expired_one_is_replaced_to_the_second_where_asked(self, on: On) -> None:
         old = on.saved(a_record(sealed=b"old", taken_at=NOW, version=3, expires_at=NOW + 9 * SECOND))
@@ -119,8 +116,7 @@ class RecordContract(ContractBase):
                 storage.applications.remove(application.id)
             else:
                 storage.organizations.remove(on.organization.id)
-        with on.reading() as storage:
-            found = [one for one in records if storage.records.find(*place(one)) is not None]
+        found = [one for one in records if on.read.records.find(*place(one)) is not None]
         left = {"user": [of_application, of_nobody], "application": [of_user, of_nobody], "organization": [of_nobody]}
         assert found == left[gone]
 
@@ -137,11 +133,9 @@ class RecordContract(ContractBase):
             taken_at=NOW,
             version=2,
         )
-        with on.writing() as storage:
-            storage.records.replace(second)
-        with on.reading() as storage:
-            assert storage.records.find(*place(first)) == second
-            assert storage.records.find(*place(other)) == other
+        on.write.records.replace(second)
+        assert on.read.records.find(*place(first)) == second
+        assert on.read.records.find(*place(other)) == other
 
     def test_records_replace_of_another_version_is_stale(self, on: On) -> None:
         record = on.saved(a_record())
@@ -151,13 +145,11 @@ class RecordContract(ContractBase):
                     storage.records.replace(replace(record, value={"lost": True}, version=version))
             with pytest.raises(Missing):
                 storage.records.replace(a_record(version=2))
-        with on.reading() as storage:
-            assert storage.records.find(*place(record)) == record
+        assert on.read.records.find(*place(record)) == record
 
     def test_records_take_returns_the_record_as_it_was_and_counts_as_a_change(self, on: On) -> None:
         for record in (on.saved(a_record(sealed=b"sealed")), on.saved(a_record(expires_at=None))):
-            with on.writing() as storage:
-                assert storage.records.take(*place(record), NOW) == record
+            assert on.write.records.take(*place(record), NOW) == record
             with on.writing() as storage:
                 assert storage.records.find(*place(record)) == replace(record, taken_at=NOW, version=2)
                 with pytest.raises(Stale):
@@ -165,8 +157,7 @@ class RecordContract(ContractBase):
 
     def test_records_a_second_take_is_told_with_the_record_even_after_it_expired(self, on: On) -> None:
         record = on.saved(a_record())
-        with on.writing() as storage:
-            storage.records.take(*place(record), NOW)
+        on.write.records.take(*place(record), NOW)
         taken = replace(record, taken_at=NOW, version=2)
         for at in (NOW + SECOND, NOW + timedelta(days=9)):
             with on.writing() as storage:
@@ -174,8 +165,7 @@ class RecordContract(ContractBase):
                     storage.records.take(*place(record), at)
                 storage.records.add(a_record())
             assert refusal.value.value == taken
-        with on.reading() as storage:
-            assert storage.records.find(*place(record)) == taken
+        assert on.read.records.find(*place(record)) == taken
 
     def test_records_expire_for_takers_to_the_second(self, on: On) -> None:
         good, late = (on.saved(a_record(expires_at=NOW + 9 * SECOND)) for _ in range(2))
@@ -183,8 +173,7 @@ class RecordContract(ContractBase):
             storage.records.take(*place(good), NOW + 8 * SECOND)
             with pytest.raises(Missing):
                 storage.records.take(*place(late), NOW + 9 * SECOND)
-        with on.reading() as storage:
-            assert storage.records.find(*place(late)) == late
+        assert on.read.records.find(*place(late)) == late
 
     def test_records_of_owner_are_newest_first(self, on: On) -> None:
         user, application = on.human_user, on.application
@@ -197,17 +186,16 @@ class RecordContract(ContractBase):
         foreign = a_record(stranger, application)
         on.save(same, new, old, twin, foreign, a_record(user, kind="other"), a_record(user, plugin="other"), a_record())
         space = (old.plugin, old.kind)
-        with on.reading() as storage:
-            of_owner = storage.records.of_owner
-            assert of_owner(*space, user_id=user.id) == (new, twin, same, old)
-            assert of_owner(*space, user_id=user.id, application_id=application.id) == (new, old)
-            assert {one.key for one in of_owner(*space, application_id=application.id)} == {
-                new.key,
-                old.key,
-                foreign.key,
-            }
-            assert of_owner(*space, user_id=an_id()) == ()
-            assert of_owner(*space) == (), "what belongs to nobody is nobody's"
+        of_owner = on.read.records.of_owner
+        assert of_owner(*space, user_id=user.id) == (new, twin, same, old)
+        assert of_owner(*space, user_id=user.id, application_id=application.id) == (new, old)
+        assert {one.key for one in of_owner(*space, application_id=application.id)} == {
+            new.key,
+            old.key,
+            foreign.key,
+        }
+        assert of_owner(*space, user_id=an_id()) == ()
+        assert of_owner(*space) == (), "what belongs to nobody is nobody's"
 
     def test_records_drop_of_owner_deletes_those_of_one_kind(self, on: On) -> None:
         user, application = on.human_user, on.application
@@ -238,20 +226,15 @@ class RecordContract(ContractBase):
         kept = [a_record(expires_at=NOW), a_record(expires_at=None), a_record(taken_at=NOW - SECOND)]
         gone = [a_record(expires_at=NOW - SECOND, plugin=f"plugin {number}") for number in range(5)]
         on.save(*kept, *gone)
-        counts = []
-        for _ in range(4):
-            with on.writing() as storage:
-                counts.append(storage.records.purge(NOW, 2))
+        counts = [on.write.records.purge(NOW, 2) for _ in range(4)]
         assert counts == [2, 2, 1, 0]
-        with on.reading() as storage:
-            assert [storage.records.find(*place(one)) for one in kept] == kept
+        assert [on.read.records.find(*place(one)) for one in kept] == kept
 
     def test_records_races_one_is_taken_once(self, on: On) -> None:
         record = on.saved(a_record(expires_at=NOW + timedelta(days=1)))
         winner = on.race(partial(take, record=record), 100).only_winner(losers="AlreadyUsed")
         assert winner.value == record
-        with on.reading() as storage:
-            found = storage.records.find(*place(record))
+        found = on.read.records.find(*place(record))
         assert found == replace(record, taken_at=NOW + winner.number * SECOND, version=2)
 
     @pytest.mark.parametrize("expired", [False, True])
@@ -270,8 +253,7 @@ class RecordContract(ContractBase):
     def test_records_races_a_version_is_replaced_once(self, on: On) -> None:
         record = on.saved(a_record())
         winner = on.race(partial(replace_once, record=record), 50).only_winner(losers="Stale")
-        with on.reading() as storage:
-            assert storage.records.find(*place(record)) == winner.value, "no change is lost"
+        assert on.read.records.find(*place(record)) == winner.value, "no change is lost"
 
 
 # The attempts, which also run in other processes, so that they must be functions of the module.

@@ -9,14 +9,6 @@ from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.users import ServiceUser, Subject
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import NOW, a_key, a_service_user, an_access_token, an_id
-from identity.storage.contract.paging import (
-    Fetch,
-    check_insertion,
-    check_order,
-    check_removal,
-    check_ties,
-    fetching,
-)
 from identity.storage.errors import Duplicate, Missing
 
 
@@ -26,177 +18,120 @@ class ServiceUserKeyContract(ContractBase):
     @pytest.fixture
     def key(self, on: On) -> ServiceUserKey:
         """A stored key of ``service_user``."""
-        key = a_key(on.service_user)
-        on.save(key)
-        return key
+        return on.saved(a_key(on.service_user))
 
     @pytest.fixture
     def stranger(self, on: On) -> ServiceUser:
         """A stored service user of ``other_organization``."""
-        user = a_service_user(on.other_organization)
-        on.save(user)
-        return user
-
-    @pytest.fixture
-    def keys(self, on: On) -> Fetch[ServiceUserKey]:
-        """The list of the keys of ``service_user``."""
-        service_user = on.service_user
-        return fetching(on.reading, lambda storage, request: storage.service_user_keys.page(service_user.id, request))
+        return on.saved(a_service_user(on.other_organization))
 
     def test_keys_find_returns_what_was_added(self, on: On) -> None:
-        key = a_key(
-            on.service_user,
-            public_key=bytes(range(256)),
-            expires_at=datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
-            last_used_at=datetime(2026, 3, 1, 0, 0, 1, tzinfo=UTC),
+        key = on.saved(
+            a_key(
+                on.service_user,
+                public_key=bytes(range(256)),
+                expires_at=datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
+                last_used_at=datetime(2026, 3, 1, 0, 0, 1, tzinfo=UTC),
+            )
         )
-        on.save(key)
-        with on.reading() as storage:
-            assert storage.service_user_keys.find(key.id, on.service_user.id) == key
+        assert on.read.service_user_keys.find(key.id, on.service_user.id) == key
 
     def test_keys_find_is_bound_to_the_user(self, on: On, key: ServiceUserKey, stranger: ServiceUser) -> None:
         service_user = on.service_user
-        with on.reading() as storage:
-            assert storage.service_user_keys.find(key.id, stranger.id) is None
-            assert storage.service_user_keys.find(an_id(), service_user.id) is None
+        assert on.read.service_user_keys.find(key.id, stranger.id) is None
+        assert on.read.service_user_keys.find(an_id(), service_user.id) is None
 
     def test_keys_a_taken_id_is_refused(self, on: On, key: ServiceUserKey, stranger: ServiceUser) -> None:
         service_user = on.service_user
-        with pytest.raises(Duplicate), on.writing() as storage:
-            storage.service_user_keys.add(a_key(stranger, id=key.id))
-        with on.reading() as storage:
-            assert storage.service_user_keys.find(key.id, service_user.id) == key
+        with pytest.raises(Duplicate):
+            on.write.service_user_keys.add(a_key(stranger, id=key.id))
+        assert on.read.service_user_keys.find(key.id, service_user.id) == key
 
     def test_keys_a_key_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.service_user_keys.add(a_key())
+        with pytest.raises(Missing):
+            on.write.service_user_keys.add(a_key())
 
     def test_keys_find_signer_returns_key_user_and_organization(self, on: On, key: ServiceUserKey) -> None:
-        service_user = on.service_user
-        with on.reading() as storage:
-            signer = storage.service_user_keys.find_signer(key.id, service_user.id)
-        assert signer == (key, Subject(service_user, on.organization))
+        signer = on.read.service_user_keys.find_signer(key.id, on.service_user.id)
+        assert signer == (key, Subject(on.service_user, on.organization))
 
     def test_keys_find_signer_is_bound_to_the_user(self, on: On, key: ServiceUserKey, stranger: ServiceUser) -> None:
         service_user = on.service_user
-        with on.reading() as storage:
-            assert storage.service_user_keys.find_signer(key.id, stranger.id) is None
-            assert storage.service_user_keys.find_signer(an_id(), service_user.id) is None
-            assert storage.service_user_keys.find_signer(key.id, an_id()) is None
+        assert on.read.service_user_keys.find_signer(key.id, stranger.id) is None
+        assert on.read.service_user_keys.find_signer(an_id(), service_user.id) is None
+        assert on.read.service_user_keys.find_signer(key.id, an_id()) is None
 
     def test_keys_find_signer_shows_what_is_deactivated(self, on: On, key: ServiceUserKey) -> None:
         idle = replace(on.service_user, active=False, version=2)
         closed = replace(on.organization, active=False, version=2)
-        with on.writing() as storage:
-            storage.users.update(idle)
-        with on.reading() as storage:
-            signer = storage.service_user_keys.find_signer(key.id, on.service_user.id)
+        on.write.users.update(idle)
+        signer = on.read.service_user_keys.find_signer(key.id, on.service_user.id)
         assert signer == (key, Subject(idle, on.organization))
-        with on.writing() as storage:
-            storage.organizations.update(closed)
-        with on.reading() as storage:
-            signer = storage.service_user_keys.find_signer(key.id, on.service_user.id)
+        on.write.organizations.update(closed)
+        signer = on.read.service_user_keys.find_signer(key.id, on.service_user.id)
         assert signer == (key, Subject(idle, closed))
 
     def test_keys_find_signer_of_a_removed_key(self, on: On, key: ServiceUserKey) -> None:
         service_user = on.service_user
-        with on.writing() as storage:
-            storage.service_user_keys.remove(key.id)
-        with on.reading() as storage:
-            assert storage.service_user_keys.find_signer(key.id, service_user.id) is None
+        on.write.service_user_keys.remove(key.id)
+        assert on.read.service_user_keys.find_signer(key.id, service_user.id) is None
 
     def test_keys_touch(self, on: On, key: ServiceUserKey) -> None:
-        other = a_key(on.service_user)
-        on.save(other)
+        other = on.saved(a_key(on.service_user))
         later = NOW + timedelta(hours=1)
-        with on.writing() as storage:
-            storage.service_user_keys.touch(key.id, later)
-        with on.reading() as storage:
-            assert storage.service_user_keys.find(key.id, on.service_user.id) == replace(key, last_used_at=later)
-            assert storage.service_user_keys.find(other.id, on.service_user.id) == other
+        on.write.service_user_keys.touch(key.id, later)
+        assert on.read.service_user_keys.find(key.id, on.service_user.id) == replace(key, last_used_at=later)
+        assert on.read.service_user_keys.find(other.id, on.service_user.id) == other
 
     def test_keys_touch_of_a_key_that_is_gone(self, on: On) -> None:
-        with on.writing() as storage:
-            storage.service_user_keys.touch(an_id(), NOW)
+        on.write.service_user_keys.touch(an_id(), NOW)
 
     def test_keys_remove(self, on: On, key: ServiceUserKey) -> None:
-        service_user = on.service_user
-        other = a_key(service_user)
-        tokens = [an_access_token(service_user, key_id=one.id) for one in (key, other)]
+        other = a_key(on.service_user)
+        tokens = [an_access_token(on.service_user, key_id=one.id) for one in (key, other)]
         on.save(other, *tokens)
-        with on.writing() as storage:
-            storage.service_user_keys.remove(key.id)
-        with on.reading() as storage:
-            assert storage.tokens.find_access(tokens[0].digest) is None
-            assert storage.tokens.find_access(tokens[1].digest) == tokens[1]
-            assert storage.service_user_keys.find(key.id, service_user.id) is None
-            assert storage.service_user_keys.find(other.id, service_user.id) == other
+        on.write.service_user_keys.remove(key.id)
+        assert on.read.tokens.find_access(tokens[0].digest) is None
+        assert on.read.tokens.find_access(tokens[1].digest) == tokens[1]
+        assert on.read.service_user_keys.find(key.id, on.service_user.id) is None
+        assert on.read.service_user_keys.find(other.id, on.service_user.id) == other
 
     def test_keys_remove_of_an_unknown_key(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.service_user_keys.remove(an_id())
-
-    def test_keys_page_is_newest_first(self, on: On, keys: Fetch[ServiceUserKey], stranger: ServiceUser) -> None:
-        ordered = [a_key(on.service_user, created_at=NOW - timedelta(days=age)) for age in range(5)]
-        on.save(*reversed(ordered), a_key(stranger))
-        check_order(keys, ordered)
-
-    def test_keys_page_in_the_same_second(self, on: On, keys: Fetch[ServiceUserKey]) -> None:
-        rows = [a_key(on.service_user) for _ in range(5)]
-        on.save(*rows)
-        check_ties(keys, rows)
-
-    def test_keys_page_while_rows_come(self, on: On, keys: Fetch[ServiceUserKey]) -> None:
-        rows = [a_key(on.service_user, created_at=NOW - timedelta(seconds=age)) for age in range(7)]
-        on.save(*rows[::2])
-        check_insertion(keys, lambda: on.save(*rows[1::2]), rows[::2])
-
-    def test_keys_page_while_rows_go(self, on: On, keys: Fetch[ServiceUserKey]) -> None:
-        rows = [a_key(on.service_user, created_at=NOW - timedelta(seconds=age)) for age in range(5)]
-        on.save(*rows)
-
-        def remove(key: ServiceUserKey) -> None:
-            with on.writing() as storage:
-                storage.service_user_keys.remove(key.id)
-
-        check_removal(keys, remove, rows)
+        with pytest.raises(Missing):
+            on.write.service_user_keys.remove(an_id())
 
     def test_keys_expiring_is_exact_to_the_second_and_soonest_first(self, on: On, stranger: ServiceUser) -> None:
         after, until, second = NOW + timedelta(days=1), NOW + timedelta(days=2), timedelta(seconds=1)
         at_after, at_until = a_key(on.service_user, expires_at=after), a_key(on.service_user, expires_at=until)
         first, last = a_key(stranger, expires_at=after + second), a_key(on.service_user, expires_at=until + second)
         on.save(last, at_until, first, at_after)
-        with on.reading() as storage:
-            assert storage.service_user_keys.expiring(after, until, 10) == (first, at_until)
-            assert storage.service_user_keys.expiring(after, until, 1) == (first,), "never more than the limit"
-            assert storage.service_user_keys.expiring(until + second, until + 2 * second, 10) == ()
+        assert on.read.service_user_keys.expiring(after, until, 10) == (first, at_until)
+        assert on.read.service_user_keys.expiring(after, until, 1) == (first,), "never more than the limit"
+        assert on.read.service_user_keys.expiring(until + second, until + 2 * second, 10) == ()
 
     def test_keys_expiring_of_an_organization(self, on: On, stranger: ServiceUser) -> None:
         own, foreign = a_key(on.service_user), a_key(stranger)
         on.save(foreign, own)
         until = own.expires_at
-        with on.reading() as storage:
-            expiring = storage.service_user_keys.expiring
-            assert expiring(NOW, until, 10, organization_id=on.service_user.organization_id) == (own,)
-            assert expiring(NOW, until, 1, organization_id=stranger.organization_id) == (foreign,)
-            assert expiring(NOW, until, 10, organization_id=an_id()) == ()
-            assert expiring(NOW, until, 10, organization_id="") == ()
+        expiring = on.read.service_user_keys.expiring
+        assert expiring(NOW, until, 10, organization_id=on.service_user.organization_id) == (own,)
+        assert expiring(NOW, until, 1, organization_id=stranger.organization_id) == (foreign,)
+        assert expiring(NOW, until, 10, organization_id=an_id()) == ()
+        assert expiring(NOW, until, 10, organization_id="") == ()
 
     def test_keys_summaries(self, on: On, stranger: ServiceUser) -> None:
-        service_user = on.service_user
-        idle, day = a_service_user(id=an_id(), organization_id=service_user.organization_id), timedelta(days=1)
+        idle, day = a_service_user(id=an_id(), organization_id=on.service_user.organization_id), timedelta(days=1)
         on.save(
             idle,
-            a_key(service_user, expires_at=NOW, last_used_at=NOW - day),
-            a_key(service_user, expires_at=NOW + 2 * day, last_used_at=NOW - 2 * day),
-            a_key(service_user, expires_at=NOW + day),
+            a_key(on.service_user, expires_at=NOW, last_used_at=NOW - day),
+            a_key(on.service_user, expires_at=NOW + 2 * day, last_used_at=NOW - 2 * day),
+            a_key(on.service_user, expires_at=NOW + day),
             a_key(stranger, expires_at=NOW - day),
             a_key(stranger, expires_at=NOW),
         )
-        with on.reading() as storage:
-            found = storage.service_user_keys.summaries([service_user.id, stranger.id, idle.id, an_id()], NOW)
-            assert storage.service_user_keys.summaries((), NOW) == {}
+        found = on.read.service_user_keys.summaries([on.service_user.id, stranger.id, idle.id, an_id()], NOW)
+        assert on.read.service_user_keys.summaries((), NOW) == {}
         assert found == {
-            service_user.id: KeySummary(live=2, next_expiry=NOW + day, last_used_at=NOW - day),
+            on.service_user.id: KeySummary(live=2, next_expiry=NOW + day, last_used_at=NOW - day),
             stranger.id: KeySummary(live=0, next_expiry=NOW, last_used_at=None),
         }

@@ -7,7 +7,7 @@ import pytest
 
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import ServiceUser, Subject
-from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.base import ContractBase, On, there
 from identity.storage.contract.factories import (
     NOW,
     a_key,
@@ -25,26 +25,21 @@ class ServiceUserSecretContract(ContractBase):
     @pytest.fixture
     def service_user_secret(self, on: On) -> ServiceUserSecret:
         """A stored secret of ``service_user``."""
-        secret = a_service_user_secret(on.service_user)
-        on.save(secret)
-        return secret
+        return on.saved(a_service_user_secret(on.service_user))
 
     @pytest.fixture
     def other_service_user(self, on: On) -> ServiceUser:
         """A stored service user of ``other_organization``."""
-        user = a_service_user(on.other_organization)
-        on.save(user)
-        return user
+        return on.saved(a_service_user(on.other_organization))
 
     def test_service_user_secrets_of_user_are_oldest_first(self, on: On, other_service_user: ServiceUser) -> None:
         older = a_service_user_secret(on.service_user, digest=bytes(range(32)), created_at=NOW - timedelta(days=1))
         twins = sorted((a_service_user_secret(on.service_user) for _ in range(3)), key=lambda secret: secret.id)
         foreign = a_service_user_secret(other_service_user)
         on.save(*reversed(twins), foreign, older)
-        with on.reading() as storage:
-            assert storage.service_user_secrets.of_user(on.service_user.id) == (older, *twins)
-            assert storage.service_user_secrets.of_user(other_service_user.id) == (foreign,)
-            assert storage.service_user_secrets.of_user(an_id()) == ()
+        assert on.read.service_user_secrets.of_user(on.service_user.id) == (older, *twins)
+        assert on.read.service_user_secrets.of_user(other_service_user.id) == (foreign,)
+        assert on.read.service_user_secrets.of_user(an_id()) == ()
 
     def test_service_user_secrets_a_taken_id_is_refused(
         self, on: On, service_user_secret: ServiceUserSecret, other_service_user: ServiceUser
@@ -55,34 +50,29 @@ class ServiceUserSecretContract(ContractBase):
             with pytest.raises(Duplicate):
                 storage.service_user_secrets.add(a_service_user_secret(other_service_user, id=service_user_secret.id))
             storage.service_user_secrets.add(later)
-        with on.reading() as storage:
-            assert storage.service_user_secrets.of_user(service_user.id) == (service_user_secret,)
-            assert storage.service_user_secrets.of_user(other_service_user.id) == (later,)
+        assert on.read.service_user_secrets.of_user(service_user.id) == (service_user_secret,)
+        assert on.read.service_user_secrets.of_user(other_service_user.id) == (later,)
 
     def test_service_user_secrets_a_secret_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.service_user_secrets.add(a_service_user_secret())
+        with pytest.raises(Missing):
+            on.write.service_user_secrets.add(a_service_user_secret())
 
     def test_service_user_secrets_find_holder_returns_user_organization_and_secrets(
         self, on: On, service_user_secret: ServiceUserSecret, other_service_user: ServiceUser
     ) -> None:
-        service_user = on.service_user
-        with on.reading() as storage:
-            holder = storage.service_user_secrets.find_holder(service_user.id)
-        assert holder == (Subject(service_user, on.organization), (service_user_secret,))
-        older = a_service_user_secret(service_user, created_at=NOW - timedelta(days=1))
+        holder = on.read.service_user_secrets.find_holder(on.service_user.id)
+        assert holder == (Subject(on.service_user, on.organization), (service_user_secret,))
+        older = a_service_user_secret(on.service_user, created_at=NOW - timedelta(days=1))
         on.save(older, a_service_user_secret(other_service_user))
-        with on.reading() as storage:
-            holder = storage.service_user_secrets.find_holder(service_user.id)
-        assert holder == (Subject(service_user, on.organization), (older, service_user_secret))
+        holder = on.read.service_user_secrets.find_holder(on.service_user.id)
+        assert holder == (Subject(on.service_user, on.organization), (older, service_user_secret))
 
     def test_service_user_secrets_find_holder_knows_service_users_with_a_secret_alone(self, on: On) -> None:
         service_user = on.service_user
         on.save(a_service_user_secret(on.human_user))
-        with on.reading() as storage:
-            assert storage.service_user_secrets.find_holder(service_user.id) is None
-            assert storage.service_user_secrets.find_holder(on.human_user.id) is None
-            assert storage.service_user_secrets.find_holder(an_id()) is None
+        assert on.read.service_user_secrets.find_holder(service_user.id) is None
+        assert on.read.service_user_secrets.find_holder(on.human_user.id) is None
+        assert on.read.service_user_secrets.find_holder(an_id()) is None
 
     def test_service_user_secrets_find_holder_shows_what_is_deactivated(
         self, on: On, service_user_secret: ServiceUserSecret
@@ -92,8 +82,7 @@ class ServiceUserSecretContract(ContractBase):
         with on.writing() as storage:
             storage.users.update(idle)
             storage.organizations.update(closed)
-        with on.reading() as storage:
-            holder = storage.service_user_secrets.find_holder(on.service_user.id)
+        holder = on.read.service_user_secrets.find_holder(on.service_user.id)
         assert holder == (Subject(idle, closed), (service_user_secret,))
 
     def test_service_user_secrets_remove_takes_the_tokens_that_it_obtained_along(
@@ -108,69 +97,55 @@ class ServiceUserSecretContract(ContractBase):
             an_access_token(service_user),
         ]
         on.save(other, key, gone, *kept)
-        with on.writing() as storage:
-            storage.service_user_secrets.remove(service_user.id, service_user_secret.id)
-        with on.reading() as storage:
-            assert storage.service_user_secrets.of_user(service_user.id) == (other,)
-            assert storage.tokens.find_access(gone.digest) is None
-            assert storage.tokens.find_issued(gone.digest) is None
-            assert [storage.tokens.find_access(token.digest) for token in kept] == kept
-        with on.writing() as storage:
-            storage.service_user_secrets.remove(service_user.id, other.id)
-        with on.reading() as storage:
-            assert storage.service_user_secrets.find_holder(service_user.id) is None
+        on.write.service_user_secrets.remove(service_user.id, service_user_secret.id)
+        assert on.read.service_user_secrets.of_user(service_user.id) == (other,)
+        assert on.read.tokens.find_access(gone.digest) is None
+        assert on.read.tokens.find_issued(gone.digest) is None
+        assert [on.read.tokens.find_access(token.digest) for token in kept] == kept
+        on.write.service_user_secrets.remove(service_user.id, other.id)
+        assert on.read.service_user_secrets.find_holder(service_user.id) is None
 
     def test_service_user_secrets_remove_is_bound_to_the_user(
         self, on: On, service_user_secret: ServiceUserSecret, other_service_user: ServiceUser
     ) -> None:
-        token = an_access_token(on.service_user, secret_id=service_user_secret.id)
-        on.save(token)
+        token = on.saved(an_access_token(on.service_user, secret_id=service_user_secret.id))
         pairs = [
             (other_service_user.id, service_user_secret.id),
             (on.service_user.id, an_id()),
             (an_id(), service_user_secret.id),
         ]
         for user_id, secret_id in pairs:
-            with pytest.raises(Missing), on.writing() as storage:
-                storage.service_user_secrets.remove(user_id, secret_id)
-        with on.reading() as storage:
-            assert storage.service_user_secrets.of_user(on.service_user.id) == (service_user_secret,)
-            assert storage.tokens.find_access(token.digest) == token
+            with pytest.raises(Missing):
+                on.write.service_user_secrets.remove(user_id, secret_id)
+        assert on.read.service_user_secrets.of_user(on.service_user.id) == (service_user_secret,)
+        assert on.read.tokens.find_access(token.digest) == token
 
     def test_service_user_secrets_go_with_their_user(
         self, on: On, service_user_secret: ServiceUserSecret, other_service_user: ServiceUser
     ) -> None:
-        service_user, other_organization = on.service_user, on.other_organization
+        other_organization = on.other_organization
         foreign = a_service_user_secret(other_service_user)
         tokens = [
-            an_access_token(service_user, secret_id=service_user_secret.id),
+            an_access_token(on.service_user, secret_id=service_user_secret.id),
             an_access_token(other_service_user, secret_id=foreign.id),
         ]
         on.save(foreign, *tokens)
-        with on.writing() as storage:
-            storage.users.remove(service_user.id)
-        with on.reading() as storage:
-            assert storage.service_user_secrets.of_user(service_user.id) == ()
-            assert storage.service_user_secrets.find_holder(service_user.id) is None
-            assert storage.service_user_secrets.of_user(other_service_user.id) == (foreign,)
-            assert [storage.tokens.find_access(token.digest) for token in tokens] == [None, tokens[1]]
-        with on.writing() as storage:
-            storage.organizations.remove(other_organization.id)
-        with on.reading() as storage:
-            assert storage.service_user_secrets.of_user(other_service_user.id) == ()
+        on.write.users.remove(on.service_user.id)
+        assert on.read.service_user_secrets.of_user(on.service_user.id) == ()
+        assert on.read.service_user_secrets.find_holder(on.service_user.id) is None
+        assert on.read.service_user_secrets.of_user(other_service_user.id) == (foreign,)
+        assert [on.read.tokens.find_access(token.digest) for token in tokens] == [None, tokens[1]]
+        on.write.organizations.remove(other_organization.id)
+        assert on.read.service_user_secrets.of_user(other_service_user.id) == ()
 
     def test_service_user_secrets_touch_moves_forward_alone(
         self, on: On, service_user_secret: ServiceUserSecret
     ) -> None:
-        used = a_service_user_secret(on.service_user, last_used_at=NOW, created_at=NOW - timedelta(days=1))
-        on.save(used)
+        used = on.saved(a_service_user_secret(on.service_user, last_used_at=NOW, created_at=NOW - timedelta(days=1)))
         second = timedelta(seconds=1)
         for at, expected in ((NOW - second, NOW), (NOW + second, NOW + second), (NOW, NOW + second)):
-            with on.writing() as storage:
-                storage.service_user_secrets.touch({used.id: at, an_id(): at})
-            with on.reading() as storage:
-                touched = (replace(used, last_used_at=expected), service_user_secret)
-                assert storage.service_user_secrets.of_user(on.service_user.id) == touched
-                holder = storage.service_user_secrets.find_holder(on.service_user.id)
-                assert holder is not None
-                assert holder[1] == touched
+            on.write.service_user_secrets.touch({used.id: at, an_id(): at})
+            touched = (replace(used, last_used_at=expected), service_user_secret)
+            assert on.read.service_user_secrets.of_user(on.service_user.id) == touched
+            holder = there(on.read.service_user_secrets.find_holder(on.service_user.id))
+            assert holder[1] == touched

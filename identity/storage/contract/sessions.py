@@ -22,27 +22,27 @@ class SessionContract(ContractBase):
     """A session is found by id and by what its browser shows; once ended it stays so."""
 
     def test_sessions_find_returns_what_was_added(self, on: On) -> None:
-        session = a_session(
-            on.human_user,
-            digest=bytes(range(32)),
-            started_at=NOW,
-            authenticated_at=NOW + SECOND,
-            selected_at=NOW + 2 * SECOND,
-            last_seen_at=NOW + 3 * SECOND,
-            ends_at=NOW + 4 * SECOND,
-            methods=("pwd", "otp"),
-            user_agent="Bröwser/1.0 (株; x86_64)",
-            client_address="2001:db8::1",
-            ended_at=NOW + 5 * SECOND,
+        session = on.saved(
+            a_session(
+                on.human_user,
+                digest=bytes(range(32)),
+                started_at=NOW,
+                authenticated_at=NOW + SECOND,
+                selected_at=NOW + 2 * SECOND,
+                last_seen_at=NOW + 3 * SECOND,
+                ends_at=NOW + 4 * SECOND,
+                methods=("pwd", "otp"),
+                user_agent="Bröwser/1.0 (株; x86_64)",
+                client_address="2001:db8::1",
+                ended_at=NOW + 5 * SECOND,
+            )
         )
-        on.save(session)
-        with on.reading() as storage:
-            assert storage.sessions.find(session.id) == session
-            assert storage.sessions.find(an_id()) is None
+        assert on.read.sessions.find(session.id) == session
+        assert on.read.sessions.find(an_id()) is None
 
     def test_sessions_a_session_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.sessions.add(a_session())
+        with pytest.raises(Missing):
+            on.write.sessions.add(a_session())
 
     def test_sessions_a_taken_digest_is_refused_and_the_transaction_can_go_on(self, on: On) -> None:
         other, taken = a_session(on.human_user), a_session(on.human_user, digest=on.session.digest)
@@ -51,29 +51,24 @@ class SessionContract(ContractBase):
                 storage.sessions.add(taken)
             assert refusal.value.field == "digest"
             storage.sessions.add(other)
-        with on.reading() as storage:
-            assert storage.sessions.find(taken.id) is None
-            assert storage.sessions.find(other.id) == other
+        assert on.read.sessions.find(taken.id) is None
+        assert on.read.sessions.find(other.id) == other
 
     def test_sessions_a_taken_id_is_refused(self, on: On) -> None:
-        human_user, session = on.human_user, on.session
-        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
-            storage.sessions.add(a_session(human_user, id=session.id))
+        with pytest.raises(Duplicate) as refusal:
+            on.write.sessions.add(a_session(on.human_user, id=on.session.id))
         assert refusal.value.field == "id"
-        with on.reading() as storage:
-            assert storage.sessions.find(session.id) == session
+        assert on.read.sessions.find(on.session.id) == on.session
 
     def test_sessions_go_with_their_user(self, on: On) -> None:
         session = on.session
         other = a_human_user(organization_id=on.human_user.organization_id)
         kept = a_session(other)
         on.save(other, kept)
-        with on.writing() as storage:
-            storage.users.remove(on.human_user.id)
-        with on.reading() as storage:
-            assert storage.sessions.find(session.id) is None
-            assert storage.sessions.of_browser([session.digest, kept.digest]) != ()
-            assert storage.sessions.find(kept.id) == kept
+        on.write.users.remove(on.human_user.id)
+        assert on.read.sessions.find(session.id) is None
+        assert on.read.sessions.of_browser([session.digest, kept.digest]) != ()
+        assert on.read.sessions.find(kept.id) == kept
 
     @pytest.mark.parametrize("shown", [1, 2, 3, 4, 7])
     def test_sessions_of_browser_are_those_with_a_digest_that_it_shows(self, on: On, shown: int) -> None:
@@ -87,67 +82,58 @@ class SessionContract(ContractBase):
             SignedIn(session, Subject(user, on.organization))
             for session, user in reversed(list(zip(sessions, users, strict=True)))
         )
-        with on.reading() as storage:
-            digests = [session.digest for session in sessions]
-            assert storage.sessions.of_browser(digests) == expected
-            assert storage.sessions.of_browser(frozenset({*digests, a_digest()})) == expected
-            assert storage.sessions.of_browser([*digests, *digests]) == expected, "each once"
+        digests = [session.digest for session in sessions]
+        assert on.read.sessions.of_browser(digests) == expected
+        assert on.read.sessions.of_browser(frozenset({*digests, a_digest()})) == expected
+        assert on.read.sessions.of_browser([*digests, *digests]) == expected, "each once"
 
     def test_sessions_of_a_browser_that_shows_nothing_known(self, on: On) -> None:
         session = on.session
-        with on.reading() as storage:
-            assert storage.sessions.of_browser([]) == ()
-            assert storage.sessions.of_browser([a_digest()]) == ()
-            assert storage.sessions.of_browser([session.digest[:-1]]) == ()
-            assert storage.sessions.of_browser([a_digest() for _ in range(5)]) == ()
+        assert on.read.sessions.of_browser([]) == ()
+        assert on.read.sessions.of_browser([a_digest()]) == ()
+        assert on.read.sessions.of_browser([session.digest[:-1]]) == ()
+        assert on.read.sessions.of_browser([a_digest() for _ in range(5)]) == ()
 
     def test_sessions_of_browser_are_not_ended_but_may_have_expired(self, on: On) -> None:
         ended = a_session(on.human_user, ended_at=NOW)
         expired = a_session(on.human_user, ends_at=NOW - DAY, last_seen_at=NOW - 2 * DAY)
         on.save(ended, expired)
-        with on.reading() as storage:
-            found = storage.sessions.of_browser([ended.digest, expired.digest])
+        found = on.read.sessions.of_browser([ended.digest, expired.digest])
         assert found == (SignedIn(expired, Subject(on.human_user, on.organization)),)
 
     def test_sessions_of_browser_show_who_is_deactivated(self, on: On) -> None:
-        human_user, session = on.human_user, on.session
-        with on.writing() as storage:
-            storage.users.update(replace(human_user, active=False, version=2))
-        with on.reading() as storage:
-            (found,) = storage.sessions.of_browser([session.digest])
+        session = on.session
+        on.write.users.update(replace(on.human_user, active=False, version=2))
+        (found,) = on.read.sessions.of_browser([session.digest])
         assert found.session == session
         assert not found.subject.active
         assert not found.live(NOW, DAY)
 
     def test_sessions_of_user_are_last_seen_first(self, on: On) -> None:
-        human_user = on.human_user
         other = a_human_user(on.organization)
         seen = [
-            a_session(human_user, last_seen_at=NOW + index * SECOND, selected_at=NOW - index * SECOND)
+            a_session(on.human_user, last_seen_at=NOW + index * SECOND, selected_at=NOW - index * SECOND)
             for index in range(3)
         ]
-        ended = a_session(human_user, ended_at=NOW)
-        ending = a_session(human_user, ends_at=NOW + SECOND, last_seen_at=NOW - DAY)
-        over = a_session(human_user, ends_at=NOW)
+        ended = a_session(on.human_user, ended_at=NOW)
+        ending = a_session(on.human_user, ends_at=NOW + SECOND, last_seen_at=NOW - DAY)
+        over = a_session(on.human_user, ends_at=NOW)
         on.save(other, *seen, ended, ending, over, a_session(other))
-        with on.reading() as storage:
-            assert storage.sessions.of_user(human_user.id, NOW) == (*reversed(seen), ending)
-            assert storage.sessions.of_user(an_id(), NOW) == ()
+        assert on.read.sessions.of_user(on.human_user.id, NOW) == (*reversed(seen), ending)
+        assert on.read.sessions.of_user(an_id(), NOW) == ()
 
     def test_sessions_of_user_are_so_many_at_most(self, on: On) -> None:
         sessions = [a_session(on.human_user, last_seen_at=NOW + index * SECOND) for index in range(MOST_OF_USER + 1)]
         on.save(*sessions)
-        with on.reading() as storage:
-            assert storage.sessions.of_user(on.human_user.id, NOW) == tuple(reversed(sessions[1:]))
+        assert on.read.sessions.of_user(on.human_user.id, NOW) == tuple(reversed(sessions[1:]))
 
     def test_sessions_reauthenticate_moves_the_session_to_a_new_digest(self, on: On) -> None:
         session = on.session
         other, digest, at = a_session(on.human_user), a_digest(), NOW + SECOND
         on.save(other)
-        with on.writing() as storage:
-            storage.sessions.reauthenticate(
-                session.id, digest=digest, methods=("pwd", "otp"), at=at, ends_at=session.ends_at + DAY
-            )
+        on.write.sessions.reauthenticate(
+            session.id, digest=digest, methods=("pwd", "otp"), at=at, ends_at=session.ends_at + DAY
+        )
         moved = replace(
             session,
             digest=digest,
@@ -157,27 +143,23 @@ class SessionContract(ContractBase):
             last_seen_at=at,
             ends_at=session.ends_at + DAY,
         )
-        with on.reading() as storage:
-            assert storage.sessions.find(session.id) == moved
-            assert storage.sessions.of_browser([session.digest]) == (), "what it showed before"
-            assert [each.session for each in storage.sessions.of_browser([digest])] == [moved]
-            assert storage.sessions.find(other.id) == other
+        assert on.read.sessions.find(session.id) == moved
+        assert on.read.sessions.of_browser([session.digest]) == (), "what it showed before"
+        assert [each.session for each in on.read.sessions.of_browser([digest])] == [moved]
+        assert on.read.sessions.find(other.id) == other
 
     def test_sessions_an_ended_or_unknown_session_is_not_reauthenticated(self, on: On) -> None:
-        ended = a_session(on.human_user, ended_at=NOW)
-        on.save(ended)
+        ended = on.saved(a_session(on.human_user, ended_at=NOW))
         for session_id in (ended.id, an_id()):
             with on.writing() as storage, pytest.raises(Missing):
                 storage.sessions.reauthenticate(
                     session_id, digest=a_digest(), methods=("pwd",), at=NOW, ends_at=NOW + DAY
                 )
-        with on.reading() as storage:
-            assert storage.sessions.find(ended.id) == ended
+        assert on.read.sessions.find(ended.id) == ended
 
     def test_sessions_reauthenticate_to_a_taken_digest_is_refused(self, on: On) -> None:
         session = on.session
-        other = a_session(on.human_user)
-        on.save(other)
+        other = on.saved(a_session(on.human_user))
         with on.writing() as storage:
             with pytest.raises(Duplicate) as refusal:
                 storage.sessions.reauthenticate(
@@ -185,9 +167,8 @@ class SessionContract(ContractBase):
                 )
             storage.sessions.touch(other.id, NOW + SECOND)
         assert refusal.value.field == "digest"
-        with on.reading() as storage:
-            assert storage.sessions.find(session.id) == session
-            assert storage.sessions.find(other.id) == replace(other, last_seen_at=NOW + SECOND)
+        assert on.read.sessions.find(session.id) == session
+        assert on.read.sessions.find(other.id) == replace(other, last_seen_at=NOW + SECOND)
 
     def test_sessions_touch_moves_last_seen_forward_and_never_back(self, on: On) -> None:
         session = on.session
@@ -195,8 +176,7 @@ class SessionContract(ContractBase):
             with on.writing() as storage:
                 storage.sessions.touch(session.id, at)
                 storage.sessions.touch(an_id(), at)
-        with on.reading() as storage:
-            assert storage.sessions.find(session.id) == replace(session, last_seen_at=NOW + 2 * SECOND)
+        assert on.read.sessions.find(session.id) == replace(session, last_seen_at=NOW + 2 * SECOND)
 
     def test_sessions_select_moves_selected_forward_and_never_back(self, on: On) -> None:
         session = on.session
@@ -204,23 +184,19 @@ class SessionContract(ContractBase):
             with on.writing() as storage:
                 storage.sessions.select(session.id, at)
                 storage.sessions.select(an_id(), at)
-        with on.reading() as storage:
-            assert storage.sessions.find(session.id) == replace(session, selected_at=NOW + 2 * SECOND)
+        assert on.read.sessions.find(session.id) == replace(session, selected_at=NOW + 2 * SECOND)
 
     def test_sessions_an_ended_session_keeps_its_moment(self, on: On) -> None:
         session = on.session
-        other = a_session(on.human_user)
-        on.save(other)
-        with on.writing() as storage:
-            assert storage.sessions.end(session.id, NOW)
+        other = on.saved(a_session(on.human_user))
+        assert on.write.sessions.end(session.id, NOW)
         with on.writing() as storage:
             assert not storage.sessions.end(session.id, NOW + SECOND)
             assert not storage.sessions.end(an_id(), NOW)
             storage.sessions.touch(session.id, NOW)
             storage.sessions.select(session.id, NOW)
-        with on.reading() as storage:
-            assert storage.sessions.find(session.id) == replace(session, ended_at=NOW)
-            assert storage.sessions.find(other.id) == other
+        assert on.read.sessions.find(session.id) == replace(session, ended_at=NOW)
+        assert on.read.sessions.find(other.id) == other
 
     def test_sessions_end_of_user_ends_all_but_one(self, on: On) -> None:
         human_user = on.human_user
@@ -232,35 +208,25 @@ class SessionContract(ContractBase):
             assert storage.sessions.end_of_user(human_user.id, NOW, but=kept.id) == 2
             assert storage.sessions.end_of_user(human_user.id, NOW, but=kept.id) == 0
             assert storage.sessions.end_of_user(an_id(), NOW) == 0
-        with on.reading() as storage:
-            assert [storage.sessions.find(each.id) for each in others] == [
-                replace(each, ended_at=NOW) for each in others
-            ]
-            for each in (kept, ended, foreign):
-                assert storage.sessions.find(each.id) == each
-        with on.writing() as storage:
-            assert storage.sessions.end_of_user(human_user.id, NOW + SECOND) == 1
-        with on.reading() as storage:
-            assert storage.sessions.find(kept.id) == replace(kept, ended_at=NOW + SECOND)
-            assert storage.sessions.find(foreign.id) == foreign
+        assert [on.read.sessions.find(each.id) for each in others] == [replace(each, ended_at=NOW) for each in others]
+        for each in (kept, ended, foreign):
+            assert on.read.sessions.find(each.id) == each
+        assert on.write.sessions.end_of_user(human_user.id, NOW + SECOND) == 1
+        assert on.read.sessions.find(kept.id) == replace(kept, ended_at=NOW + SECOND)
+        assert on.read.sessions.find(foreign.id) == foreign
 
     def test_sessions_purge_deletes_those_whose_absolute_end_lies_before(self, on: On) -> None:
         over, ending = a_session(on.human_user, ends_at=NOW - SECOND), a_session(on.human_user, ends_at=NOW)
         ended = a_session(on.human_user, ended_at=NOW - DAY, ends_at=NOW + DAY)
         on.save(over, ending, ended)
-        with on.writing() as storage:
-            assert storage.sessions.purge(NOW, 10) == 1
-        with on.reading() as storage:
-            assert storage.sessions.find(over.id) is None
-            assert storage.sessions.find(ending.id) == ending
-            assert storage.sessions.find(ended.id) == ended, "its tokens must still be told that it ended"
+        assert on.write.sessions.purge(NOW, 10) == 1
+        assert on.read.sessions.find(over.id) is None
+        assert on.read.sessions.find(ending.id) == ending
+        assert on.read.sessions.find(ended.id) == ended, "its tokens must still be told that it ended"
 
     def test_sessions_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
         on.save(*(a_session(on.human_user, ends_at=NOW) for _ in range(5)))
-        counts = []
-        for _ in range(4):
-            with on.writing() as storage:
-                counts.append(storage.sessions.purge(NOW + SECOND, 2))
+        counts = [on.write.sessions.purge(NOW + SECOND, 2) for _ in range(4)]
         assert counts == [2, 2, 1, 0]
 
     def test_sessions_races_a_session_is_ended_once(self, on: On) -> None:
@@ -268,28 +234,24 @@ class SessionContract(ContractBase):
         assert outcomes.errors == {}
         assert outcomes.values.count(True) == 1
         (winner,) = (outcome.number for outcome in outcomes.won if outcome.value)
-        with on.reading() as storage:
-            assert storage.sessions.find(on.session.id) == replace(on.session, ended_at=NOW + winner * SECOND)
+        assert on.read.sessions.find(on.session.id) == replace(on.session, ended_at=NOW + winner * SECOND)
 
     def test_sessions_races_every_reauthentication_succeeds_and_one_digest_stays(self, on: On) -> None:
         digests = [a_digest() for _ in range(50)]
         outcomes = on.race(partial(reauthenticate, session=on.session, digests=digests), 50)
         assert outcomes.errors == {}
-        with on.reading() as storage:
-            found = storage.sessions.of_browser(digests)
-            assert storage.sessions.of_browser([on.session.digest]) == ()
+        found = on.read.sessions.of_browser(digests)
+        assert on.read.sessions.of_browser([on.session.digest]) == ()
         assert [each.session.id for each in found] == [on.session.id]
 
     def test_sessions_races_an_ended_session_is_never_live_again(self, on: On) -> None:
         for _ in range(4):
-            session = a_session(on.human_user)
-            on.save(session)
+            session = on.saved(a_session(on.human_user))
             digests = [a_digest() for _ in range(24)]
             outcomes = on.race(partial(reauthenticate_or_end, session=session, digests=digests), 24)
             assert set(outcomes.errors) <= {"Missing"}, outcomes.errors
-            with on.reading() as storage:
-                found = storage.sessions.find(session.id)
-                assert storage.sessions.of_browser([session.digest, *digests]) == ()
+            found = on.read.sessions.find(session.id)
+            assert on.read.sessions.of_browser([session.digest, *digests]) == ()
             assert found is not None
             assert found.ended_at is not None
 

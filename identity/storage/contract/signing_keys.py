@@ -14,8 +14,7 @@ class SigningKeyContract(ContractBase):
     """Each generation exists once."""
 
     def test_signing_keys_all_of_nothing(self, on: On) -> None:
-        with on.reading() as storage:
-            assert storage.signing_keys.all() == ()
+        assert on.read.signing_keys.all() == ()
 
     def test_signing_keys_all_returns_what_was_added_oldest_generation_first(self, on: On) -> None:
         first, second, third = (a_signing_key(generation) for generation in (1, 2, 3))
@@ -27,46 +26,37 @@ class SigningKeyContract(ContractBase):
             active_at=second.created_at + timedelta(minutes=6),
         )
         on.save(third, first, second)
-        with on.reading() as storage:
-            assert storage.signing_keys.all() == (first, second, third)
+        assert on.read.signing_keys.all() == (first, second, third)
 
     def test_signing_keys_a_taken_generation_is_refused(self, on: On) -> None:
-        first = a_signing_key(1)
-        on.save(first)
-        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
-            storage.signing_keys.add(a_signing_key(1))
+        first = on.saved(a_signing_key(1))
+        with pytest.raises(Duplicate) as refusal:
+            on.write.signing_keys.add(a_signing_key(1))
         assert refusal.value.field == "generation"
-        with on.reading() as storage:
-            assert storage.signing_keys.all() == (first,)
+        assert on.read.signing_keys.all() == (first,)
 
     def test_signing_keys_a_taken_id_is_refused(self, on: On) -> None:
-        first = a_signing_key(1)
-        on.save(first)
-        with pytest.raises(Duplicate), on.writing() as storage:
-            storage.signing_keys.add(a_signing_key(2, id=first.id))
-        with on.reading() as storage:
-            assert storage.signing_keys.all() == (first,)
+        first = on.saved(a_signing_key(1))
+        with pytest.raises(Duplicate):
+            on.write.signing_keys.add(a_signing_key(2, id=first.id))
+        assert on.read.signing_keys.all() == (first,)
 
     def test_signing_keys_reseal(self, on: On) -> None:
         first, second = a_signing_key(1), a_signing_key(2)
         on.save(first, second)
-        with on.writing() as storage:
-            storage.signing_keys.reseal(first.id, b"sealed anew \x00")
-        with on.reading() as storage:
-            assert storage.signing_keys.all() == (replace(first, sealed_private_key=b"sealed anew \x00"), second)
+        on.write.signing_keys.reseal(first.id, b"sealed anew \x00")
+        assert on.read.signing_keys.all() == (replace(first, sealed_private_key=b"sealed anew \x00"), second)
 
     def test_signing_keys_reseal_of_an_unknown_key(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.signing_keys.reseal(an_id(), b"sealed")
+        with pytest.raises(Missing):
+            on.write.signing_keys.reseal(an_id(), b"sealed")
 
     def test_signing_keys_remove(self, on: On) -> None:
         first, second = a_signing_key(1), a_signing_key(2)
         on.save(first, second)
-        with on.writing() as storage:
-            storage.signing_keys.remove(first.id)
-        with on.reading() as storage:
-            assert storage.signing_keys.all() == (second,)
+        on.write.signing_keys.remove(first.id)
+        assert on.read.signing_keys.all() == (second,)
 
     def test_signing_keys_remove_of_an_unknown_key(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.signing_keys.remove(an_id())
+        with pytest.raises(Missing):
+            on.write.signing_keys.remove(an_id())

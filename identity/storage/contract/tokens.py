@@ -10,7 +10,7 @@ from identity.domain.applications import Client
 from identity.domain.tokens import AccessToken, Connection, PresentedRefreshToken, RefreshToken
 from identity.domain.users import Subject, TokenFormat
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.base import ContractBase, On, there
 from identity.storage.contract.factories import (
     NOW,
     a_client_secret,
@@ -35,109 +35,89 @@ class FamilyContract(ContractBase):
     """A family ties together what came from one authorization; once revoked it stays so."""
 
     def test_families_find_returns_what_was_started(self, on: On) -> None:
-        family = a_family(
-            on.human_user,
-            on.application,
-            scope=("openid", "b", "a"),
-            session_id="session",
-            offline=False,
-            methods=("pwd", "otp"),
-            userinfo_claims=("email", "name"),
-            id_token_claims=("nickname",),
-            ends_at=NOW + timedelta(hours=1),
+        family = on.saved(
+            a_family(
+                on.human_user,
+                on.application,
+                scope=("openid", "b", "a"),
+                session_id="session",
+                offline=False,
+                methods=("pwd", "otp"),
+                userinfo_claims=("email", "name"),
+                id_token_claims=("nickname",),
+                ends_at=NOW + timedelta(hours=1),
+            )
         )
-        on.save(family)
-        with on.reading() as storage:
-            assert storage.tokens.find_family(family.id) == family
-            assert storage.tokens.find_family(an_id()) is None
+        assert on.read.tokens.find_family(family.id) == family
+        assert on.read.tokens.find_family(an_id()) is None
 
     def test_families_a_family_needs_its_user(self, on: On) -> None:
-        application = on.application
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.start_family(a_family(None, application))
+        with pytest.raises(Missing):
+            on.write.tokens.start_family(a_family(None, on.application))
 
     def test_families_a_family_needs_its_client(self, on: On) -> None:
-        human_user = on.human_user
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.start_family(a_family(human_user, None))
+        with pytest.raises(Missing):
+            on.write.tokens.start_family(a_family(on.human_user, None))
 
     def test_families_a_revoked_family_keeps_its_moment(self, on: On) -> None:
-        family = on.family
         for at in (NOW, NOW + SECOND):
-            with on.writing() as storage:
-                storage.tokens.revoke_family(family.id, at)
-        with on.reading() as storage:
-            assert storage.tokens.find_family(family.id) == replace(family, revoked_at=NOW)
+            on.write.tokens.revoke_family(on.family.id, at)
+        assert on.read.tokens.find_family(on.family.id) == replace(on.family, revoked_at=NOW)
 
     def test_families_revoking_a_family_kills_all_its_tokens_and_no_other(self, on: On) -> None:
-        family = on.family
         other = a_family(on.human_user, on.application)
-        access, refresh = an_access_token(on.human_user, on.application, family), a_refresh_token(family)
+        access, refresh = an_access_token(on.human_user, on.application, on.family), a_refresh_token(on.family)
         other_access, other_refresh = an_access_token(on.human_user, on.application, other), a_refresh_token(other)
         on.save(other, access, refresh, other_access, other_refresh)
-        with on.writing() as storage:
-            storage.tokens.revoke_family(family.id, NOW)
-        with on.reading() as storage:
-            issued, other_issued = (
-                storage.tokens.find_issued(access.digest),
-                storage.tokens.find_issued(other_access.digest),
-            )
+        on.write.tokens.revoke_family(on.family.id, NOW)
+        issued, other_issued = (
+            on.read.tokens.find_issued(access.digest),
+            on.read.tokens.find_issued(other_access.digest),
+        )
         assert issued is not None
         assert not issued.live(NOW)
         assert other_issued is not None
         assert other_issued.live(NOW)
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
-        with on.writing() as storage:
-            storage.tokens.rotate(other_refresh.digest, a_refresh_token(other), NOW)
+        with pytest.raises(Missing):
+            on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
+        on.write.tokens.rotate(other_refresh.digest, a_refresh_token(other), NOW)
 
     def test_families_tokens_added_to_a_revoked_family_are_dead(self, on: On) -> None:
-        family = on.family
-        with on.writing() as storage:
-            storage.tokens.revoke_family(family.id, NOW)
-        access, refresh = an_access_token(on.human_user, on.application, family), a_refresh_token(family)
+        on.write.tokens.revoke_family(on.family.id, NOW)
+        access, refresh = an_access_token(on.human_user, on.application, on.family), a_refresh_token(on.family)
         on.save(access, refresh)
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(access.digest)
-        assert issued is not None
+        issued = there(on.read.tokens.find_issued(access.digest))
         assert not issued.live(NOW)
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
+        with pytest.raises(Missing):
+            on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
 
     def test_families_purge_deletes_families_that_ended_before_with_all_that_is_theirs(self, on: On) -> None:
-        human_user, application = on.human_user, on.application
         ended, ending = (
-            a_family(human_user, application, ends_at=NOW - SECOND),
-            a_family(human_user, application, ends_at=NOW),
+            a_family(on.human_user, on.application, ends_at=NOW - SECOND),
+            a_family(on.human_user, on.application, ends_at=NOW),
         )
         code, refresh = a_code(ended), a_refresh_token(ended)
         access, kept_access = (
-            an_access_token(human_user, application, ended),
-            an_access_token(human_user, application, ending),
+            an_access_token(on.human_user, on.application, ended),
+            an_access_token(on.human_user, on.application, ending),
         )
         kept_code, kept_refresh = a_code(ending), a_refresh_token(ending)
         on.save(ended, ending, code, refresh, access, kept_access, kept_code, kept_refresh)
-        with on.writing() as storage:
-            assert storage.tokens.purge_families(NOW, 10) == 1
-        with on.reading() as storage:
-            assert storage.tokens.find_family(ended.id) is None
-            assert storage.tokens.find_refresh(refresh.digest) is None
-            assert storage.tokens.find_access(access.digest) is None
-            assert storage.tokens.find_family(ending.id) == ending
-            assert storage.tokens.find_refresh(kept_refresh.digest) == kept_refresh
-            assert storage.tokens.find_access(kept_access.digest) == kept_access
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
-        with on.writing() as storage:
-            storage.tokens.redeem_code(kept_code.digest, client_id=kept_code.client_id, at=NOW)
+        assert on.write.tokens.purge_families(NOW, 10) == 1
+        assert on.read.tokens.find_family(ended.id) is None
+        assert on.read.tokens.find_refresh(refresh.digest) is None
+        assert on.read.tokens.find_access(access.digest) is None
+        assert on.read.tokens.find_family(ending.id) == ending
+        assert on.read.tokens.find_refresh(kept_refresh.digest) == kept_refresh
+        assert on.read.tokens.find_access(kept_access.digest) == kept_access
+        with pytest.raises(Missing):
+            on.write.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
+        on.write.tokens.redeem_code(kept_code.digest, client_id=kept_code.client_id, at=NOW)
 
     def test_families_purge_of_families_deletes_no_more_than_the_limit(self, on: On) -> None:
         families = [a_family(on.human_user, on.application, ends_at=NOW) for _ in range(5)]
         on.save(*families, *(a_refresh_token(family) for family in families))
-        counts = []
-        for _ in range(4):
-            with on.writing() as storage:
-                counts.append(storage.tokens.purge_families(NOW + SECOND, 2))
+        counts = [on.write.tokens.purge_families(NOW + SECOND, 2) for _ in range(4)]
         assert counts == [2, 2, 1, 0]
 
 
@@ -147,48 +127,41 @@ class AccessTokenContract(ContractBase):
     @pytest.fixture
     def token(self, on: On) -> AccessToken:
         """A stored token of ``human_user`` for ``application``."""
-        token = an_access_token(on.human_user, on.application, on.family)
-        on.save(token)
-        return token
+        return on.saved(an_access_token(on.human_user, on.application, on.family))
 
     def test_access_tokens_find_returns_what_was_added(self, on: On) -> None:
         key, secret = a_key(on.service_user), a_service_user_secret(on.service_user)
         on.save(key, secret)
-        token = an_access_token(
-            on.human_user,
-            on.application,
-            on.family,
-            digest=bytes(range(32)),
-            format=TokenFormat.JWT,
-            scope=("openid", "z", "a"),
-            audience=("b", "a", "https://identity.example"),
-            key_id=key.id,
-            secret_id=secret.id,
-            session_id="session",
-            actors=("z", "a"),
+        token = on.saved(
+            an_access_token(
+                on.human_user,
+                on.application,
+                on.family,
+                digest=bytes(range(32)),
+                format=TokenFormat.JWT,
+                scope=("openid", "z", "a"),
+                audience=("b", "a", "https://identity.example"),
+                key_id=key.id,
+                secret_id=secret.id,
+                session_id="session",
+                actors=("z", "a"),
+            )
         )
-        on.save(token)
-        with on.reading() as storage:
-            assert storage.tokens.find_access(token.digest) == token
+        assert on.read.tokens.find_access(token.digest) == token
 
     def test_access_tokens_find_of_an_unknown_digest(self, on: On, token: AccessToken) -> None:
-        with on.reading() as storage:
-            assert storage.tokens.find_access(a_digest()) is None
-            assert storage.tokens.find_issued(a_digest()) is None
-            assert storage.tokens.find_access(token.digest[:-1]) is None
-            assert storage.tokens.find_refresh(token.digest) is None, "an access token is no refresh token"
+        assert on.read.tokens.find_access(a_digest()) is None
+        assert on.read.tokens.find_issued(a_digest()) is None
+        assert on.read.tokens.find_access(token.digest[:-1]) is None
+        assert on.read.tokens.find_refresh(token.digest) is None, "an access token is no refresh token"
 
     def test_access_tokens_a_taken_digest_is_refused(self, on: On, token: AccessToken) -> None:
-        service_user = on.service_user
-        with pytest.raises(Duplicate), on.writing() as storage:
-            storage.tokens.add_access(an_access_token(service_user, digest=token.digest))
-        with on.reading() as storage:
-            assert storage.tokens.find_access(token.digest) == token
+        with pytest.raises(Duplicate):
+            on.write.tokens.add_access(an_access_token(on.service_user, digest=token.digest))
+        assert on.read.tokens.find_access(token.digest) == token
 
     def test_access_tokens_find_issued_returns_everything_around_the_token(self, on: On, token: AccessToken) -> None:
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(token.digest)
-        assert issued is not None
+        issued = there(on.read.tokens.find_issued(token.digest))
         assert issued.token == token
         assert issued.subject == Subject(on.human_user, on.organization)
         assert issued.client is not None
@@ -202,28 +175,20 @@ class AccessTokenContract(ContractBase):
         stranger = a_human_user(on.other_organization)
         token = an_access_token(stranger, on.application)
         on.save(stranger, token)
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(token.digest)
-        assert issued is not None
+        issued = there(on.read.tokens.find_issued(token.digest))
         assert issued.subject == Subject(stranger, on.other_organization)
         assert issued.client is not None
         assert issued.client.organization == on.organization
 
     def test_access_tokens_find_issued_of_a_service_user(self, on: On) -> None:
-        token = an_access_token(on.service_user)
-        on.save(token)
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(token.digest)
-        assert issued is not None
+        token = on.saved(an_access_token(on.service_user))
+        issued = there(on.read.tokens.find_issued(token.digest))
         assert (issued.subject, issued.client) == (Subject(on.service_user, on.organization), None)
         assert issued.live(NOW)
 
     def test_access_tokens_find_issued_of_an_application_for_itself(self, on: On) -> None:
-        token = an_access_token(None, on.application)
-        on.save(token)
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(token.digest)
-        assert issued is not None
+        token = on.saved(an_access_token(None, on.application))
+        issued = there(on.read.tokens.find_issued(token.digest))
         assert issued.subject is None
         assert issued.client is not None
         assert issued.client.application == on.application
@@ -243,9 +208,7 @@ class AccessTokenContract(ContractBase):
                 storage.projects.update(replace(project, active=False, version=2))
             else:
                 storage.organizations.update(replace(organization, active=False, version=2))
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(token.digest)
-        assert issued is not None
+        issued = there(on.read.tokens.find_issued(token.digest))
         assert not issued.live(NOW), f"the {member} is deactivated"
 
     def test_access_tokens_a_token_is_dead_once_its_session_has_ended(self, on: On) -> None:
@@ -255,17 +218,12 @@ class AccessTokenContract(ContractBase):
             an_access_token(on.human_user, on.application, on.family),
         ]
         on.save(token, *others)
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(token.digest)
-        assert issued is not None
+        issued = there(on.read.tokens.find_issued(token.digest))
         assert not issued.session_ended
         assert issued.live(NOW)
-        with on.writing() as storage:
-            storage.sessions.end(on.session.id, NOW)
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(token.digest)
-            other_issued = [storage.tokens.find_issued(other.digest) for other in others]
-        assert issued is not None
+        on.write.sessions.end(on.session.id, NOW)
+        issued = there(on.read.tokens.find_issued(token.digest))
+        other_issued = [on.read.tokens.find_issued(other.digest) for other in others]
         assert issued.session_ended
         assert not issued.family_revoked
         assert issued.token == token, "nothing is written to the token itself"
@@ -273,39 +231,29 @@ class AccessTokenContract(ContractBase):
         assert all(other is not None and other.live(NOW) for other in other_issued)
 
     def test_access_tokens_a_session_that_was_purged_has_not_ended(self, on: On) -> None:
-        token = an_access_token(on.human_user, on.application, session_id=on.session.id)
-        on.save(token)
+        token = on.saved(an_access_token(on.human_user, on.application, session_id=on.session.id))
         with on.writing() as storage:
             storage.sessions.end(on.session.id, NOW)
             assert storage.sessions.purge(on.session.ends_at + SECOND, 10) == 1
-        with on.reading() as storage:
-            issued = storage.tokens.find_issued(token.digest)
-        assert issued is not None
+        issued = there(on.read.tokens.find_issued(token.digest))
         assert issued.token == token
         assert not issued.session_ended
 
     def test_access_tokens_a_revoked_token_keeps_its_moment(self, on: On, token: AccessToken) -> None:
         for at in (NOW, NOW + SECOND):
-            with on.writing() as storage:
-                storage.tokens.revoke_access(token.digest, at)
-        with on.reading() as storage:
-            assert storage.tokens.find_access(token.digest) == replace(token, revoked_at=NOW)
-            issued = storage.tokens.find_issued(token.digest)
-        assert issued is not None
+            on.write.tokens.revoke_access(token.digest, at)
+        assert on.read.tokens.find_access(token.digest) == replace(token, revoked_at=NOW)
+        issued = there(on.read.tokens.find_issued(token.digest))
         assert not issued.live(NOW)
 
     def test_access_tokens_revoking_a_token_leaves_all_else_alone(self, on: On, token: AccessToken) -> None:
-        other = an_access_token(on.human_user, on.application, on.family)
-        on.save(other)
-        with on.writing() as storage:
-            storage.tokens.revoke_access(token.digest, NOW)
-        with on.reading() as storage:
-            assert storage.tokens.find_access(other.digest) == other
-            assert storage.tokens.find_family(on.family.id) == on.family
+        other = on.saved(an_access_token(on.human_user, on.application, on.family))
+        on.write.tokens.revoke_access(token.digest, NOW)
+        assert on.read.tokens.find_access(other.digest) == other
+        assert on.read.tokens.find_family(on.family.id) == on.family
 
     def test_access_tokens_revoking_an_unknown_token_does_nothing(self, on: On) -> None:
-        with on.writing() as storage:
-            storage.tokens.revoke_access(a_digest(), NOW)
+        on.write.tokens.revoke_access(a_digest(), NOW)
 
     def test_access_tokens_are_of_things_that_exist(self, on: On) -> None:
         token = an_access_token(on.service_user)
@@ -316,34 +264,32 @@ class AccessTokenContract(ContractBase):
             replace(token, application_id=an_id()),
             replace(token, family_id=an_id()),
         ):
-            with pytest.raises(Missing), on.writing() as storage:
-                storage.tokens.add_access(orphan)
+            with pytest.raises(Missing):
+                on.write.tokens.add_access(orphan)
 
     def test_access_tokens_revoke_of_user(self, on: On) -> None:
-        human_user, application, family = on.human_user, on.application, on.family
-        earlier = a_family(human_user, application, revoked_at=NOW - SECOND)
-        foreign = a_family(on.service_user, application)
-        live = [an_access_token(human_user, application, family), an_access_token(human_user)]
-        revoked = an_access_token(human_user, application, revoked_at=NOW - SECOND)
-        others = [an_access_token(on.service_user), an_access_token(None, application)]
-        refresh = a_refresh_token(family)
+        human_user = on.human_user
+        earlier = a_family(human_user, on.application, revoked_at=NOW - SECOND)
+        foreign = a_family(on.service_user, on.application)
+        live = [an_access_token(human_user, on.application, on.family), an_access_token(human_user)]
+        revoked = an_access_token(human_user, on.application, revoked_at=NOW - SECOND)
+        others = [an_access_token(on.service_user), an_access_token(None, on.application)]
+        refresh = a_refresh_token(on.family)
         on.save(earlier, foreign, *live, revoked, *others, refresh)
-        with on.writing() as storage:
-            assert storage.tokens.revoke_of_user(human_user.id, NOW) == 2
+        assert on.write.tokens.revoke_of_user(human_user.id, NOW) == 2
         with on.writing() as storage:
             assert storage.tokens.revoke_of_user(human_user.id, NOW + SECOND) == 0
             assert storage.tokens.revoke_of_user(an_id(), NOW) == 0
-        with on.reading() as storage:
-            for token in live:
-                found = storage.tokens.find_access(token.digest)
-                assert found == replace(token, revoked_at=NOW)
-            for token in (revoked, *others):
-                assert storage.tokens.find_access(token.digest) == token
-            assert storage.tokens.find_family(family.id) == replace(family, revoked_at=NOW)
-            assert storage.tokens.find_family(earlier.id) == earlier, "a revoked family keeps its moment"
-            assert storage.tokens.find_family(foreign.id) == foreign
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
+        for token in live:
+            found = on.read.tokens.find_access(token.digest)
+            assert found == replace(token, revoked_at=NOW)
+        for token in (revoked, *others):
+            assert on.read.tokens.find_access(token.digest) == token
+        assert on.read.tokens.find_family(on.family.id) == replace(on.family, revoked_at=NOW)
+        assert on.read.tokens.find_family(earlier.id) == earlier, "a revoked family keeps its moment"
+        assert on.read.tokens.find_family(foreign.id) == foreign
+        with pytest.raises(Missing):
+            on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
 
     def test_access_tokens_that_expired_are_not_counted_as_revoked(self, on: On) -> None:
         on.save(
@@ -357,20 +303,15 @@ class AccessTokenContract(ContractBase):
             an_access_token(on.service_user, expires_at=moment) for moment in (NOW - SECOND, NOW, NOW + SECOND)
         )
         on.save(expired, expiring, live)
-        with on.writing() as storage:
-            assert storage.tokens.purge_access(NOW, 10) == 1
-        with on.reading() as storage:
-            assert storage.tokens.find_access(expired.digest) is None
-            assert storage.tokens.find_access(expiring.digest) == expiring
-            assert storage.tokens.find_access(live.digest) == live
+        assert on.write.tokens.purge_access(NOW, 10) == 1
+        assert on.read.tokens.find_access(expired.digest) is None
+        assert on.read.tokens.find_access(expiring.digest) == expiring
+        assert on.read.tokens.find_access(live.digest) == live
 
     def test_access_tokens_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
         on.save(*(an_access_token(on.service_user) for _ in range(5)))
         later = NOW + timedelta(days=1)
-        counts = []
-        for _ in range(4):
-            with on.writing() as storage:
-                counts.append(storage.tokens.purge_access(later, 2))
+        counts = [on.write.tokens.purge_access(later, 2) for _ in range(4)]
         assert counts == [2, 2, 1, 0]
 
 
@@ -380,136 +321,110 @@ class RefreshTokenContract(ContractBase):
     @pytest.fixture
     def refresh(self, on: On) -> RefreshToken:
         """A stored, live refresh token of ``family``."""
-        token = a_refresh_token(on.family)
-        on.save(token)
-        return token
+        return on.saved(a_refresh_token(on.family))
 
     def test_refresh_tokens_find_returns_what_was_added(self, on: On) -> None:
-        token = a_refresh_token(
-            on.family,
-            digest=bytes(range(100, 132)),
-            scope=("openid", "z", "a"),
-            session_id="session",
-            nonce="nönce",
-            predecessor_id=an_id(),
+        token = on.saved(
+            a_refresh_token(
+                on.family,
+                digest=bytes(range(100, 132)),
+                scope=("openid", "z", "a"),
+                session_id="session",
+                nonce="nönce",
+                predecessor_id=an_id(),
+            )
         )
-        on.save(token)
-        with on.reading() as storage:
-            assert storage.tokens.find_refresh(token.digest) == token
-            assert storage.tokens.find_refresh(a_digest()) is None
-            assert storage.tokens.find_access(token.digest) is None, "a refresh token is no access token"
+        assert on.read.tokens.find_refresh(token.digest) == token
+        assert on.read.tokens.find_refresh(a_digest()) is None
+        assert on.read.tokens.find_access(token.digest) is None, "a refresh token is no access token"
 
     def test_refresh_tokens_a_taken_digest_is_refused(self, on: On, refresh: RefreshToken) -> None:
-        family = on.family
-        with pytest.raises(Duplicate), on.writing() as storage:
-            storage.tokens.add_refresh(a_refresh_token(family, digest=refresh.digest))
+        with pytest.raises(Duplicate):
+            on.write.tokens.add_refresh(a_refresh_token(on.family, digest=refresh.digest))
 
     def test_refresh_tokens_a_refresh_token_needs_its_family(self, on: On) -> None:
-        human_user, application = on.human_user, on.application
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.add_refresh(a_refresh_token(a_family(human_user, application)))
+        with pytest.raises(Missing):
+            on.write.tokens.add_refresh(a_refresh_token(a_family(on.human_user, on.application)))
 
     def test_refresh_tokens_rotate_stores_the_successor_and_returns_the_old_one_as_it_was(
         self, on: On, refresh: RefreshToken
     ) -> None:
         successor = a_refresh_token(on.family, predecessor_id=refresh.id, issued_at=NOW + SECOND)
-        with on.writing() as storage:
-            assert storage.tokens.rotate(refresh.digest, successor, NOW + SECOND) == refresh
-        with on.reading() as storage:
-            assert storage.tokens.find_refresh(refresh.digest) == replace(refresh, rotated_at=NOW + SECOND)
-            assert storage.tokens.find_refresh(successor.digest) == successor
+        assert on.write.tokens.rotate(refresh.digest, successor, NOW + SECOND) == refresh
+        assert on.read.tokens.find_refresh(refresh.digest) == replace(refresh, rotated_at=NOW + SECOND)
+        assert on.read.tokens.find_refresh(successor.digest) == successor
 
     def test_refresh_tokens_a_chain_can_be_rotated_on(self, on: On, refresh: RefreshToken) -> None:
         current = refresh
         for _ in range(3):
             successor = a_refresh_token(on.family, predecessor_id=current.id)
-            with on.writing() as storage:
-                assert storage.tokens.rotate(current.digest, successor, NOW) == current
+            assert on.write.tokens.rotate(current.digest, successor, NOW) == current
             current = successor
 
     def test_refresh_tokens_a_second_rotation_is_told_with_the_row_and_stores_nothing(
         self, on: On, refresh: RefreshToken
     ) -> None:
-        family = on.family
-        with on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
-        second = a_refresh_token(family)
+        on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
+        second = a_refresh_token(on.family)
         with on.writing() as storage:
             with pytest.raises(AlreadyUsed) as refusal:
                 storage.tokens.rotate(refresh.digest, second, NOW + SECOND)
             assert refusal.value.value == replace(refresh, rotated_at=NOW), "the first rotation is the one that counts"
-        with on.reading() as storage:
-            assert storage.tokens.find_refresh(second.digest) is None
+        assert on.read.tokens.find_refresh(second.digest) is None
 
     def test_refresh_tokens_a_replay_is_told_even_after_the_token_expired(self, on: On, refresh: RefreshToken) -> None:
-        family = on.family
-        with on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
-        with pytest.raises(AlreadyUsed), on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, a_refresh_token(family), refresh.expires_at + SECOND)
+        on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
+        with pytest.raises(AlreadyUsed):
+            on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), refresh.expires_at + SECOND)
 
     def test_refresh_tokens_the_transaction_of_a_replay_can_go_on(self, on: On, refresh: RefreshToken) -> None:
         family = on.family
-        with on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
+        on.write.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
         with on.writing() as storage:
             with pytest.raises(AlreadyUsed):
                 storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
             storage.tokens.revoke_family(family.id, NOW)
-        with on.reading() as storage:
-            assert storage.tokens.find_family(family.id) == replace(family, revoked_at=NOW)
+        assert on.read.tokens.find_family(family.id) == replace(family, revoked_at=NOW)
 
     def test_refresh_tokens_an_unknown_token_cannot_be_rotated(self, on: On) -> None:
-        family = on.family
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.rotate(a_digest(), a_refresh_token(family), NOW)
+        with pytest.raises(Missing):
+            on.write.tokens.rotate(a_digest(), a_refresh_token(on.family), NOW)
 
     def test_refresh_tokens_a_token_expires_to_the_second(self, on: On, refresh: RefreshToken) -> None:
         other, successor = a_refresh_token(on.family), a_refresh_token(on.family)
         on.save(other)
-        with on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, a_refresh_token(on.family), refresh.expires_at - SECOND)
+        on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), refresh.expires_at - SECOND)
         with on.writing() as storage, pytest.raises(Missing):
             storage.tokens.rotate(other.digest, successor, other.expires_at)
-        with on.reading() as storage:
-            assert storage.tokens.find_refresh(other.digest) == other
-            assert storage.tokens.find_refresh(successor.digest) is None
+        assert on.read.tokens.find_refresh(other.digest) == other
+        assert on.read.tokens.find_refresh(successor.digest) is None
 
     def test_refresh_tokens_a_revoked_token_cannot_be_rotated_and_keeps_its_moment(
         self, on: On, refresh: RefreshToken
     ) -> None:
         for at in (NOW, NOW + SECOND):
-            with on.writing() as storage:
-                storage.tokens.revoke_refresh(refresh.digest, at)
+            on.write.tokens.revoke_refresh(refresh.digest, at)
         successor = a_refresh_token(on.family)
         with on.writing() as storage, pytest.raises(Missing):
             storage.tokens.rotate(refresh.digest, successor, NOW)
-        with on.reading() as storage:
-            assert storage.tokens.find_refresh(refresh.digest) == replace(refresh, revoked_at=NOW)
-            assert storage.tokens.find_refresh(successor.digest) is None
+        assert on.read.tokens.find_refresh(refresh.digest) == replace(refresh, revoked_at=NOW)
+        assert on.read.tokens.find_refresh(successor.digest) is None
 
     def test_refresh_tokens_revoking_a_token_leaves_the_family_alone(self, on: On, refresh: RefreshToken) -> None:
-        other = a_refresh_token(on.family)
-        on.save(other)
-        with on.writing() as storage:
-            storage.tokens.revoke_refresh(refresh.digest, NOW)
-        with on.reading() as storage:
-            assert storage.tokens.find_refresh(other.digest) == other
-            assert storage.tokens.find_family(on.family.id) == on.family
+        other = on.saved(a_refresh_token(on.family))
+        on.write.tokens.revoke_refresh(refresh.digest, NOW)
+        assert on.read.tokens.find_refresh(other.digest) == other
+        assert on.read.tokens.find_family(on.family.id) == on.family
 
     def test_refresh_tokens_revoking_an_unknown_token_does_nothing(self, on: On) -> None:
-        with on.writing() as storage:
-            storage.tokens.revoke_refresh(a_digest(), NOW)
+        on.write.tokens.revoke_refresh(a_digest(), NOW)
 
     def test_refresh_tokens_a_token_of_a_revoked_family_cannot_be_rotated(self, on: On, refresh: RefreshToken) -> None:
-        family = on.family
-        with on.writing() as storage:
-            storage.tokens.revoke_family(family.id, NOW)
-        successor = a_refresh_token(family)
+        on.write.tokens.revoke_family(on.family.id, NOW)
+        successor = a_refresh_token(on.family)
         with on.writing() as storage, pytest.raises(Missing):
             storage.tokens.rotate(refresh.digest, successor, NOW)
-        with on.reading() as storage:
-            assert storage.tokens.find_refresh(successor.digest) is None
+        assert on.read.tokens.find_refresh(successor.digest) is None
 
     def test_refresh_tokens_find_presented_returns_everything_around_the_token(self, on: On) -> None:
         family = on.family
@@ -517,58 +432,46 @@ class RefreshTokenContract(ContractBase):
         rotated = a_refresh_token(family, rotated_at=NOW, revoked_at=NOW + SECOND)
         on.save(token, rotated)
         subject = Subject(on.human_user, on.organization)
-        with on.reading() as storage:
-            assert storage.tokens.find_presented(token.digest) == PresentedRefreshToken(token, family, subject)
-            assert storage.tokens.find_presented(rotated.digest) == PresentedRefreshToken(rotated, family, subject)
-            assert storage.tokens.find_presented(a_digest()) is None
+        assert on.read.tokens.find_presented(token.digest) == PresentedRefreshToken(token, family, subject)
+        assert on.read.tokens.find_presented(rotated.digest) == PresentedRefreshToken(rotated, family, subject)
+        assert on.read.tokens.find_presented(a_digest()) is None
         inactive = replace(on.human_user, active=False, version=2)
         with on.writing() as storage:
             storage.tokens.revoke_family(family.id, NOW)
             storage.users.update(inactive)
         revoked = replace(family, revoked_at=NOW)
-        with on.reading() as storage:
-            assert storage.tokens.find_presented(token.digest) == PresentedRefreshToken(
-                token, revoked, Subject(inactive, on.organization)
-            )
+        assert on.read.tokens.find_presented(token.digest) == PresentedRefreshToken(
+            token, revoked, Subject(inactive, on.organization)
+        )
 
     def test_refresh_tokens_find_presented_tells_that_the_session_has_ended_while_it_is_known(self, on: On) -> None:
         tokens = [a_refresh_token(on.family, session_id=session_id) for session_id in (on.session.id, None, an_id())]
         on.save(*tokens)
-        with on.writing() as storage:
-            storage.sessions.end(on.session.id, NOW)
-        with on.reading() as storage:
-            found = [storage.tokens.find_presented(token.digest) for token in tokens]
+        on.write.sessions.end(on.session.id, NOW)
+        found = [on.read.tokens.find_presented(token.digest) for token in tokens]
         assert [each is not None and each.session_ended for each in found] == [True, False, False]
-        with on.writing() as storage:
-            assert storage.sessions.purge(on.session.ends_at + SECOND, 10) == 1
-        with on.reading() as storage:
-            found = [storage.tokens.find_presented(token.digest) for token in tokens]
+        assert on.write.sessions.purge(on.session.ends_at + SECOND, 10) == 1
+        found = [on.read.tokens.find_presented(token.digest) for token in tokens]
         assert [each is not None and each.session_ended for each in found] == [False, False, False]
         assert [each and each.token for each in found] == tokens
 
     def test_refresh_tokens_the_end_of_all_rotation_is_a_token_s_end(self, on: On) -> None:
-        token = a_refresh_token(on.family, expires_at=NOW + 2 * SECOND, ends_at=NOW + SECOND)
-        on.save(token)
+        token = on.saved(a_refresh_token(on.family, expires_at=NOW + 2 * SECOND, ends_at=NOW + SECOND))
         with on.writing() as storage, pytest.raises(Missing):
             storage.tokens.rotate(token.digest, a_refresh_token(on.family), NOW + SECOND)
-        with on.writing() as storage:
-            storage.tokens.rotate(token.digest, a_refresh_token(on.family), NOW)
+        on.write.tokens.rotate(token.digest, a_refresh_token(on.family), NOW)
 
     def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: On, refresh: RefreshToken) -> None:
         first, second, third = (a_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
-        with on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, first, NOW)
+        on.write.tokens.rotate(refresh.digest, first, NOW)
         rotated = replace(refresh, rotated_at=NOW)
         for index, successor in enumerate((second, third), 1):
-            with on.writing() as storage:
-                assert storage.tokens.replace_successor(rotated, successor, NOW + index * SECOND)
-        with on.reading() as storage:
-            assert storage.tokens.find_refresh(first.digest) == replace(first, revoked_at=NOW + SECOND)
-            assert storage.tokens.find_refresh(second.digest) == replace(second, revoked_at=NOW + 2 * SECOND)
-            assert storage.tokens.find_refresh(third.digest) == third
-            assert storage.tokens.find_refresh(refresh.digest) == rotated
-        with on.writing() as storage:
-            storage.tokens.rotate(third.digest, a_refresh_token(on.family, predecessor_id=third.id), NOW)
+            assert on.write.tokens.replace_successor(rotated, successor, NOW + index * SECOND)
+        assert on.read.tokens.find_refresh(first.digest) == replace(first, revoked_at=NOW + SECOND)
+        assert on.read.tokens.find_refresh(second.digest) == replace(second, revoked_at=NOW + 2 * SECOND)
+        assert on.read.tokens.find_refresh(third.digest) == third
+        assert on.read.tokens.find_refresh(refresh.digest) == rotated
+        on.write.tokens.rotate(third.digest, a_refresh_token(on.family, predecessor_id=third.id), NOW)
 
     @pytest.mark.parametrize("reason", ["used", "revoked", "family", "never rotated"])
     def test_refresh_tokens_a_successor_that_is_not_live_is_not_replaced(
@@ -585,13 +488,10 @@ class RefreshTokenContract(ContractBase):
                 storage.tokens.revoke_refresh(successor.digest, NOW)
             elif reason == "family":
                 storage.tokens.revoke_family(on.family.id, NOW)
-        with on.reading() as storage:
-            before = storage.tokens.find_refresh(successor.digest)
-        with on.writing() as storage:
-            assert not storage.tokens.replace_successor(replace(refresh, rotated_at=NOW), other, NOW + SECOND)
-        with on.reading() as storage:
-            assert storage.tokens.find_refresh(other.digest) is None
-            assert storage.tokens.find_refresh(successor.digest) == before
+        before = on.read.tokens.find_refresh(successor.digest)
+        assert not on.write.tokens.replace_successor(replace(refresh, rotated_at=NOW), other, NOW + SECOND)
+        assert on.read.tokens.find_refresh(other.digest) is None
+        assert on.read.tokens.find_refresh(successor.digest) == before
 
     def test_refresh_tokens_replacing_a_successor_leaves_others_alone(self, on: On, refresh: RefreshToken) -> None:
         family = on.family
@@ -605,8 +505,7 @@ class RefreshTokenContract(ContractBase):
         with on.writing() as storage:
             storage.tokens.rotate(refresh.digest, a_refresh_token(family, predecessor_id=refresh.id), NOW)
             assert storage.tokens.replace_successor(refresh, a_refresh_token(family, predecessor_id=refresh.id), NOW)
-        with on.reading() as storage:
-            assert [storage.tokens.find_refresh(each.digest) for each in strangers] == strangers
+        assert [on.read.tokens.find_refresh(each.digest) for each in strangers] == strangers
 
     def test_refresh_tokens_races_one_of_many_successors_stays_live(self, on: On) -> None:
         for times in (100, 24, 24):
@@ -616,8 +515,7 @@ class RefreshTokenContract(ContractBase):
             outcomes = on.race(partial(replace_successor, predecessor=first, successors=successors, at=NOW), times)
             assert outcomes.errors == {}
             assert outcomes.values == [True] * times, "each puts its own in the place of the one before"
-            with on.reading() as storage:
-                stored = [storage.tokens.find_refresh(each.digest) for each in successors]
+            stored = [on.read.tokens.find_refresh(each.digest) for each in successors]
             assert all(each is not None for each in stored)
             assert [each is not None and each.revoked_at is None for each in stored].count(True) == 1
 
@@ -632,8 +530,7 @@ class RefreshTokenContract(ContractBase):
             )
             outcomes = on.race(attempt, 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
-            with on.reading() as storage:
-                stored = [storage.tokens.find_refresh(each.digest) for each in (*successors, *following)]
+            stored = [on.read.tokens.find_refresh(each.digest) for each in (*successors, *following)]
             live = [each for each in stored if each and each.revoked_at is None and each.rotated_at is None]
             assert len(live) == 1, "there is one live chain"
 
@@ -642,13 +539,12 @@ class ConnectionContract(ContractBase):
     """A person sees what applications hold, and can take it away from one of them."""
 
     def test_connections_are_what_each_application_holds_last_used_first(self, on: On) -> None:
-        human_user = on.human_user
         other = an_application(on.project, name="Other", active=False)
         online = a_family(
-            human_user, on.application, scope=("openid", "email"), offline=False, started_at=NOW - 3 * SECOND
+            on.human_user, on.application, scope=("openid", "email"), offline=False, started_at=NOW - 3 * SECOND
         )
-        offline = a_family(human_user, on.application, scope=("openid", "profile"), started_at=NOW - 2 * SECOND)
-        later = a_family(human_user, other, scope=("openid",), offline=False, started_at=NOW - SECOND)
+        offline = a_family(on.human_user, on.application, scope=("openid", "profile"), started_at=NOW - 2 * SECOND)
+        later = a_family(on.human_user, other, scope=("openid",), offline=False, started_at=NOW - SECOND)
         on.save(other, online, offline, later)
         shop = Connection(
             client=Client(on.application, (), on.project, on.organization),
@@ -664,48 +560,41 @@ class ConnectionContract(ContractBase):
             since=NOW - SECOND,
             last_used_at=NOW - SECOND,
         )
-        with on.reading() as storage:
-            assert storage.tokens.connections_of_user(human_user.id, NOW) == (second, shop)
+        assert on.read.tokens.connections_of_user(on.human_user.id, NOW) == (second, shop)
         first_token = a_refresh_token(online, issued_at=NOW, rotated_at=NOW + SECOND)
         on.save(first_token, a_refresh_token(online, issued_at=NOW + SECOND), a_refresh_token(offline, issued_at=NOW))
-        with on.reading() as storage:
-            assert storage.tokens.connections_of_user(human_user.id, NOW) == (
-                replace(shop, last_used_at=NOW + SECOND),
-                second,
-            )
-            assert storage.tokens.connections_of_user(an_id(), NOW) == ()
+        assert on.read.tokens.connections_of_user(on.human_user.id, NOW) == (
+            replace(shop, last_used_at=NOW + SECOND),
+            second,
+        )
+        assert on.read.tokens.connections_of_user(an_id(), NOW) == ()
 
     def test_connections_do_not_show_secrets(self, on: On) -> None:
-        human_user, application = on.human_user, on.application
-        on.save(a_family(human_user, application))
+        application = on.application
+        on.save(a_family(on.human_user, application))
         with on.writing() as storage:
             storage.applications.add_secret(application.id, a_client_secret())
             storage.applications.add_secret(application.id, a_client_secret())
-        with on.reading() as storage:
-            (connection,) = storage.tokens.connections_of_user(human_user.id, NOW)
+        (connection,) = on.read.tokens.connections_of_user(on.human_user.id, NOW)
         assert connection.client.secrets == ()
 
     def test_connections_are_of_families_that_are_neither_revoked_nor_ended_nor_another_s(self, on: On) -> None:
-        human_user, family = on.human_user, on.family
-        revoked = a_family(human_user, on.application, scope=("revoked",), revoked_at=NOW)
-        ended = a_family(human_user, on.application, scope=("ended",), started_at=NOW - SECOND, ends_at=NOW)
+        family = on.family
+        revoked = a_family(on.human_user, on.application, scope=("revoked",), revoked_at=NOW)
+        ended = a_family(on.human_user, on.application, scope=("ended",), started_at=NOW - SECOND, ends_at=NOW)
         foreign = a_family(on.service_user, on.application, scope=("foreign",))
         on.save(revoked, ended, foreign, a_refresh_token(ended, issued_at=NOW + SECOND))
-        with on.reading() as storage:
-            (connection,) = storage.tokens.connections_of_user(human_user.id, NOW)
+        (connection,) = on.read.tokens.connections_of_user(on.human_user.id, NOW)
         assert connection.scope == family.scope
         assert connection.last_used_at == family.started_at
-        with on.writing() as storage:
-            storage.tokens.revoke_family(family.id, NOW)
-        with on.reading() as storage:
-            assert storage.tokens.connections_of_user(human_user.id, NOW) == ()
+        on.write.tokens.revoke_family(family.id, NOW)
+        assert on.read.tokens.connections_of_user(on.human_user.id, NOW) == ()
 
     def test_connections_know_the_client_s_organization_from_the_user_s(self, on: On) -> None:
         elsewhere = an_organization()
         stranger = a_human_user(elsewhere)
         on.save(elsewhere, stranger, a_family(stranger, on.application))
-        with on.reading() as storage:
-            (connection,) = storage.tokens.connections_of_user(stranger.id, NOW)
+        (connection,) = on.read.tokens.connections_of_user(stranger.id, NOW)
         assert connection.client.organization == on.organization
 
     def test_connections_can_be_taken_from_one_client(self, on: On) -> None:
@@ -720,13 +609,11 @@ class ConnectionContract(ContractBase):
             assert storage.tokens.revoke_of_client(human_user.id, application.id, NOW) == 2
             assert storage.tokens.revoke_of_client(human_user.id, application.id, NOW + SECOND) == 0
             assert storage.tokens.revoke_of_client(human_user.id, an_id(), NOW) == 0
-        with on.reading() as storage:
-            for each in (family, second):
-                assert storage.tokens.find_family(each.id) == replace(each, revoked_at=NOW)
-            for each in others:
-                assert storage.tokens.find_family(each.id) == each
-            issued = storage.tokens.find_issued(access.digest)
-        assert issued is not None
+        for each in (family, second):
+            assert on.read.tokens.find_family(each.id) == replace(each, revoked_at=NOW)
+        for each in others:
+            assert on.read.tokens.find_family(each.id) == each
+        issued = there(on.read.tokens.find_issued(access.digest))
         assert not issued.live(NOW)
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from identity.domain.permissions import INSTANCE_KEY
-from identity.domain.users import Address, HumanUser, Profile, Subject, TokenFormat, User
+from identity.domain.users import HumanUser, Profile, Subject, User
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     NOW,
@@ -26,16 +26,13 @@ from identity.storage.contract.factories import (
 from identity.storage.contract.paging import (
     Fetch,
     check_active,
-    check_insertion,
     check_order,
     check_query,
-    check_removal,
     check_sorts,
-    check_ties,
     check_totals,
     fetching,
 )
-from identity.storage.errors import Duplicate, Missing, Stale
+from identity.storage.errors import Duplicate, Missing
 from identity.storage.paging import MOST_COUNTED, PageRequest, Sort, Total
 from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, ORDERS, UserKind
 
@@ -77,112 +74,41 @@ class UserContract(ContractBase):
         self, on: On, among: str, field: str
     ) -> None:
         first, last, other = (a_human_user(on.organization) for _ in range(3))
-        human_user = on.human_user
-        twin = human_user if among == "those that are there" else first
+        twin = on.human_user if among == "those that are there" else first
         value = twin.user_name.upper() if field == "user_name" else twin.id
         with on.writing() as storage:
             with pytest.raises(Duplicate) as refusal:
                 storage.users.add_many([first, a_human_user(on.organization, **{field: value}), last])
             assert refusal.value.field == field
             storage.users.add(other)
-        with on.reading() as storage:
-            found = storage.users.find_subjects([human_user.id, first.id, last.id, other.id])
-        assert found.keys() == {human_user.id, other.id}
+        found = on.read.users.find_subjects([on.human_user.id, first.id, last.id, other.id])
+        assert found.keys() == {on.human_user.id, other.id}
 
     def test_users_many_of_an_unknown_organization_are_refused(self, on: On) -> None:
         with pytest.raises(Missing):
             on.storage.users.add_many([a_human_user()])
 
-    def test_users_find_returns_the_person_that_was_added(self, on: On) -> None:
-        profile = Profile(
-            given_name="Zoë",
-            family_name="Müller-Łukasz",
-            middle_name="Q.",
-            nickname="zo",
-            display_name="Zoë 🚀 Müller",
-            profile="https://zoe.example",
-            picture="https://zoe.example/me.png",
-            website="https://zoe.example/blog",
-            gender="female",
-            birthdate="1999-12-31",
-            zoneinfo="Europe/Zürich",
-            locale="de-CH",
-            email="Zoe@Acme.Example",
-            email_verified=True,
-            phone="+41 44 000 00 00",
-            phone_verified=True,
-            address=Address(
-                formatted="Weg 1\n8000 Zürich",
-                street_address="Weg 1",
-                locality="Zürich",
-                region="ZH",
-                postal_code="8000",
-                country="Schweiz",
-            ),
-        )
-        user = a_human_user(
-            on.organization,
-            user_name="Zoë.Müller",
-            profile=profile,
-            registered=True,
-            named_at=NOW,
-            active=False,
-            version=9,
-        )
-        on.save(user)
-        with on.reading() as storage:
-            assert storage.users.find(user.id) == user
-
-    def test_users_find_returns_the_service_user_that_was_added(self, on: On) -> None:
-        user = a_service_user(
-            on.organization,
-            user_name="Räuber",
-            display_name="Röbi 株",
-            description="Fetches\nwhat there is",
-            access_token_type=TokenFormat.JWT,
-            active=False,
-            version=9,
-        )
-        on.save(user)
-        with on.reading() as storage:
-            assert storage.users.find(user.id) == user
-
     def test_users_find_of_an_unknown_id(self, on: On) -> None:
         on.save(a_human_user(on.organization))
-        with on.reading() as storage:
-            assert storage.users.find(an_id()) is None
-            assert storage.users.find_subject(an_id()) is None
+        assert on.read.users.find(an_id()) is None
+        assert on.read.users.find_subject(an_id()) is None
 
     def test_users_find_subject_shows_user_and_organization_as_they_are(self, on: On) -> None:
-        organization, human_user, service_user = on.organization, on.human_user, on.service_user
-        with on.reading() as storage:
-            assert storage.users.find_subject(human_user.id) == Subject(human_user, organization)
-            assert storage.users.find_subject(service_user.id) == Subject(service_user, organization)
-        closed = replace(organization, active=False, version=2)
-        with on.writing() as storage:
-            storage.organizations.update(closed)
-        with on.reading() as storage:
-            subject = storage.users.find_subject(human_user.id)
-        assert subject == Subject(human_user, closed), "users of an inactive organization are found, marked as such"
-
-    def test_users_a_taken_id_is_refused(self, on: On) -> None:
-        human_user, other_organization = on.human_user, on.other_organization
-        with pytest.raises(Duplicate), on.writing() as storage:
-            storage.users.add(a_service_user(other_organization, id=human_user.id))
-        with on.reading() as storage:
-            assert storage.users.find(human_user.id) == human_user
-
-    def test_users_a_user_needs_its_organization(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.users.add(a_human_user())
+        service_user = on.service_user
+        assert on.read.users.find_subject(on.human_user.id) == Subject(on.human_user, on.organization)
+        assert on.read.users.find_subject(service_user.id) == Subject(service_user, on.organization)
+        closed = replace(on.organization, active=False, version=2)
+        on.write.organizations.update(closed)
+        subject = on.read.users.find_subject(on.human_user.id)
+        assert subject == Subject(on.human_user, closed), "users of an inactive organization are found, marked as such"
 
     @pytest.mark.parametrize(("first", "second"), SPELLINGS)
     def test_users_a_taken_user_name_is_refused_in_every_spelling_and_kind(
         self, on: On, first: str, second: str
     ) -> None:
         on.save(a_human_user(on.organization, user_name=first))
-        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
-            storage.users.add(a_service_user(on.organization, user_name=second))
+        with pytest.raises(Duplicate) as refusal:
+            on.write.users.add(a_service_user(on.organization, user_name=second))
         assert refusal.value.field == "user_name"
 
     def test_users_two_organizations_may_have_the_same_user_name(self, on: On) -> None:
@@ -191,81 +117,71 @@ class UserContract(ContractBase):
             a_human_user(on.other_organization, user_name="ada"),
         )
         on.save(here, there)
-        with on.reading() as storage:
-            assert storage.users.find_by_name(on.organization.id, "ada") == here
-            assert storage.users.find_by_name(on.other_organization.id, "ada") == there
+        assert on.read.users.find_by_name(on.organization.id, "ada") == here
+        assert on.read.users.find_by_name(on.other_organization.id, "ada") == there
 
     @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
     def test_users_find_by_name_takes_every_spelling(self, on: On, stored: str, asked: str) -> None:
-        user = a_human_user(on.organization, user_name=stored)
-        on.save(user)
-        with on.reading() as storage:
-            found = storage.users.find_by_name(on.organization.id, asked)
+        user = on.saved(a_human_user(on.organization, user_name=stored))
+        found = on.read.users.find_by_name(on.organization.id, asked)
         assert found == user
         assert found.user_name == stored, "the name is kept as it was written"
 
     def test_users_find_by_name_stays_in_the_organization(self, on: On) -> None:
-        human_user, other_organization = on.human_user, on.other_organization
-        with on.reading() as storage:
-            assert storage.users.find_by_name(other_organization.id, human_user.user_name) is None
-            assert storage.users.find_by_name(human_user.organization_id, "nobody") is None
+        assert on.read.users.find_by_name(on.other_organization.id, on.human_user.user_name) is None
+        assert on.read.users.find_by_name(on.human_user.organization_id, "nobody") is None
 
     def test_users_find_by_login_name(self, on: On) -> None:
         acme, bolt = an_organization(primary_domain="acme.example"), an_organization(primary_domain="bolt.example")
         here, there = a_human_user(acme, user_name="Straße"), a_human_user(bolt, user_name="straße")
         on.save(acme, bolt, here, there)
-        with on.reading() as storage:
-            assert storage.users.find_by_login_name("straße@acme.example") == Subject(here, acme)
-            assert storage.users.find_by_login_name("STRASSE@Bolt.Example") == Subject(there, bolt)
-            assert storage.users.find_by_login_name("straße@other.example") is None
-            assert storage.users.find_by_login_name("nobody@acme.example") is None
-            assert storage.users.find_by_login_name("straße@acme.example@bolt.example") is None
-            assert storage.users.find_by_login_name("@acme.example") is None
-            assert storage.users.find_by_login_name("") is None
+        assert on.read.users.find_by_login_name("straße@acme.example") == Subject(here, acme)
+        assert on.read.users.find_by_login_name("STRASSE@Bolt.Example") == Subject(there, bolt)
+        assert on.read.users.find_by_login_name("straße@other.example") is None
+        assert on.read.users.find_by_login_name("nobody@acme.example") is None
+        assert on.read.users.find_by_login_name("straße@acme.example@bolt.example") is None
+        assert on.read.users.find_by_login_name("@acme.example") is None
+        assert on.read.users.find_by_login_name("") is None
 
     def test_users_find_by_bare_name_the_one_who_has_had_it_for_longest(self, on: On) -> None:
-        organization = on.organization
         third = an_organization()
-        first = a_human_user(organization, user_name="Ada", named_at=NOW)
+        first = a_human_user(on.organization, user_name="Ada", named_at=NOW)
         second = a_human_user(on.other_organization, user_name="ada", named_at=NOW + timedelta(seconds=1))
         on.save(third, second, first, a_human_user(third, user_name="ada"))
-        on.save(a_service_user(organization, user_name="bob"), a_human_user(third, user_name="bob"))
-        with on.reading() as storage:
-            assert storage.users.find_by_bare_name("ADA", first_in=an_id()) == Subject(first, organization)
-            assert storage.users.find_by_bare_name("ada", first_in=third.id) == Subject(first, organization)
-            found = storage.users.find_by_bare_name("ada", first_in=on.other_organization.id)
-            assert found == Subject(second, on.other_organization), "those of one organization come first"
-            assert storage.users.find_by_bare_name("bob", first_in=third.id) is None, "nobody vouches for them"
-            assert storage.users.find_by_bare_name("nobody", first_in=third.id) is None
-            assert storage.users.find_by_login_name("ada") is None, "a login name has a domain"
+        on.save(a_service_user(on.organization, user_name="bob"), a_human_user(third, user_name="bob"))
+        assert on.read.users.find_by_bare_name("ADA", first_in=an_id()) == Subject(first, on.organization)
+        assert on.read.users.find_by_bare_name("ada", first_in=third.id) == Subject(first, on.organization)
+        found = on.read.users.find_by_bare_name("ada", first_in=on.other_organization.id)
+        assert found == Subject(second, on.other_organization), "those of one organization come first"
+        assert on.read.users.find_by_bare_name("bob", first_in=third.id) is None, "nobody vouches for them"
+        assert on.read.users.find_by_bare_name("nobody", first_in=third.id) is None
+        assert on.read.users.find_by_login_name("ada") is None, "a login name has a domain"
 
     def test_users_find_by_bare_name_prefers_nobody_who_registered(self, on: On) -> None:
         first = a_human_user(on.organization, user_name="ada", named_at=NOW)
         later = NOW + timedelta(seconds=1)
         on.save(first, a_human_user(on.other_organization, user_name="ada", registered=True, named_at=later))
-        with on.reading() as storage:
-            found = storage.users.find_by_bare_name("ada", first_in=on.other_organization.id)
+        found = on.read.users.find_by_bare_name("ada", first_in=on.other_organization.id)
         assert found == Subject(first, on.organization)
 
     @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
     def test_users_find_by_email_takes_every_spelling(self, on: On, stored: str, asked: str) -> None:
-        organization = on.organization
-        user = a_human_user(organization, profile=Profile(email=f"{stored}@acme.example"))
-        on.save(user, a_human_user(organization, profile=Profile(email=f"x{stored}@acme.example")))
-        with on.reading() as storage:
-            found = storage.users.find_by_email(organization.id, f"{asked}@ACME.example")
-        assert found == (Subject(user, organization),)
+        user = a_human_user(on.organization, profile=Profile(email=f"{stored}@acme.example"))
+        on.save(user, a_human_user(on.organization, profile=Profile(email=f"x{stored}@acme.example")))
+        found = on.read.users.find_by_email(on.organization.id, f"{asked}@ACME.example")
+        assert found == (Subject(user, on.organization),)
 
     def test_users_find_by_email_stays_in_the_organization(self, on: On) -> None:
-        organization = on.organization
         profile = Profile(email="ada@acme.example")
-        here, there = a_human_user(organization, profile=profile), a_human_user(on.other_organization, profile=profile)
+        here, there = (
+            a_human_user(on.organization, profile=profile),
+            a_human_user(on.other_organization, profile=profile),
+        )
         on.save(here, there)
-        with on.reading() as storage:
-            assert storage.users.find_by_email(organization.id, profile.email) == (Subject(here, organization),)
-            assert storage.users.find_by_email(an_id(), profile.email) == ()
-            assert storage.users.find_by_email(organization.id, "nobody@acme.example") == ()
-            assert storage.users.find_by_email(organization.id, "ada") == ()
+        assert on.read.users.find_by_email(on.organization.id, profile.email) == (Subject(here, on.organization),)
+        assert on.read.users.find_by_email(an_id(), profile.email) == ()
+        assert on.read.users.find_by_email(on.organization.id, "nobody@acme.example") == ()
+        assert on.read.users.find_by_email(on.organization.id, "ada") == ()
 
     def test_users_find_by_email_finds_the_oldest_and_so_many_at_most(self, on: On) -> None:
         users = [
@@ -273,90 +189,37 @@ class UserContract(ContractBase):
             for index in range(MOST_WITH_ONE_EMAIL + 1)
         ]
         on.save(*reversed(users))
-        with on.reading() as storage:
-            found = storage.users.find_by_email(on.organization.id, "ada@acme.example")
+        found = on.read.users.find_by_email(on.organization.id, "ada@acme.example")
         assert [subject.user for subject in found] == users[:MOST_WITH_ONE_EMAIL]
 
     def test_users_nobody_is_found_by_an_empty_email(self, on: On) -> None:
         on.save(a_service_user(on.organization))
         on.save(a_human_user(on.organization, profile=Profile()))
-        with on.reading() as storage:
-            assert storage.users.find_by_email(on.organization.id, "") == ()
-            assert storage.users.find_by_email(on.organization.id, " ") == ()
+        assert on.read.users.find_by_email(on.organization.id, "") == ()
+        assert on.read.users.find_by_email(on.organization.id, " ") == ()
 
     def test_users_find_by_email_follows_an_update(self, on: On) -> None:
         organization = on.organization
         changed = replace(on.human_user, profile=Profile(email="new@acme.example"), version=2)
-        with on.writing() as storage:
-            storage.users.update(changed)
-        with on.reading() as storage:
-            assert storage.users.find_by_email(organization.id, "NEW@acme.example") == (Subject(changed, organization),)
-            assert storage.users.find_by_email(organization.id, "ada@acme.example") == ()
+        on.write.users.update(changed)
+        assert on.read.users.find_by_email(organization.id, "NEW@acme.example") == (Subject(changed, organization),)
+        assert on.read.users.find_by_email(organization.id, "ada@acme.example") == ()
 
-    def test_users_update_replaces_a_person(self, on: On) -> None:
-        human_user = on.human_user
-        changed = replace(
-            human_user,
-            user_name="Grace",
-            profile=Profile(display_name="Grace Hopper", email="grace@acme.example", email_verified=True),
-            active=False,
-            changed_at=human_user.changed_at + timedelta(seconds=1),
-            version=2,
-        )
-        with on.writing() as storage:
-            storage.users.update(changed)
-        with on.reading() as storage:
-            assert storage.users.find(human_user.id) == changed
-            assert storage.users.find_by_name(human_user.organization_id, "grace") == changed
-            assert storage.users.find_by_name(human_user.organization_id, human_user.user_name) is None
-
-    def test_users_update_replaces_a_service_user(self, on: On) -> None:
-        changed = replace(
-            on.service_user,
-            user_name="worker",
-            display_name="Worker",
-            description="Works",
-            access_token_type=TokenFormat.JWT,
-            active=False,
-            version=2,
-        )
-        with on.writing() as storage:
-            storage.users.update(changed)
-        with on.reading() as storage:
-            assert storage.users.find(on.service_user.id) == changed
+    def test_users_find_by_name_follows_an_update(self, on: On) -> None:
+        changed = replace(on.human_user, user_name="Grace", version=2)
+        on.write.users.update(changed)
+        assert on.read.users.find_by_name(changed.organization_id, "grace") == changed
+        assert on.read.users.find_by_name(changed.organization_id, on.human_user.user_name) is None
 
     def test_users_update_may_respell_the_own_name(self, on: On) -> None:
-        user = a_human_user(on.organization, user_name="ada")
-        on.save(user)
-        with on.writing() as storage:
-            storage.users.update(replace(user, user_name="ADA", version=2))
-        with on.reading() as storage:
-            found = storage.users.find(user.id)
-        assert found is not None
-        assert found.user_name == "ADA"
+        user = on.saved(a_human_user(on.organization, user_name="ada"))
+        on.write.users.update(replace(user, user_name="ADA", version=2))
+        assert on.read.users.find(user.id) == replace(user, user_name="ADA", version=2)
 
     def test_users_update_to_a_taken_user_name_is_refused(self, on: On) -> None:
-        human_user, service_user = on.human_user, on.service_user
-        with pytest.raises(Duplicate) as refusal, on.writing() as storage:
-            storage.users.update(replace(human_user, user_name=service_user.user_name.upper(), version=2))
+        with pytest.raises(Duplicate) as refusal:
+            on.write.users.update(replace(on.human_user, user_name=on.service_user.user_name.upper(), version=2))
         assert refusal.value.field == "user_name"
-
-    @pytest.mark.parametrize("version", [0, 1, 3])
-    def test_users_update_of_another_version_is_stale(self, on: On, version: int) -> None:
-        human_user = on.human_user
-        with pytest.raises(Stale), on.writing() as storage:
-            storage.users.update(replace(human_user, user_name="lost", version=version))
-        with on.reading() as storage:
-            assert storage.users.find(human_user.id) == human_user
-
-    def test_users_update_of_an_unknown_user(self, on: On) -> None:
-        organization = on.organization
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.users.update(a_human_user(organization, version=2))
-
-    def test_users_remove_of_an_unknown_user(self, on: On) -> None:
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.users.remove(an_id())
 
     def test_users_remove_takes_everything_of_a_person_along(self, on: On) -> None:
         human_user = on.human_user
@@ -368,95 +231,42 @@ class UserContract(ContractBase):
             a_refresh_token(family),
         )
         on.save(password, grant, manager, family, code, token, refresh)
-        with on.writing() as storage:
-            storage.users.remove(human_user.id)
-        with on.reading() as storage:
-            assert storage.users.find(human_user.id) is None
-            assert storage.users.find_by_name(human_user.organization_id, human_user.user_name) is None
-            assert storage.users.find_password(human_user.id) is None
-            assert storage.user_grants.find(grant.id) is None
-            assert storage.managers.find(manager.id) is None
-            assert storage.managers.page(INSTANCE_KEY).items == ()
-            assert storage.tokens.find_family(family.id) is None
-            assert storage.tokens.find_access(token.digest) is None
-            assert storage.tokens.find_refresh(refresh.digest) is None
-        with pytest.raises(Missing), on.writing() as storage:
-            storage.tokens.redeem_code(code.digest, client_id=on.application.id, at=code.issued_at)
+        on.write.users.remove(human_user.id)
+        assert on.read.users.find(human_user.id) is None
+        assert on.read.users.find_by_name(human_user.organization_id, human_user.user_name) is None
+        assert on.read.users.find_password(human_user.id) is None
+        assert on.read.user_grants.find(grant.id) is None
+        assert on.read.managers.find(manager.id) is None
+        assert on.read.managers.page(INSTANCE_KEY).items == ()
+        assert on.read.tokens.find_family(family.id) is None
+        assert on.read.tokens.find_access(token.digest) is None
+        assert on.read.tokens.find_refresh(refresh.digest) is None
+        with pytest.raises(Missing):
+            on.write.tokens.redeem_code(code.digest, client_id=on.application.id, at=code.issued_at)
 
     def test_users_remove_takes_everything_of_a_service_user_along(self, on: On) -> None:
-        service_user = on.service_user
-        key = a_key(service_user)
-        token = an_access_token(service_user, key_id=key.id)
+        key = a_key(on.service_user)
+        token = an_access_token(on.service_user, key_id=key.id)
         on.save(key, token)
-        with on.writing() as storage:
-            storage.users.remove(service_user.id)
-        with on.reading() as storage:
-            assert storage.service_user_keys.find(key.id, service_user.id) is None
-            assert storage.service_user_keys.find_signer(key.id, service_user.id) is None
-            assert storage.tokens.find_access(token.digest) is None
-            assert storage.tokens.find_issued(token.digest) is None
+        on.write.users.remove(on.service_user.id)
+        assert on.read.service_user_keys.find(key.id, on.service_user.id) is None
+        assert on.read.service_user_keys.find_signer(key.id, on.service_user.id) is None
+        assert on.read.tokens.find_access(token.digest) is None
+        assert on.read.tokens.find_issued(token.digest) is None
 
     def test_users_remove_leaves_other_users_alone(self, on: On) -> None:
-        human_user, service_user = on.human_user, on.service_user
-        key, token, manager = a_key(service_user), an_access_token(service_user), a_manager(service_user)
+        human_user = on.human_user
+        key, token, manager = a_key(on.service_user), an_access_token(on.service_user), a_manager(on.service_user)
         on.save(key, token, manager)
-        with on.writing() as storage:
-            storage.users.remove(human_user.id)
-        with on.reading() as storage:
-            assert storage.users.find(service_user.id) == service_user
-            assert storage.service_user_keys.find(key.id, service_user.id) == key
-            assert storage.tokens.find_access(token.digest) == token
-            assert storage.managers.find(manager.id) == manager
+        on.write.users.remove(human_user.id)
+        assert on.read.users.find(on.service_user.id) == on.service_user
+        assert on.read.service_user_keys.find(key.id, on.service_user.id) == key
+        assert on.read.tokens.find_access(token.digest) == token
+        assert on.read.managers.find(manager.id) == manager
 
     def test_users_the_name_of_a_removed_user_is_free(self, on: On) -> None:
-        human_user = on.human_user
-        with on.writing() as storage:
-            storage.users.remove(human_user.id)
-        on.save(a_service_user(on.organization, user_name=human_user.user_name))
-
-    def test_users_page_shows_one_kind_of_one_organization(
-        self, on: On, people: Fetch[User], service_users: Fetch[User]
-    ) -> None:
-        on.save(a_human_user(on.other_organization), a_service_user(on.other_organization))
-        check_order(people, [on.human_user])
-        check_order(service_users, [on.service_user])
-
-    def test_users_page_is_ordered_by_user_name(self, on: On, people: Fetch[User], service_users: Fetch[User]) -> None:
-        names = ("alpha", "Beta", "delta", "Gamma", "omega")
-        persons = [a_human_user(on.organization, user_name=name) for name in names]
-        robots = [a_service_user(on.organization, user_name=f"{name}-robot") for name in names]
-        on.save(*reversed(persons), *reversed(robots))
-        check_order(people, persons)
-        check_order(service_users, robots)
-
-    def test_users_page_is_stable_for_names_in_any_script(self, on: On, people: Fetch[User]) -> None:
-        names = ("Ωmega", "çelik", "株式会社", "straße", "strasse2", "😀", "a_b", "a%b", "'", '"')
-        rows = [a_human_user(on.organization, user_name=name) for name in names]
-        on.save(*rows)
-        check_ties(people, rows)
-
-    def test_users_page_while_rows_come(self, on: On, people: Fetch[User]) -> None:
-        rows = [a_human_user(on.organization, user_name=name) for name in ("b", "d", "f", "h")]
-        on.save(*rows)
-        more = [a_human_user(on.organization, user_name=name) for name in ("a", "c", "e", "i")]
-        check_insertion(people, lambda: on.save(*more), rows)
-
-    def test_users_page_while_rows_go(self, on: On, people: Fetch[User]) -> None:
-        rows = [a_human_user(on.organization, user_name=name) for name in ("a", "b", "c", "d")]
-        on.save(*rows)
-
-        def remove(user: User) -> None:
-            with on.writing() as storage:
-                storage.users.remove(user.id)
-
-        check_removal(people, remove, rows)
-
-    def test_users_page_by_state(self, on: On, people: Fetch[User], service_users: Fetch[User]) -> None:
-        persons = [a_human_user(on.organization, active=active) for active in (True, True, False)]
-        robots = [a_service_user(on.organization, active=active) for active in (True, True, False)]
-        on.save(*persons, *robots)
-        check_active(people, active=persons[:2], inactive=persons[2:])
-        check_active(service_users, active=robots[:2], inactive=robots[2:])
+        on.write.users.remove(on.human_user.id)
+        on.save(a_service_user(on.organization, user_name=on.human_user.user_name))
 
     @pytest.mark.parametrize(
         ("query", "user_names"),
@@ -504,8 +314,7 @@ class UserContract(ContractBase):
             person("_under"),
         ]
         named = replace(organization, primary_domain="acme.test", version=2)
-        with on.writing() as storage:
-            storage.organizations.update(named)
+        on.write.organizations.update(named)
         on.save(
             *rows, a_human_user(on.other_organization, user_name="karl"), a_service_user(organization, user_name="kar")
         )
@@ -560,21 +369,18 @@ class UserContract(ContractBase):
     def test_users_page_finds_what_was_changed(self, on: On, people: Fetch[User]) -> None:
         profile = Profile(given_name="Grace", family_name="Hopper")
         changed = replace(on.human_user, user_name="gh", profile=profile, version=2)
-        with on.writing() as storage:
-            storage.users.update(changed)
+        on.write.users.update(changed)
         check_query(people, on.human_user.user_name, [])
         check_query(people, "hopper", [changed])
 
     def test_users_find_many_of_both_kinds(self, on: On) -> None:
         organization, human_user = on.organization, on.human_user
-        robot = a_service_user(on.other_organization)
-        on.save(robot)
-        with on.reading() as storage:
-            assert storage.users.find_subjects([human_user.id, an_id(), robot.id]) == {
-                human_user.id: Subject(human_user, organization),
-                robot.id: Subject(robot, on.other_organization),
-            }
-            assert storage.users.find_subjects(()) == {}
+        robot = on.saved(a_service_user(on.other_organization))
+        assert on.read.users.find_subjects([human_user.id, an_id(), robot.id]) == {
+            human_user.id: Subject(human_user, organization),
+            robot.id: Subject(robot, on.other_organization),
+        }
+        assert on.read.users.find_subjects(()) == {}
 
     def test_users_the_last_sign_in_moves_forward_alone(self, on: On) -> None:
         human_user, service_user = on.human_user, on.service_user
@@ -583,26 +389,20 @@ class UserContract(ContractBase):
             with on.writing() as storage:
                 for user_id in (human_user.id, service_user.id, an_id()):
                     storage.users.note_sign_in(user_id, at)
-            with on.reading() as storage:
-                assert storage.users.find(human_user.id) == replace(human_user, last_sign_in_at=expected)
-                assert storage.users.find(service_user.id) == service_user
+            assert on.read.users.find(human_user.id) == replace(human_user, last_sign_in_at=expected)
+            assert on.read.users.find(service_user.id) == service_user
 
     def test_users_update_keeps_the_last_sign_in(self, on: On) -> None:
-        human_user = on.human_user
-        with on.writing() as storage:
-            storage.users.note_sign_in(human_user.id, NOW)
-        changed = replace(human_user, user_name="lovelace", version=2)
-        with on.writing() as storage:
-            storage.users.update(changed)
-        with on.reading() as storage:
-            assert storage.users.find(human_user.id) == replace(changed, last_sign_in_at=NOW)
+        on.write.users.note_sign_in(on.human_user.id, NOW)
+        changed = replace(on.human_user, user_name="lovelace", version=2)
+        on.write.users.update(changed)
+        assert on.read.users.find(on.human_user.id) == replace(changed, last_sign_in_at=NOW)
 
     def test_users_page_of_both_kinds_and_all_organizations(self, on: On) -> None:
-        organization = on.organization
         own: list[User] = [
-            a_human_user(organization, user_name="Ada"),
-            a_service_user(organization, user_name="bob", active=False),
-            a_human_user(organization, user_name="dora"),
+            a_human_user(on.organization, user_name="Ada"),
+            a_service_user(on.organization, user_name="bob", active=False),
+            a_human_user(on.organization, user_name="dora"),
         ]
         foreign: list[User] = [
             a_service_user(on.other_organization, user_name="Carl"),
@@ -614,7 +414,7 @@ class UserContract(ContractBase):
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
             return fetching(on.reading, lambda storage, request: storage.users.page(organization_id, kind, request))
 
-        check_order(users(organization.id, None), own)
+        check_order(users(on.organization.id, None), own)
         check_order(users(on.other_organization.id, None), foreign)
         check_order(users(None, None), everyone)
         check_order(users(None, UserKind.HUMAN), [own[0], own[2], foreign[1]])
@@ -623,13 +423,12 @@ class UserContract(ContractBase):
         check_active(users(None, None), active=[own[0], foreign[0], own[2]], inactive=[own[1], foreign[1]])
 
     def test_users_page_by_query_over_all_organizations(self, on: On) -> None:
-        other_organization = on.other_organization
         ada = a_human_user(
             on.organization, user_name="ada", profile=Profile(display_name="Zoë", email="z@acme.example")
         )
-        adam = a_service_user(other_organization, user_name="robot", display_name="ADAM")
-        zoe = a_human_user(other_organization, user_name="zoe", profile=Profile(email="adele@bolt.example"))
-        twin = a_human_user(other_organization, user_name="ADA", profile=Profile(email="z@bolt.example"))
+        adam = a_service_user(on.other_organization, user_name="robot", display_name="ADAM")
+        zoe = a_human_user(on.other_organization, user_name="zoe", profile=Profile(email="adele@bolt.example"))
+        twin = a_human_user(on.other_organization, user_name="ADA", profile=Profile(email="z@bolt.example"))
         on.save(ada, adam, zoe, twin)
 
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
@@ -640,7 +439,7 @@ class UserContract(ContractBase):
         check_query(users(None, UserKind.HUMAN), "Ad", [ada, twin, zoe])
         check_query(users(None, UserKind.SERVICE), "Ad", [adam])
         check_query(users(on.organization.id, None), "Ad", [ada])
-        check_query(users(other_organization.id, None), "zo", [zoe])
+        check_query(users(on.other_organization.id, None), "zo", [zoe])
         check_query(users(None, None), "zo", [ada, zoe])
         check_query(users(None, None), adam.id, [adam])
         check_query(users(on.organization.id, None), adam.id, [])

@@ -1,0 +1,214 @@
+"""What is demanded of every store of entities."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from identity.domain.applications import ApplicationType, ConsentRule
+from identity.domain.users import Address, Profile, TokenFormat
+from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.factories import (
+    NOW,
+    a_human_user,
+    a_manager,
+    a_project,
+    a_project_grant,
+    a_service_user,
+    a_user_grant,
+    an_application,
+    an_id,
+    an_organization,
+)
+from identity.storage.errors import Duplicate, Missing, Stale
+
+SECOND = timedelta(seconds=1)
+ZOE = Profile(
+    given_name="Zoë",
+    family_name="Müller-Łukasz",
+    middle_name="Q.",
+    nickname="zo",
+    display_name="Zoë 🚀 Müller",
+    profile="https://zoe.example",
+    picture="https://zoe.example/me.png",
+    website="https://zoe.example/blog",
+    gender="female",
+    birthdate="1999-12-31",
+    zoneinfo="Europe/Zürich",
+    locale="de-CH",
+    email="Zoe@Acme.Example",
+    email_verified=True,
+    phone="+41 44 000 00 00",
+    phone_verified=True,
+    address=Address(
+        formatted="Weg 1\n8000 Zürich",
+        street_address="Weg 1",
+        locality="Zürich",
+        region="ZH",
+        postal_code="8000",
+        country="Schweiz",
+    ),
+)
+APPLICATION: dict[str, Any] = {
+    "name": "Büro 株",
+    "type": ApplicationType.NATIVE,
+    "authentication_method": "none",
+    "response_types": frozenset({"code", "id_token", "id_token token"}),
+    "grant_types": frozenset({"authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"}),
+    "redirect_uris": ("https://b.example/cb?x=1&y=ü", "http://127.0.0.1/cb", "com.example.app:/cb"),
+    "post_logout_redirect_uris": ("https://b.example/bye", "https://a.example/bye"),
+    "access_token_type": TokenFormat.JWT,
+    "access_token_lifetime": timedelta(days=36_500),
+    "id_token_lifetime": SECOND,
+    "id_token_userinfo_assertion": True,
+    "assert_roles_in_access_token": True,
+    "assert_roles_in_id_token": True,
+    "consent": ConsentRule.NEVER,
+    "may_manage": True,
+    "development": True,
+    "active": False,
+}
+ROLES = frozenset({"löwe", "株", "a b"})
+
+
+@dataclass(frozen=True)
+class Entity:
+    """One kind: how to make one whose parents are stored, some that lack a parent, and values for each field."""
+
+    store: str
+    make: Callable[..., Any]
+    orphans: tuple[Callable[[On], Any], ...]
+    fields: dict[str, Any]
+
+
+def a_grantee(on: On) -> Any:
+    """A new person of ``organization``, stored."""
+    return on.saved(a_human_user(on.organization))
+
+
+ENTITIES = {
+    "organization": Entity(
+        "organizations",
+        lambda on, **fields: an_organization(**fields),
+        (),
+        {"name": "Æther 株式会社", "primary_domain": "aether.example", "registration": False, "active": False},
+    ),
+    "project": Entity(
+        "projects",
+        lambda on, **fields: a_project(on.organization, **fields),
+        (lambda on: a_project(),),
+        {"name": "Räket 🚀", "assert_roles": True, "check_roles": True, "active": False},
+    ),
+    "application": Entity(
+        "applications",
+        lambda on, **fields: an_application(on.project, **fields),
+        (lambda on: an_application(),),
+        APPLICATION,
+    ),
+    "person": Entity(
+        "users",
+        lambda on, **fields: a_human_user(on.organization, **fields),
+        (lambda on: a_human_user(),),
+        {"user_name": "Zoë.Müller", "profile": ZOE, "registered": True, "named_at": NOW, "active": False},
+    ),
+    "service user": Entity(
+        "users",
+        lambda on, **fields: a_service_user(on.organization, **fields),
+        (lambda on: a_service_user(),),
+        {
+            "user_name": "Räuber",
+            "display_name": "Röbi 株",
+            "description": "Fetches\nwhat there is",
+            "access_token_type": TokenFormat.JWT,
+            "active": False,
+        },
+    ),
+    "project grant": Entity(
+        "project_grants",
+        lambda on, **fields: a_project_grant(on.project, on.saved(an_organization()), **fields),
+        (lambda on: a_project_grant(None, on.organization), lambda on: a_project_grant(on.project, None)),
+        {"roles": ROLES, "accepted": True, "active": False},
+    ),
+    "user grant": Entity(
+        "user_grants",
+        lambda on, **fields: a_user_grant(a_grantee(on), on.project, **fields),
+        (
+            lambda on: a_user_grant(None, on.project),
+            lambda on: a_user_grant(on.human_user, None, organization_id=on.organization.id),
+            lambda on: a_user_grant(on.human_user, on.project, project_grant_id=an_id()),
+        ),
+        {"roles": ROLES, "active": False},
+    ),
+    "manager": Entity(
+        "managers",
+        lambda on, **fields: a_manager(a_grantee(on), **fields),
+        (lambda on: a_manager(),),
+        {"roles": frozenset({"A_ROLE", "B_ROLE"})},
+    ),
+}
+
+
+class EntityContract(ContractBase):
+    """An entity is found by its id, changed by its next version, and removed once."""
+
+    @pytest.fixture(params=ENTITIES)
+    def entity(self, request: pytest.FixtureRequest) -> Entity:
+        """A kind of entity."""
+        return ENTITIES[request.param]
+
+    def test_entities_come_back_as_they_were_added(self, on: On, entity: Entity) -> None:
+        plain, full = on.saved(entity.make(on)), on.saved(entity.make(on, **entity.fields, version=7))
+        store = getattr(on.read, entity.store)
+        assert store.find(plain.id) == plain
+        assert store.find(full.id) == full
+        assert store.find(full.id).created_at.utcoffset() == timedelta(0)
+        assert store.find(an_id()) is None
+
+    def test_entities_are_found_together(self, on: On, entity: Entity) -> None:
+        first, second = on.saved(entity.make(on)), on.saved(entity.make(on))
+        store = getattr(on.read, entity.store)
+        assert store.find_many([first.id, an_id(), second.id]) == {first.id: first, second.id: second}
+        assert store.find_many({first.id}) == {first.id: first}
+        assert store.find_many(()) == {}
+
+    def test_entities_of_a_taken_id_are_refused_and_the_transaction_goes_on(self, on: On, entity: Entity) -> None:
+        first, other = on.saved(entity.make(on)), entity.make(on)
+        twin = replace(other, id=first.id)
+        with on.writing() as storage:
+            with pytest.raises(Duplicate):
+                getattr(storage, entity.store).add(twin)
+            getattr(storage, entity.store).add(other)
+        assert getattr(on.read, entity.store).find_many([first.id, other.id]) == {first.id: first, other.id: other}
+
+    def test_entities_need_what_they_belong_to(self, on: On, entity: Entity) -> None:
+        orphans = [orphan(on) for orphan in entity.orphans]
+        for orphan in orphans:
+            with on.writing() as storage, pytest.raises(Missing):
+                getattr(storage, entity.store).add(orphan)
+        assert getattr(on.read, entity.store).find_many([orphan.id for orphan in orphans]) == {}
+
+    def test_entities_are_replaced_by_their_next_version_alone(self, on: On, entity: Entity) -> None:
+        first, other, unknown = on.saved(entity.make(on)), on.saved(entity.make(on)), entity.make(on, version=2)
+        changed = replace(first, **entity.fields, changed_at=NOW + SECOND, version=2)
+        with on.writing() as storage:
+            for version in (0, 1, 3):
+                with pytest.raises(Stale):
+                    getattr(storage, entity.store).update(replace(changed, version=version))
+            with pytest.raises(Missing):
+                getattr(storage, entity.store).update(unknown)
+        store = getattr(on.read, entity.store)
+        assert store.find(first.id) == first
+        getattr(on.write, entity.store).update(changed)
+        assert store.find_many([first.id, other.id, unknown.id]) == {first.id: changed, other.id: other}
+
+    def test_entities_are_removed_once(self, on: On, entity: Entity) -> None:
+        gone, kept = on.saved(entity.make(on)), on.saved(entity.make(on))
+        with on.writing() as storage:
+            getattr(storage, entity.store).remove(gone.id)
+            for unknown in (gone.id, an_id()):
+                with pytest.raises(Missing):
+                    getattr(storage, entity.store).remove(unknown)
+        assert getattr(on.read, entity.store).find(gone.id) is None
+        assert getattr(on.read, entity.store).find_many([gone.id, kept.id]) == {kept.id: kept}
