@@ -24,10 +24,10 @@ demo: $(VENV)/.runs ## walk from a key file to the management API against the ru
 	@exec $(BIN)/identity demo -c development.ini $(VARIABLES) $(ARGS)
 
 test: $(VENV)/.develops ## run the tests
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 test-all: $(VENV)/.develops ## run all tests, on every storage
-	$(BIN)/python -m pytest -n auto --every-storage --thorough $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --every-storage --thorough $(ARGS)
 
 lint: $(VENV)/.develops ## check style, types and layers
 	$(BIN)/ruff check .

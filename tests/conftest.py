@@ -19,7 +19,7 @@ pytest_plugins = ["identity.testing.fixtures"]
 MISSING = {"Chromium is not installed": "the browser tests", "nginx is not installed": "the tests with nginx"}
 
 #: Marks of tests that run when they are asked for.
-OPTIONAL = {"pictures": "takes pictures", "thorough": "takes long and finds little"}
+OPTIONAL = {"pictures": "takes pictures", "thorough": "takes long"}
 
 #: A folder in memory, and how many bytes have to be free there.
 IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108

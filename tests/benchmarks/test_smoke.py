@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("psutil", reason="the extra `bench` or `test` is not installed")
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).resolve().parents[2]
 CASES = {"hello", "discovery", "keys", "opaque", "jwt", "userinfo", "introspection", "authorize", "code", "refresh"}
 TINY = ("--requests", "20", "--rounds", "1", "--starts", "1", "--connections", "4", "--unit", "cryptography")

@@ -401,12 +401,14 @@ class TestProduction:
         assert empty_place.run("migrate") == 0
         self.refused(pserve, empty_place, "identity bootstrap")
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("name", ["master.key", "database.password"])
     @pytest.mark.parametrize("mode", [0o640, 0o604])
     def test_refuses_a_secret_that_others_may_read(self, pserve, place, name, mode):
         (place.secrets / name).chmod(mode)
         self.refused(pserve, place, "chmod 600")
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("content", ["change me", "0" * 64, "A" * 43 + "="])
     def test_refuses_a_default_secret(self, pserve, place, content):
         (place.secrets / "master.key").write_text(content)
@@ -425,6 +427,7 @@ class TestProduction:
         place.database = "postgresql://identity@127.0.0.1:1/identity"
         self.refused(pserve, place, "database")
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("before", "after", "sentence"),
         [

@@ -21,6 +21,8 @@ from identity.provider.parameters import Parameters, refuse_secrets
 from identity.provider.scope import check_words
 from identity.services.commands import fields
 
+pytestmark = pytest.mark.thorough
+
 LONGEST = 64 * 1024
 
 #: Repeated as often as they fit in, between a beginning and an end that makes the whole thing wrong.

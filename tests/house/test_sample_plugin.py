@@ -63,6 +63,7 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.thorough
 def test_it_passes_its_own_tests(installed_sample: Path) -> None:
     """Contracts of plugin, grant and storage; tokens and a sign-in of an application on the sample's storage."""
     run = subprocess.run(

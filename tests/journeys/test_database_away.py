@@ -28,7 +28,7 @@ from identity.testing.relying_party import WELL_KNOWN
 from identity.testing.world import KeyPool, World
 from identity.worker import Job, Worker
 
-pytestmark = pytest.mark.storages("postgresql")
+pytestmark = [pytest.mark.storages("postgresql"), pytest.mark.thorough]
 
 _PIECE = 1 << 16
 _PATIENCE = 30

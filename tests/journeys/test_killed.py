@@ -13,7 +13,7 @@ from identity.testing.fixtures import Databases
 from identity.testing.relying_party import form_encoded
 from identity.testing.world import KeyPool, World
 
-pytestmark = pytest.mark.storages("sqlite", "postgresql")  # memory ends with its process
+pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough]  # memory ends with its process
 
 #: Does to the service what it is told, says what was answered, and is killed with no time to put anything away.
 NODE = """

@@ -17,6 +17,8 @@ from identity.testing.fixtures import Databases
 from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import KeyPool, World
 
+pytestmark = pytest.mark.thorough
+
 PATH = "/management/v1/organizations/import"
 #: Some 2 MB, twice what the server reads of others.
 PEOPLE = 8000

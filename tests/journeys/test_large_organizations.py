@@ -24,7 +24,7 @@ from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import World
 from tests.plugins.management.estate import Api
 
-pytestmark = pytest.mark.every_storage
+pytestmark = [pytest.mark.every_storage, pytest.mark.thorough]
 
 PEOPLE = 2 * MAX_PAGE + 50
 

@@ -18,7 +18,7 @@ from identity.testing.relying_party import RelyingParty, bearer
 from identity.testing.world import World
 from tests.plugins.management.estate import an_estate
 
-pytestmark = pytest.mark.storages("sqlite")
+pytestmark = [pytest.mark.storages("sqlite"), pytest.mark.thorough]
 
 #: Where there is one row, which everything depends on.
 OF_ALL = {"instance"}

@@ -86,6 +86,7 @@ class Asker:
         run()
 
 
+@pytest.mark.thorough
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("name", [one.name for one in OPERATIONS])
 def test_what_is_answered_is_what_the_document_says(world: World, name: str) -> None:

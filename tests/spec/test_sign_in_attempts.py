@@ -480,7 +480,9 @@ SPELLINGS = tuple(spellings("x", "y"))
 
 
 @pytest.mark.parametrize("second", SPELLINGS)
-@pytest.mark.parametrize("first", ["bare", "full", "wide at"])
+@pytest.mark.parametrize(
+    "first", ["bare", *(pytest.param(one, marks=pytest.mark.thorough) for one in ("full", "wide at"))]
+)
 def test_which_spellings_share_a_count_tells_nothing(worlds: Any, first: str, second: str) -> None:
     """Security 10.4: the same answers for a name that somebody has and one that nobody has."""
     world = worlds.shared("memory", {})

@@ -38,6 +38,8 @@ from identity.storage.stores.users import UserKind
 from tests.storage.sql import test_queries as queries
 from tests.storage.sql.conftest import open_backend
 
+pytestmark = pytest.mark.thorough
+
 DOMAIN = a_domain(queries.ORGANIZATION, proof=Proof.ASSERTED, verified_at=NOW)
 ROLE = a_project_role(queries.PROJECT)
 INSTANCE = an_instance(queries.PROJECT)
