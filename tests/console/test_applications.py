@@ -7,8 +7,9 @@ from urllib.parse import urlencode
 import pytest
 
 from identity.domain.applications import Application, ApplicationType
+from identity.domain.entity import members
 from identity.domain.organizations import Organization
-from identity.domain.permissions import project_resource
+from identity.domain.permissions import INSTANCE, project_resource
 from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
 from identity.services.access import THE_OPERATOR
@@ -77,6 +78,31 @@ def test_the_type_comes_first(owner: Browser, project: Project, new: str) -> Non
         owner.click(kind)
         assert owner.page.html.select_one(".section__lead").text == f"{kind} · Step 2 of 2"
     assert "Step 1 of 2" in owner.open(f"{new}?type=toaster")
+
+
+@pytest.mark.parametrize("kind", [*ApplicationType])
+def test_every_setting_is_asked_for_and_shown_where_it_is_of_use(
+    sign_in: SignIn, new: str, kind: ApplicationType
+) -> None:
+    browser = sign_in("IAM_OWNER", resource=INSTANCE)
+    form = browser.open(f"{new}?type={kind}").forms["page-form"]
+    useful = {
+        one.name: one.declared.label
+        for one in members(Application).values()
+        if one.changeable and (not one.declared.only_for or kind in one.declared.only_for)
+    }
+    renamed = {"response_types": "response_type", "grant_types": "grant_type"}
+    assert {renamed.get(name, name) for name in useful} == set(form.fields) - {"csrf_token", "once", None}
+    labels = {one.text for one in form.html.select("label, legend")}
+    assert set(useful.values()) <= labels
+    form["name"] = "Shop"
+    form["may_manage"] = True
+    if "redirect_uris" in useful:
+        form["redirect_uris"] = CALLBACK if kind is not ApplicationType.NATIVE else "com.example.app:/cb"
+    browser.submit(form="page-form")
+    page = browser.open(f"/console/applications/{browser.page.html.select_one('.identifier code').text}")
+    shown = {one.text for one in page.html.select("dt")}
+    assert set(useful.values()) - {"Name", "Development"} <= shown
 
 
 def test_a_web_application(world: World, owner: Browser, new: str) -> None:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, WithJsonSch
 from identity.domain.expirations import NEVER, NEVER_WORD
 from identity.domain.names import domain_problem, name_problem, user_name_problem
 from identity.domain.projects import role_key_problem
-from identity.domain.rules import email_problem, scope_problem, unless_empty
+from identity.domain.rules import email_problem, phone_problem, scope_problem, unless_empty
 from identity.domain.words import say
 from identity.services.commands.derived import checked
 
@@ -42,6 +42,7 @@ def _whole_seconds(moment: datetime) -> datetime:
 
 Email = Annotated[str, checked(email_problem)]
 OptionalEmail = Annotated[str, checked(unless_empty(email_problem))]
+OptionalPhone = Annotated[str, checked(unless_empty(phone_problem))]
 Name = Annotated[str, checked(name_problem)]
 UserName = Annotated[str, checked(user_name_problem)]
 Domain = Annotated[str, checked(domain_problem)]

@@ -6,7 +6,7 @@ from typing import Literal
 from identity.domain.users import Address, Profile
 from identity.services.commands import Command
 from identity.services.commands.derived import changing, making
-from identity.services.commands.fields import Email, Name, OptionalEmail, UserName
+from identity.services.commands.fields import Email, Name, OptionalEmail, OptionalPhone, UserName
 
 
 class CreateHumanUser(Command):
@@ -44,7 +44,7 @@ class ChangeProfile(Command):
     """Change what is given of what people say of themselves; nothing here is verified by saying it."""
 
     email: OptionalEmail | None = None
-    phone: str | None = None
+    phone: OptionalPhone | None = None
     address: ChangeAddress | None = None
 
     def apply_to(self, profile: Profile) -> Profile:
