@@ -26,8 +26,6 @@ from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
 
-PLAN = ["0001: Create everything."]
-
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
@@ -73,7 +71,8 @@ def test_the_revisions_are_those_of_alembic() -> None:
 def test_a_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> None:
     backend = opened()
     planned = list(backend.migrate(dry_run=True))
-    assert planned == PLAN
+    assert planned[0] == "0001: Create everything."
+    assert [line[:4] for line in planned] == list(REVISIONS)
     with pytest.raises(Unavailable, match="identity migrate"):
         backend.check()
     assert list(backend.migrate()) == planned
@@ -113,8 +112,9 @@ def test_an_older_schema_is_refused_until_it_is_migrated(
 ) -> None:
     backend = opened()
     backend.migrate()
-    monkeypatch.setattr(migrations, "REVISIONS", ("0001", "0002", "0003"))
-    monkeypatch.setattr(migrations, "HEAD", "0003")
+    newer = [f"{int(HEAD) + 1:04}", f"{int(HEAD) + 2:04}"]
+    monkeypatch.setattr(migrations, "REVISIONS", (*REVISIONS, *newer))
+    monkeypatch.setattr(migrations, "HEAD", newer[-1])
     with pytest.raises(Unavailable, match="older than this version"):
         backend.check()
 
@@ -177,7 +177,7 @@ def test_only_a_migration_makes_a_file(tmp_path: Path) -> None:
         backend.check()
     with pytest.raises(Unavailable, match="no database file"):
         backend.writing(_begun())
-    assert backend.migrate(dry_run=True) == PLAN
+    assert len(backend.migrate(dry_run=True)) == len(REVISIONS)
     assert not path.parent.exists()
     backend.migrate()
     backend.check()

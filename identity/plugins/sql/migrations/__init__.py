@@ -4,10 +4,12 @@ Revisions are numbered. Each must leave a schema with which the version before i
 replaced one by one: migrate first, then restart.
 """
 
+from pathlib import Path
+
 from identity.storage.errors import Unavailable
 
 #: Every revision that this version knows, oldest first.
-REVISIONS = ("0001",)
+REVISIONS = tuple(sorted(one.name[:4] for one in Path(__file__).parent.glob("versions/[0-9]*.py")))
 HEAD = REVISIONS[-1]
 
 #: What an operator is told to do about a schema that is missing or old.
