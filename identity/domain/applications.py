@@ -101,6 +101,13 @@ class Application:
         label=say("User Info inside ID Token"),
         hint=say("Profile, email and the like stand in the ID token, beside an access token too."),
     )
+    access_token_userinfo_assertion: bool = setting(
+        default=False,
+        section=_TOKENS,
+        only_for=_OF_PEOPLE,
+        label=say("User Info inside access token"),
+        hint=say("Only a JWT can carry them."),
+    )
     assert_roles_in_access_token: bool = setting(
         default=False,
         section=_TOKENS,

@@ -7,11 +7,11 @@ from identity.crypto.jwt import sign
 from identity.crypto.keys import PrivateKey
 from identity.crypto.secrets import new_token
 from identity.domain.tokens import AccessToken
-from identity.provider.claims import contribute
+from identity.provider.claims import claims_about, contribute
 from identity.provider.context import Context
 from identity.provider.grant import Authorization
 from identity.provider.roles import role_claims
-from identity.provider.scope import GrantedScopes
+from identity.provider.scope import OPENID, GrantedScopes
 
 JWT_TYPE = "at+jwt"
 
@@ -40,6 +40,10 @@ def jwt(
     }
     claims |= acting(token)
     client = authorization.client
+    subject = authorization.subject
+    if client is not None and client.application.access_token_userinfo_assertion and subject is not None:
+        told = claims_about(subject.user, granted.words, context) if OPENID in granted else {}
+        claims = {**told, **claims}
     if client is not None and client.application.assert_roles_in_access_token:
         claims |= role_claims(authorization.subject, client, granted, context)
     hooks = context.protocol.token_claims

@@ -221,6 +221,20 @@ def test_claims_about_people_stay_out_of_the_id_token_unless_the_application_wan
     assert {name: claims[name] for name in userinfo} == userinfo
 
 
+def test_claims_about_people_are_in_a_jwt_if_the_application_wants_them(world: World) -> None:
+    """Whatever userinfo tells under the same scopes, and nothing that the token says of itself becomes another."""
+    session = world.a_session()
+    for wanted in (True, False):
+        client = world.a_web_application(access_token_type=TokenFormat.JWT, access_token_userinfo_assertion=wanted)
+        for scope in ("openid", "openid profile email"):
+            members = world.tokens(client, session, scope=scope)
+            _, claims = decoded(members["access_token"])
+            told = world.client.userinfo(members["access_token"]).json if wanted else {"sub": session.person.id}
+            assert {name: claims[name] for name in told} == told
+            assert claims["scope"] == scope
+            assert ("given_name" in claims) is (wanted and "profile" in scope)
+
+
 def test_a_refresh_token_is_opaque(world: World) -> None:
     """Security 6.1: 256 random bits."""
     client = world.a_web_application(access_token_type=TokenFormat.JWT)
