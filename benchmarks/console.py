@@ -141,7 +141,7 @@ def _fill(identity: Identity) -> _Filled:
     for number, storage in _in_batches(identity, SERVICE_USERS):
         robot = factories.a_service_user(organization, user_name=f"robot{number:05}")
         storage.users.add(robot)
-        storage.service_user_keys.add(factories.a_key(robot))
+        storage.credentials.add(factories.a_key(robot))
         service_user_id = robot.id
     for number, storage in _in_batches(identity, PROJECTS):
         project = factories.a_project(organization, name=f"Project {number:05}")

@@ -10,7 +10,7 @@ from identity.domain.errors import Invalid
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.permissions import INSTANCE, Level, Resource, organization_resource
-from identity.domain.service_user_keys import KeyFile
+from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import HumanUser, ServiceUser
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
@@ -92,7 +92,7 @@ def ensure_service_user(services: Services, organization_id: str, user_name: str
 def ensure_key(services: Services, user: ServiceUser, present: KeyFile | None) -> KeyFile:
     """``present`` if it still is a live key of the user; otherwise the file of a new key."""
     if present is not None and present.user_id == user.id:
-        stored = services.storage.service_user_keys.find(present.key_id, user.id)
+        stored = services.storage.credentials.find(ServiceUserKey, present.key_id, user.id)
         if stored is not None and stored.live(services.now):
             return present
     return services.service_users.add_key(user.id, AddServiceUserKey(), by=THE_OPERATOR)

@@ -1,7 +1,10 @@
 """When secrets and personal access tokens were last used: noted in memory, written now and then."""
 
 from datetime import datetime
+from functools import partial
 
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.storage.backend import Storage
 
 _CLIENT_SECRET = "client_secret"  # noqa: S105 - a kind
@@ -52,8 +55,8 @@ def write(taken: dict[tuple[str, str], datetime], storage: Storage) -> None:
 
     for uses, touch in (
         (of(_CLIENT_SECRET), storage.applications.touch_secrets),
-        (of(_SERVICE_USER_SECRET), storage.service_user_secrets.touch),
-        (of(_PERSONAL_ACCESS_TOKEN), storage.personal_access_tokens.touch),
+        (of(_SERVICE_USER_SECRET), partial(storage.credentials.touch, ServiceUserSecret)),
+        (of(_PERSONAL_ACCESS_TOKEN), partial(storage.credentials.touch, PersonalAccessToken)),
     ):
         if uses:
             touch(uses)

@@ -79,11 +79,11 @@ class Overview(UseCases):
         Keys and personal access tokens; without an organization also signing keys that are about to retire.
         """
         until = self._now + _AHEAD
-        keys = self._storage.service_user_keys.expiring(
-            self._now, until, _MOST_EXPIRING, organization_id=organization_id
+        keys = self._storage.credentials.expiring(
+            ServiceUserKey, self._now, until, _MOST_EXPIRING, organization_id=organization_id
         )
-        tokens = self._storage.personal_access_tokens.expiring(
-            self._now, until, _MOST_EXPIRING, organization_id=organization_id
+        tokens = self._storage.credentials.expiring(
+            PersonalAccessToken, self._now, until, _MOST_EXPIRING, organization_id=organization_id
         )
         holders = {key.user_id for key in keys} | {token.user_id for token in tokens}
         subjects = self._storage.users.find_subjects(holders)
@@ -127,7 +127,7 @@ class Overview(UseCases):
         projects = self._storage.projects.page(organization_id)
         robots = self._storage.users.page(organization_id, UserKind.SERVICE)
         counts = self._storage.projects.counts([project.id for project in projects]).values()
-        keys = self._storage.service_user_keys.summaries([robot.id for robot in robots], self._now)
+        keys = self._storage.credentials.key_summaries([robot.id for robot in robots], self._now)
         managers = self._storage.managers.page(organization_resource(organization_id).key, _ONE)
         return FirstSteps(
             project=bool(projects),

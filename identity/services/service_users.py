@@ -110,11 +110,11 @@ class ServiceUsers(Lifecycle[ServiceUser]):
 
     def keys(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:
         """Its keys, newest first. Raises NotFound."""
-        return self._storage.service_user_keys.page(self.get(user_id).id, request)
+        return self._storage.credentials.page(ServiceUserKey, self.get(user_id).id, request)
 
     def key(self, user_id: str, key_id: str) -> ServiceUserKey:
         """One of its keys. Raises NotFound."""
-        return self._found(self._storage.service_user_keys.find(key_id, self.get(user_id).id), "key", key_id)
+        return self._found(self._storage.credentials.find(ServiceUserKey, key_id, self.get(user_id).id), "key", key_id)
 
     def add_key(self, user_id: str, command: AddServiceUserKey, *, by: Principal) -> KeyFile:
         """The key file of a new key: the only copy of its private half.
@@ -145,13 +145,13 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         user = self._governed(user_id, by)
         key = self.key(user_id, key_id)
         with told("key", key_id):
-            self._storage.service_user_keys.remove(key_id)
+            self._storage.credentials.remove(ServiceUserKey, user_id, key_id)
         self._record_removed("service_user_key.removed", "service_user_key", key, user.organization_id)
 
     def find_signer(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
         """The live key with its active service user and organization; None if anything stands against it."""
         with self._look() as storage:
-            found = storage.service_user_keys.find_signer(key_id, user_id)
+            found = storage.credentials.find_signer(key_id, user_id)
         if found is None:
             return None
         key, subject = found
@@ -161,7 +161,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
 
     def secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
         """Its live secrets, oldest first. Raises NotFound."""
-        return self._storage.service_user_secrets.of_user(self.get(user_id).id)
+        return self._storage.credentials.secrets(self.get(user_id).id)
 
     def add_secret(self, user_id: str, *, by: Principal) -> tuple[ServiceUserSecret, str]:
         """A new secret and its text, shown this once; beside another one, so that this can be replaced without a gap.
@@ -169,28 +169,28 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         Raises NotFound; Conflict if two are live; Denied if the user holds manager roles beyond the caller's.
         """
         user = self._governed(user_id, by)
-        if len(self._storage.service_user_secrets.lock_of_user(user_id)) >= MAX_LIVE_SECRETS:
+        if len(self._storage.credentials.lock_secrets(user_id)) >= MAX_LIVE_SECRETS:
             raise Conflict(say("The service user has two live secrets. End the older one first."))
         text = new_token()
         secret = ServiceUserSecret(id=new_id(), user_id=user_id, digest=digest(text), created_at=self._now)
         with told("service user", user_id):
-            self._storage.service_user_secrets.add(secret)
+            self._storage.credentials.add(secret)
         self._record_created("service_user_secret.added", "service_user_secret", secret, user.organization_id)
         return secret, text
 
     def remove_secret(self, user_id: str, secret_id: str, *, by: Principal) -> None:
         """Delete the secret; the tokens it obtained stop working. Raises NotFound, Denied."""
         user = self._governed(user_id, by)
-        live = {secret.id: secret for secret in self._storage.service_user_secrets.of_user(user_id)}
+        live = {secret.id: secret for secret in self._storage.credentials.secrets(user_id)}
         secret = self._found(live.get(secret_id), "secret", secret_id)
         with told("secret", secret_id):
-            self._storage.service_user_secrets.remove(user_id, secret_id)
+            self._storage.credentials.remove(ServiceUserSecret, user_id, secret_id)
         self._record_removed("service_user_secret.removed", "service_user_secret", secret, user.organization_id)
 
     def authenticate(self, user_id: str, secret: str) -> ServiceUserClient | None:
         """The active service user that this secret belongs to; None otherwise, with equal work."""
         with self._look() as storage:
-            holder = storage.service_user_secrets.find_holder(user_id)
+            holder = storage.credentials.find_holder(user_id)
         given = digest(secret)
         if holder is None:
             same(_NO_SECRET, given)
@@ -204,7 +204,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
 
     def tokens(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[PersonalAccessToken]:
         """Its personal access tokens, newest first. Raises NotFound."""
-        return self._storage.personal_access_tokens.page(self.get(user_id).id, request)
+        return self._storage.credentials.page(PersonalAccessToken, self.get(user_id).id, request)
 
     def add_token(
         self, user_id: str, command: AddPersonalAccessToken, *, by: Principal
@@ -240,7 +240,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
             expires_at=token.expires_at,
         )
         with told("service user", user_id):
-            self._storage.personal_access_tokens.add(token)
+            self._storage.credentials.add(token)
             self._storage.tokens.add_access(live)
         self._record_created("personal_access_token.added", "personal_access_token", token, user.organization_id)
         return token, text
@@ -248,10 +248,10 @@ class ServiceUsers(Lifecycle[ServiceUser]):
     def remove_token(self, user_id: str, token_id: str, *, by: Principal) -> None:
         """End a personal access token at once. Raises NotFound, Denied."""
         user = self._governed(user_id, by)
-        found = self._storage.personal_access_tokens.find(token_id, user_id)
+        found = self._storage.credentials.find(PersonalAccessToken, token_id, user_id)
         token = self._found(found, "personal access token", token_id)
         with told("personal access token", token_id):
-            self._storage.personal_access_tokens.remove(user_id, token_id)
+            self._storage.credentials.remove(PersonalAccessToken, user_id, token_id)
         self._record_removed("personal_access_token.removed", "personal_access_token", token, user.organization_id)
 
     def use_assertion(self, user_id: str, jti: str, until: datetime) -> None:
@@ -264,7 +264,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
     def note_use(self, key: ServiceUserKey) -> None:
         """Move the key's "last used", at most once a minute: most requests then write nothing."""
         if key.last_used_at is None or self._now - key.last_used_at >= _LAST_USED_STEP:
-            self._storage.service_user_keys.touch(key.id, self._now)
+            self._storage.credentials.touch(ServiceUserKey, {key.id: self._now})
 
     def note_expiring(self) -> int:
         """Write an audit event for each key and each personal access token with 30, 7 or 1 days left, once per step.
@@ -272,8 +272,8 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         Returns how many were written.
         """
         longest = self._now + timedelta(days=EXPIRY_STEPS[0])
-        keys = self._storage.service_user_keys.expiring(self._now, longest, _EXPIRING_AT_ONCE)
-        tokens = self._storage.personal_access_tokens.expiring(self._now, longest, _EXPIRING_AT_ONCE)
+        keys = self._storage.credentials.expiring(ServiceUserKey, self._now, longest, _EXPIRING_AT_ONCE)
+        tokens = self._storage.credentials.expiring(PersonalAccessToken, self._now, longest, _EXPIRING_AT_ONCE)
         return self._note("service_user_key", keys) + self._note("personal_access_token", tokens)
 
     def _note(self, kind: str, expiring: Iterable[ServiceUserKey | PersonalAccessToken]) -> int:
@@ -330,7 +330,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
             expires_at=self._expiration(expires_at),
         )
         with told("service user", user_id):
-            self._storage.service_user_keys.add(key)
+            self._storage.credentials.add(key)
         self._record_created("service_user_key.added", "service_user_key", key, user.organization_id)
         return key
 

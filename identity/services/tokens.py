@@ -8,6 +8,7 @@ from identity.domain.applications import ApplicationType, Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.errors import Denied, DomainError
 from identity.domain.parties import Party
+from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser
 from identity.services.changes import Look, UseCases
@@ -162,7 +163,7 @@ class Tokens(UseCases):
             return
         # Somebody else may have deleted it meanwhile.
         with suppress(Missing):
-            self._storage.personal_access_tokens.remove(token.user_id, token.personal_access_token_id)
+            self._storage.credentials.remove(PersonalAccessToken, token.user_id, token.personal_access_token_id)
 
     def _may_revoke(self, issued: IssuedToken, client: Party) -> bool:
         if issued.token.client_id == client.id:

@@ -233,7 +233,7 @@ class _Export:
         return every_row(partial(self._storage.users.page, self._organization.id, kind))
 
     def _service_user(self, user: ServiceUser) -> dict[str, Any]:
-        keys = every_row(partial(self._storage.service_user_keys.page, user.id))
+        keys = every_row(partial(self._storage.credentials.page, ServiceUserKey, user.id))
         live = sorted((key for key in keys if key.live(self._services.now)), key=lambda key: key.id)
         return {**_members(user, CreateServiceUser), "keys": [_key(key) for key in live]}
 

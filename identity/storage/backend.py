@@ -9,16 +9,14 @@ from identity.storage.stores.applications import ApplicationStore
 from identity.storage.stores.attempts import AttemptStore
 from identity.storage.stores.audit import AuditStore
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
+from identity.storage.stores.credentials import CredentialStore
 from identity.storage.stores.effects import EffectStore
 from identity.storage.stores.managers import ManagerStore
 from identity.storage.stores.organizations import OrganizationStore
 from identity.storage.stores.outbox import OutboxStore
-from identity.storage.stores.personal_access_tokens import PersonalAccessTokenStore
 from identity.storage.stores.project_grants import ProjectGrantStore
 from identity.storage.stores.projects import ProjectStore
 from identity.storage.stores.records import RecordStore
-from identity.storage.stores.service_user_keys import ServiceUserKeyStore
-from identity.storage.stores.service_user_secrets import ServiceUserSecretStore
 from identity.storage.stores.sessions import SessionStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 from identity.storage.stores.tokens import TokenStore
@@ -41,9 +39,7 @@ class Storage(ABC):
     project_grants: ProjectGrantStore
     user_grants: UserGrantStore
     users: UserStore
-    service_user_keys: ServiceUserKeyStore
-    service_user_secrets: ServiceUserSecretStore
-    personal_access_tokens: PersonalAccessTokenStore
+    credentials: CredentialStore
     applications: ApplicationStore
     managers: ManagerStore
     sessions: SessionStore

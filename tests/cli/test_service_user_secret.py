@@ -23,7 +23,7 @@ def test_prints_a_secret_and_the_client_id_that_goes_with_it(on_data, stored):
     ran = on_data("service-user-secret", "--user", "example@identity.localhost")
     assert ran.status == 0
     user = stored.users.find_by_login_name("example@identity.localhost").user
-    [secret] = stored.service_user_secrets.of_user(user.id)
+    [secret] = stored.credentials.secrets(user.id)
     [text] = SECRET.findall(ran.out)
     assert re.search(rf"^client id +{user.id}$", ran.out, re.MULTILINE)
     assert re.search(rf"^live secrets +{secret.id} \(\d{{4}}-\d\d-\d\d \d\d:\d\d UTC\)$", ran.out, re.MULTILINE)
@@ -37,7 +37,7 @@ def test_replaces_a_secret_in_three_steps(on_data, stored):
     first, second = (SECRET.findall(on_data(*command).out) for _ in range(2))
     assert first != second
     user = stored.users.find_by_login_name("example@identity.localhost").user
-    older, newer = stored.service_user_secrets.of_user(user.id)
+    older, newer = stored.credentials.secrets(user.id)
     third = on_data(*command)
     assert third.status == 1
     assert re.match(rf"identity: Two secrets are live: {older.id} \(.+\), {newer.id} \(.+\)\. End one", third.err)

@@ -9,6 +9,7 @@ from webtest import Upload
 
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
+from identity.domain.service_user_keys import ServiceUserKey
 from identity.services.access import THE_OPERATOR
 from identity.services.transfer import Incoming
 from identity.storage.stores.users import UserKind
@@ -92,7 +93,7 @@ def test_a_file_comes_in_as_a_new_organization(
     assert made.id != organization.id
     with world.reading() as services:
         [robot] = services.storage.users.page(made.id, UserKind.SERVICE)
-        [key] = services.storage.service_user_keys.page(robot.id)
+        [key] = services.storage.credentials.page(ServiceUserKey, robot.id)
     assert key.public_key
 
 

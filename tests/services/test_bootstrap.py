@@ -8,7 +8,7 @@ import pytest
 from identity import first_start
 from identity.crypto.passwords import verify_password
 from identity.domain.errors import Invalid
-from identity.domain.service_user_keys import KeyFile
+from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.process import Identity
 from identity.services import bootstrap
 from identity.services.access import THE_OPERATOR
@@ -59,7 +59,7 @@ def test_a_lost_key_file_is_made_anew_and_the_old_key_stays(identity: Identity, 
     assert new.user_id == old.user_id
     assert new.key_id != old.key_id
     with identity.reading() as services:
-        assert len(services.storage.service_user_keys.page(new.user_id)) == 2
+        assert len(services.storage.credentials.page(ServiceUserKey, new.user_id)) == 2
 
 
 def test_a_key_that_was_removed_is_replaced(identity: Identity, tmp_path: Path) -> None:
@@ -140,6 +140,6 @@ def test_where_keys_must_expire_the_key_expires_as_late_as_it_may(
     first_start.run(identity, user_name="robot", key_out=tmp_path / "key.json")
     file = KeyFile.from_json((tmp_path / "key.json").read_text())
     with identity.reading() as services:
-        key = services.storage.service_user_keys.find(file.key_id, file.user_id)
+        key = services.storage.credentials.find(ServiceUserKey, file.key_id, file.user_id)
     assert key is not None
     assert key.expires_at == clock() + timedelta(days=90)

@@ -23,7 +23,7 @@ def robot(services: Services, organization_id: str, name: str = "robot") -> str:
 def add_key(services: Services, user_id: str, days: int) -> str:
     expires_at = services.now + timedelta(days=days)
     key = a_key(user_id=user_id, created_at=services.now, expires_at=expires_at)
-    services.storage.service_user_keys.add(key)
+    services.storage.credentials.add(key)
     return key.id
 
 

@@ -10,6 +10,7 @@ from identity.domain.errors import Conflict, Denied, Invalid, NotFound
 from identity.domain.expirations import NEVER
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
+from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser
 from identity.process import Identity
 from identity.services import service_users
@@ -81,7 +82,7 @@ def test_the_key_file_is_the_only_copy_of_a_working_private_key(
     services: Services, robot: ServiceUser, clock: MovableClock
 ) -> None:
     file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
-    stored = services.storage.service_user_keys.find(file.key_id, robot.id)
+    stored = services.storage.credentials.find(ServiceUserKey, file.key_id, robot.id)
     assert stored is not None
     assert stored.expires_at == clock() + timedelta(days=365)
     assert file.key.startswith("-----BEGIN RSA PRIVATE KEY-----")
@@ -150,7 +151,7 @@ def test_last_use_moves_at_most_once_a_minute(
         found = users.find_signer(key_id, robot.id)
         assert found is not None
         users.note_use(found[0])
-        key = services.storage.service_user_keys.find(key_id, robot.id)
+        key = services.storage.credentials.find(ServiceUserKey, key_id, robot.id)
         assert key is not None
         return key.last_used_at
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from identity.crypto.keys import PublicKey
 from identity.domain.errors import Invalid, NotFound
-from identity.domain.service_user_keys import KeyFile
+from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.services.access import THE_OPERATOR
 from identity.services.commands import decode
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
@@ -136,7 +136,7 @@ def test_an_expiration_date_is_a_moment_of_rfc_3339(text: object) -> None:
 def test_an_expiration_date_is_kept_in_utc(world: World, robot: Robot) -> None:
     file = a_key_file(world, robot.id, expires_at="2099-06-01T02:00:00+02:00")
     with world.reading() as services:
-        key = services.storage.service_user_keys.find(file["keyId"], robot.id)
+        key = services.storage.credentials.find(ServiceUserKey, file["keyId"], robot.id)
     assert key is not None
     assert key.expires_at == datetime(2099, 6, 1, tzinfo=UTC)
     assert key.expires_at.utcoffset() == timedelta()
@@ -237,7 +237,7 @@ def test_people_have_no_keys(world: World) -> None:
 def test_a_key_s_last_use_is_noted_at_most_once_a_minute(world: World, robot: Robot) -> None:
     def last_use() -> datetime | None:
         with world.reading() as services:
-            key = services.storage.service_user_keys.find(robot.key_id, robot.id)
+            key = services.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
         assert key is not None
         return key.last_used_at
 

@@ -4,6 +4,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from identity.domain.service_user_keys import ServiceUserKey
 from identity.testing.assertions import LEFT_OUT
 from identity.testing.relying_party import FORM, JWT_BEARER, basic
 from identity.testing.responses import check_granted, check_refused
@@ -174,6 +175,6 @@ def test_a_refused_request_leaves_nothing_behind(world: World, robot: Robot) -> 
     check_refused(robot.token("openid urn:service:iam:org:project:id:none:aud"), "invalid_scope")
     check_refused(robot.token(jti="x", aud="elsewhere"), "invalid_grant")
     with world.reading() as services:
-        key = services.storage.service_user_keys.find(robot.key_id, robot.id)
+        key = services.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
     assert key is not None
     assert key.last_used_at is None

@@ -22,16 +22,14 @@ from identity.plugins.sql.stores.applications import SqlApplicationStore
 from identity.plugins.sql.stores.attempts import SqlAttemptStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
 from identity.plugins.sql.stores.authorization_requests import SqlAuthorizationRequestStore
+from identity.plugins.sql.stores.credentials import SqlCredentialStore
 from identity.plugins.sql.stores.effects import SqlEffectStore
 from identity.plugins.sql.stores.managers import SqlManagerStore
 from identity.plugins.sql.stores.organizations import SqlOrganizationStore
 from identity.plugins.sql.stores.outbox import SqlOutboxStore
-from identity.plugins.sql.stores.personal_access_tokens import SqlPersonalAccessTokenStore
 from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
 from identity.plugins.sql.stores.projects import SqlProjectStore
 from identity.plugins.sql.stores.records import SqlRecordStore
-from identity.plugins.sql.stores.service_user_keys import SqlServiceUserKeyStore
-from identity.plugins.sql.stores.service_user_secrets import SqlServiceUserSecretStore
 from identity.plugins.sql.stores.sessions import SqlSessionStore
 from identity.plugins.sql.stores.signing_keys import SqlSigningKeyStore
 from identity.plugins.sql.stores.tokens import SqlTokenStore
@@ -51,9 +49,7 @@ _STORES: dict[str, type[SqlStore]] = {
     "project_grants": SqlProjectGrantStore,
     "user_grants": SqlUserGrantStore,
     "users": SqlUserStore,
-    "service_user_keys": SqlServiceUserKeyStore,
-    "service_user_secrets": SqlServiceUserSecretStore,
-    "personal_access_tokens": SqlPersonalAccessTokenStore,
+    "credentials": SqlCredentialStore,
     "applications": SqlApplicationStore,
     "managers": SqlManagerStore,
     "sessions": SqlSessionStore,

@@ -156,7 +156,7 @@ def _generate_key(build: Build, name: str, user: ServiceUser, described: AddServ
 
 
 def _keys(build: Build, user: ServiceUser) -> list[ServiceUserKey]:
-    return list(every_row(partial(build.storage.service_user_keys.page, user.id)))
+    return list(every_row(partial(build.storage.credentials.page, ServiceUserKey, user.id)))
 
 
 def _find(

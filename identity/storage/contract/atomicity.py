@@ -14,6 +14,7 @@ from identity.domain.audit import AuditEvent
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_KEY
+from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.tokens import RefreshToken
 from identity.domain.users import HumanUser
 from identity.storage.backend import Storage
@@ -348,14 +349,14 @@ class RaceContract(ContractBase):
         ids = [secret.id for secret in secrets]
         outcomes = on.race(partial(touch, ids=ids, at=NOW), 60)
         assert outcomes.errors == {}, "nobody waits in a circle"
-        stored = on.read.service_user_secrets.of_user(on.service_user.id)
+        stored = on.read.credentials.secrets(on.service_user.id)
         assert {secret.last_used_at for secret in stored} == {NOW + 59 * SECOND}
 
     def test_races_secrets_are_counted_by_one_at_a_time(self, on: On) -> None:
         outcomes = on.race(partial(add_unless_two, user_id=on.service_user.id, application_id=on.application.id), 24)
         assert outcomes.errors == {}
         assert sorted(outcomes.values, reverse=True)[:2] == [True, True]
-        assert len(on.read.service_user_secrets.of_user(on.service_user.id)) == 2
+        assert len(on.read.credentials.secrets(on.service_user.id)) == 2
         assert len(on.read.applications.secrets(on.application.id)) == 2
 
     def test_races_the_last_holder_of_a_role_stays(self, on: On) -> None:
@@ -452,15 +453,15 @@ def append_twice(storage: Storage, number: int) -> None:
 def touch(storage: Storage, number: int, *, ids: list[str], at: datetime) -> None:
     """Note a use of all these secrets, later ones by higher numbers, in either order."""
     ordered = ids if number % 2 else ids[::-1]
-    storage.service_user_secrets.touch(dict.fromkeys(ordered, at + number * SECOND))
+    storage.credentials.touch(ServiceUserSecret, dict.fromkeys(ordered, at + number * SECOND))
 
 
 def add_unless_two(storage: Storage, number: int, *, user_id: str, application_id: str) -> bool:
     """Add a secret to either, or to none of them if it has two; True if one was added."""
-    service_user_has_room = len(storage.service_user_secrets.lock_of_user(user_id)) < 2
+    service_user_has_room = len(storage.credentials.lock_secrets(user_id)) < 2
     application_has_room = len(storage.applications.lock_secrets(application_id)) < 2
     if service_user_has_room:
-        storage.service_user_secrets.add(a_service_user_secret(user_id=user_id))
+        storage.credentials.add(a_service_user_secret(user_id=user_id))
     if application_has_room:
         storage.applications.add_secret(application_id, a_client_secret())
     return service_user_has_room or application_has_room

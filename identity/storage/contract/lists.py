@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from identity.domain.permissions import Level, ResourceKey
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.service_user_keys import ServiceUserKey
 from identity.storage.backend import Storage
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.entities import SECOND, a_grantee
@@ -191,17 +193,17 @@ LISTS = {
     ),
     "keys": List(
         lambda on: on.service_user,
-        lambda storage, owner, request: storage.service_user_keys.page(owner.id, request),
+        lambda storage, owner, request: storage.credentials.page(ServiceUserKey, owner.id, request),
         lambda on, owner, **fields: a_key(owner, **fields),
-        _by_id("service_user_keys"),
+        lambda storage, row: storage.credentials.remove(ServiceUserKey, row.user_id, row.id),
         lambda on, owner: [a_key(on.saved(a_service_user(on.organization)))],
         has_state=False,
     ),
     "personal access tokens": List(
         lambda on: on.service_user,
-        lambda storage, owner, request: storage.personal_access_tokens.page(owner.id, request),
+        lambda storage, owner, request: storage.credentials.page(PersonalAccessToken, owner.id, request),
         lambda on, owner, **fields: a_personal_access_token(owner, **fields),
-        lambda storage, row: storage.personal_access_tokens.remove(row.user_id, row.id),
+        lambda storage, row: storage.credentials.remove(PersonalAccessToken, row.user_id, row.id),
         lambda on, owner: [a_personal_access_token(on.saved(a_service_user(on.organization)))],
         has_state=False,
     ),

@@ -6,6 +6,7 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Level, ResourceKey
+from identity.domain.service_user_keys import ServiceUserKey
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     a_code,
@@ -72,7 +73,7 @@ class OrganizationContract(ContractBase):
         assert on.read.users.find(person.id) is None
         assert on.read.users.find(robot.id) is None
         assert on.read.users.find_password(person.id) is None
-        assert on.read.service_user_keys.find(key.id, robot.id) is None
+        assert on.read.credentials.find(ServiceUserKey, key.id, robot.id) is None
         assert on.read.managers.find(manager.id) is None
         assert on.read.tokens.find_access(token.digest) is None
 

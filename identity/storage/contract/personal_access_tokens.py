@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -44,15 +45,15 @@ class PersonalAccessTokenContract(ContractBase):
         )
         plain = a_personal_access_token(on.service_user, scope=())
         on.save(token, plain)
-        assert on.read.personal_access_tokens.find(token.id, on.service_user.id) == token
-        assert on.read.personal_access_tokens.find(plain.id, on.service_user.id) == plain
+        assert on.read.credentials.find(PersonalAccessToken, token.id, on.service_user.id) == token
+        assert on.read.credentials.find(PersonalAccessToken, plain.id, on.service_user.id) == plain
 
     def test_personal_access_tokens_find_is_bound_to_the_user(
         self, on: On, foreign_service_user: ServiceUser, personal_access_token: PersonalAccessToken
     ) -> None:
         service_user = on.service_user
-        assert on.read.personal_access_tokens.find(personal_access_token.id, foreign_service_user.id) is None
-        assert on.read.personal_access_tokens.find(an_id(), service_user.id) is None
+        assert on.read.credentials.find(PersonalAccessToken, personal_access_token.id, foreign_service_user.id) is None
+        assert on.read.credentials.find(PersonalAccessToken, an_id(), service_user.id) is None
 
     def test_personal_access_tokens_a_taken_id_is_refused(
         self, on: On, personal_access_token: PersonalAccessToken
@@ -60,13 +61,15 @@ class PersonalAccessTokenContract(ContractBase):
         later = a_personal_access_token(on.service_user)
         with on.writing() as storage:
             with pytest.raises(Duplicate):
-                storage.personal_access_tokens.add(replace(personal_access_token, name="Thief"))
-            storage.personal_access_tokens.add(later)
-            assert storage.personal_access_tokens.find(personal_access_token.id, on.service_user.id) is not None
+                storage.credentials.add(replace(personal_access_token, name="Thief"))
+            storage.credentials.add(later)
+            assert (
+                storage.credentials.find(PersonalAccessToken, personal_access_token.id, on.service_user.id) is not None
+            )
 
     def test_personal_access_tokens_a_token_needs_its_user(self, on: On) -> None:
         with pytest.raises(Missing):
-            on.write.personal_access_tokens.add(a_personal_access_token())
+            on.write.credentials.add(a_personal_access_token())
 
     def test_personal_access_tokens_an_access_token_needs_the_one_that_it_names(self, on: On) -> None:
         with pytest.raises(Missing):
@@ -86,8 +89,8 @@ class PersonalAccessTokenContract(ContractBase):
         on.save(other, key, gone, *kept)
         issued = there(on.read.tokens.find_issued(gone.digest))
         assert issued.token == gone
-        on.write.personal_access_tokens.remove(service_user.id, personal_access_token.id)
-        assert on.read.personal_access_tokens.page(service_user.id).items == (other,)
+        on.write.credentials.remove(PersonalAccessToken, service_user.id, personal_access_token.id)
+        assert on.read.credentials.page(PersonalAccessToken, service_user.id).items == (other,)
         assert on.read.tokens.find_access(gone.digest) is None
         assert on.read.tokens.find_issued(gone.digest) is None
         assert [on.read.tokens.find_access(token.digest) for token in kept] == kept
@@ -103,8 +106,8 @@ class PersonalAccessTokenContract(ContractBase):
         ]
         for user_id, token_id in pairs:
             with pytest.raises(Missing):
-                on.write.personal_access_tokens.remove(user_id, token_id)
-        assert on.read.personal_access_tokens.page(on.service_user.id).items == (personal_access_token,)
+                on.write.credentials.remove(PersonalAccessToken, user_id, token_id)
+        assert on.read.credentials.page(PersonalAccessToken, on.service_user.id).items == (personal_access_token,)
         assert on.read.tokens.find_access(live.digest) == live
 
     def test_personal_access_tokens_go_with_their_user(
@@ -114,9 +117,9 @@ class PersonalAccessTokenContract(ContractBase):
         live = an_access_token(on.service_user, personal_access_token_id=personal_access_token.id)
         on.save(foreign, live)
         on.write.users.remove(on.service_user.id)
-        assert on.read.personal_access_tokens.find(personal_access_token.id, on.service_user.id) is None
+        assert on.read.credentials.find(PersonalAccessToken, personal_access_token.id, on.service_user.id) is None
         assert on.read.tokens.find_access(live.digest) is None
-        assert on.read.personal_access_tokens.page(foreign_service_user.id).items == (foreign,)
+        assert on.read.credentials.page(PersonalAccessToken, foreign_service_user.id).items == (foreign,)
 
     def test_personal_access_tokens_touch_moves_forward_alone(self, on: On) -> None:
         fresh, used = (
@@ -126,15 +129,15 @@ class PersonalAccessTokenContract(ContractBase):
         untouched = a_personal_access_token(on.service_user)
         on.save(fresh, used, untouched)
         for at, expected in ((NOW - SECOND, NOW), (NOW + SECOND, NOW + SECOND), (NOW, NOW + SECOND)):
-            on.write.personal_access_tokens.touch({fresh.id: at, used.id: at, an_id(): at})
-            assert on.read.personal_access_tokens.find(used.id, on.service_user.id) == replace(
+            on.write.credentials.touch(PersonalAccessToken, {fresh.id: at, used.id: at, an_id(): at})
+            assert on.read.credentials.find(PersonalAccessToken, used.id, on.service_user.id) == replace(
                 used, last_used_at=expected
             )
-        assert on.read.personal_access_tokens.find(fresh.id, on.service_user.id) == replace(
+        assert on.read.credentials.find(PersonalAccessToken, fresh.id, on.service_user.id) == replace(
             fresh, last_used_at=NOW + SECOND
         )
-        assert on.read.personal_access_tokens.find(untouched.id, on.service_user.id) == untouched
-        on.write.personal_access_tokens.touch({})
+        assert on.read.credentials.find(PersonalAccessToken, untouched.id, on.service_user.id) == untouched
+        on.write.credentials.touch(PersonalAccessToken, {})
 
     def test_personal_access_tokens_expiring_is_exact_to_the_second_and_soonest_first(
         self, on: On, foreign_service_user: ServiceUser
@@ -144,11 +147,11 @@ class PersonalAccessTokenContract(ContractBase):
         first = a_personal_access_token(foreign_service_user, expires_at=after + SECOND)
         last = a_personal_access_token(on.service_user, expires_at=until + SECOND)
         on.save(last, at_until, first, at_after)
-        store = on.read.personal_access_tokens
-        assert store.expiring(after, until, 10) == (first, at_until)
-        assert store.expiring(after, until, 1) == (first,), "never more than the limit"
+        expiring = partial(on.read.credentials.expiring, PersonalAccessToken)
+        assert expiring(after, until, 10) == (first, at_until)
+        assert expiring(after, until, 1) == (first,), "never more than the limit"
         own = on.service_user.organization_id
-        assert store.expiring(after, until, 10, organization_id=own) == (at_until,)
-        assert store.expiring(after, until, 1, organization_id=own) == (at_until,)
-        assert store.expiring(after, until, 10, organization_id=an_id()) == ()
-        assert store.expiring(after, until, 10, organization_id="") == ()
+        assert expiring(after, until, 10, organization_id=own) == (at_until,)
+        assert expiring(after, until, 1, organization_id=own) == (at_until,)
+        assert expiring(after, until, 10, organization_id=an_id()) == ()
+        assert expiring(after, until, 10, organization_id="") == ()

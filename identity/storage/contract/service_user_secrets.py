@@ -37,9 +37,9 @@ class ServiceUserSecretContract(ContractBase):
         twins = sorted((a_service_user_secret(on.service_user) for _ in range(3)), key=lambda secret: secret.id)
         foreign = a_service_user_secret(other_service_user)
         on.save(*reversed(twins), foreign, older)
-        assert on.read.service_user_secrets.of_user(on.service_user.id) == (older, *twins)
-        assert on.read.service_user_secrets.of_user(other_service_user.id) == (foreign,)
-        assert on.read.service_user_secrets.of_user(an_id()) == ()
+        assert on.read.credentials.secrets(on.service_user.id) == (older, *twins)
+        assert on.read.credentials.secrets(other_service_user.id) == (foreign,)
+        assert on.read.credentials.secrets(an_id()) == ()
 
     def test_service_user_secrets_a_taken_id_is_refused(
         self, on: On, service_user_secret: ServiceUserSecret, other_service_user: ServiceUser
@@ -48,31 +48,31 @@ class ServiceUserSecretContract(ContractBase):
         later = a_service_user_secret(other_service_user)
         with on.writing() as storage:
             with pytest.raises(Duplicate):
-                storage.service_user_secrets.add(a_service_user_secret(other_service_user, id=service_user_secret.id))
-            storage.service_user_secrets.add(later)
-        assert on.read.service_user_secrets.of_user(service_user.id) == (service_user_secret,)
-        assert on.read.service_user_secrets.of_user(other_service_user.id) == (later,)
+                storage.credentials.add(a_service_user_secret(other_service_user, id=service_user_secret.id))
+            storage.credentials.add(later)
+        assert on.read.credentials.secrets(service_user.id) == (service_user_secret,)
+        assert on.read.credentials.secrets(other_service_user.id) == (later,)
 
     def test_service_user_secrets_a_secret_needs_its_user(self, on: On) -> None:
         with pytest.raises(Missing):
-            on.write.service_user_secrets.add(a_service_user_secret())
+            on.write.credentials.add(a_service_user_secret())
 
     def test_service_user_secrets_find_holder_returns_user_organization_and_secrets(
         self, on: On, service_user_secret: ServiceUserSecret, other_service_user: ServiceUser
     ) -> None:
-        holder = on.read.service_user_secrets.find_holder(on.service_user.id)
+        holder = on.read.credentials.find_holder(on.service_user.id)
         assert holder == (Subject(on.service_user, on.organization), (service_user_secret,))
         older = a_service_user_secret(on.service_user, created_at=NOW - timedelta(days=1))
         on.save(older, a_service_user_secret(other_service_user))
-        holder = on.read.service_user_secrets.find_holder(on.service_user.id)
+        holder = on.read.credentials.find_holder(on.service_user.id)
         assert holder == (Subject(on.service_user, on.organization), (older, service_user_secret))
 
     def test_service_user_secrets_find_holder_knows_service_users_with_a_secret_alone(self, on: On) -> None:
         service_user = on.service_user
         on.save(a_service_user_secret(on.human_user))
-        assert on.read.service_user_secrets.find_holder(service_user.id) is None
-        assert on.read.service_user_secrets.find_holder(on.human_user.id) is None
-        assert on.read.service_user_secrets.find_holder(an_id()) is None
+        assert on.read.credentials.find_holder(service_user.id) is None
+        assert on.read.credentials.find_holder(on.human_user.id) is None
+        assert on.read.credentials.find_holder(an_id()) is None
 
     def test_service_user_secrets_find_holder_shows_what_is_deactivated(
         self, on: On, service_user_secret: ServiceUserSecret
@@ -82,7 +82,7 @@ class ServiceUserSecretContract(ContractBase):
         with on.writing() as storage:
             storage.users.update(idle)
             storage.organizations.update(closed)
-        holder = on.read.service_user_secrets.find_holder(on.service_user.id)
+        holder = on.read.credentials.find_holder(on.service_user.id)
         assert holder == (Subject(idle, closed), (service_user_secret,))
 
     def test_service_user_secrets_remove_takes_the_tokens_that_it_obtained_along(
@@ -97,13 +97,13 @@ class ServiceUserSecretContract(ContractBase):
             an_access_token(service_user),
         ]
         on.save(other, key, gone, *kept)
-        on.write.service_user_secrets.remove(service_user.id, service_user_secret.id)
-        assert on.read.service_user_secrets.of_user(service_user.id) == (other,)
+        on.write.credentials.remove(ServiceUserSecret, service_user.id, service_user_secret.id)
+        assert on.read.credentials.secrets(service_user.id) == (other,)
         assert on.read.tokens.find_access(gone.digest) is None
         assert on.read.tokens.find_issued(gone.digest) is None
         assert [on.read.tokens.find_access(token.digest) for token in kept] == kept
-        on.write.service_user_secrets.remove(service_user.id, other.id)
-        assert on.read.service_user_secrets.find_holder(service_user.id) is None
+        on.write.credentials.remove(ServiceUserSecret, service_user.id, other.id)
+        assert on.read.credentials.find_holder(service_user.id) is None
 
     def test_service_user_secrets_remove_is_bound_to_the_user(
         self, on: On, service_user_secret: ServiceUserSecret, other_service_user: ServiceUser
@@ -116,8 +116,8 @@ class ServiceUserSecretContract(ContractBase):
         ]
         for user_id, secret_id in pairs:
             with pytest.raises(Missing):
-                on.write.service_user_secrets.remove(user_id, secret_id)
-        assert on.read.service_user_secrets.of_user(on.service_user.id) == (service_user_secret,)
+                on.write.credentials.remove(ServiceUserSecret, user_id, secret_id)
+        assert on.read.credentials.secrets(on.service_user.id) == (service_user_secret,)
         assert on.read.tokens.find_access(token.digest) == token
 
     def test_service_user_secrets_go_with_their_user(
@@ -131,12 +131,12 @@ class ServiceUserSecretContract(ContractBase):
         ]
         on.save(foreign, *tokens)
         on.write.users.remove(on.service_user.id)
-        assert on.read.service_user_secrets.of_user(on.service_user.id) == ()
-        assert on.read.service_user_secrets.find_holder(on.service_user.id) is None
-        assert on.read.service_user_secrets.of_user(other_service_user.id) == (foreign,)
+        assert on.read.credentials.secrets(on.service_user.id) == ()
+        assert on.read.credentials.find_holder(on.service_user.id) is None
+        assert on.read.credentials.secrets(other_service_user.id) == (foreign,)
         assert [on.read.tokens.find_access(token.digest) for token in tokens] == [None, tokens[1]]
         on.write.organizations.remove(other_organization.id)
-        assert on.read.service_user_secrets.of_user(other_service_user.id) == ()
+        assert on.read.credentials.secrets(other_service_user.id) == ()
 
     def test_service_user_secrets_touch_moves_forward_alone(
         self, on: On, service_user_secret: ServiceUserSecret
@@ -144,8 +144,8 @@ class ServiceUserSecretContract(ContractBase):
         used = on.saved(a_service_user_secret(on.service_user, last_used_at=NOW, created_at=NOW - timedelta(days=1)))
         second = timedelta(seconds=1)
         for at, expected in ((NOW - second, NOW), (NOW + second, NOW + second), (NOW, NOW + second)):
-            on.write.service_user_secrets.touch({used.id: at, an_id(): at})
+            on.write.credentials.touch(ServiceUserSecret, {used.id: at, an_id(): at})
             touched = (replace(used, last_used_at=expected), service_user_secret)
-            assert on.read.service_user_secrets.of_user(on.service_user.id) == touched
-            holder = there(on.read.service_user_secrets.find_holder(on.service_user.id))
+            assert on.read.credentials.secrets(on.service_user.id) == touched
+            holder = there(on.read.credentials.find_holder(on.service_user.id))
             assert holder[1] == touched

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from identity.domain.permissions import INSTANCE_KEY
+from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import HumanUser, Profile, Subject, User
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
@@ -249,8 +250,8 @@ class UserContract(ContractBase):
         token = an_access_token(on.service_user, key_id=key.id)
         on.save(key, token)
         on.write.users.remove(on.service_user.id)
-        assert on.read.service_user_keys.find(key.id, on.service_user.id) is None
-        assert on.read.service_user_keys.find_signer(key.id, on.service_user.id) is None
+        assert on.read.credentials.find(ServiceUserKey, key.id, on.service_user.id) is None
+        assert on.read.credentials.find_signer(key.id, on.service_user.id) is None
         assert on.read.tokens.find_access(token.digest) is None
         assert on.read.tokens.find_issued(token.digest) is None
 
@@ -260,7 +261,7 @@ class UserContract(ContractBase):
         on.save(key, token, manager)
         on.write.users.remove(human_user.id)
         assert on.read.users.find(on.service_user.id) == on.service_user
-        assert on.read.service_user_keys.find(key.id, on.service_user.id) == key
+        assert on.read.credentials.find(ServiceUserKey, key.id, on.service_user.id) == key
         assert on.read.tokens.find_access(token.digest) == token
         assert on.read.managers.find(manager.id) == manager
 

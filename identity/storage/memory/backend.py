@@ -11,16 +11,14 @@ from identity.storage.memory.applications import MemoryApplicationStore
 from identity.storage.memory.attempts import MemoryAttemptStore
 from identity.storage.memory.audit import MemoryAuditStore
 from identity.storage.memory.authorization_requests import MemoryAuthorizationRequestStore
+from identity.storage.memory.credentials import MemoryCredentialStore
 from identity.storage.memory.effects import MemoryEffectStore
 from identity.storage.memory.managers import MemoryManagerStore
 from identity.storage.memory.organizations import MemoryOrganizationStore
 from identity.storage.memory.outbox import MemoryOutboxStore
-from identity.storage.memory.personal_access_tokens import MemoryPersonalAccessTokenStore
 from identity.storage.memory.project_grants import MemoryProjectGrantStore
 from identity.storage.memory.projects import MemoryProjectStore
 from identity.storage.memory.records import MemoryRecordStore
-from identity.storage.memory.service_user_keys import MemoryServiceUserKeyStore
-from identity.storage.memory.service_user_secrets import MemoryServiceUserSecretStore
 from identity.storage.memory.sessions import MemorySessionStore
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
 from identity.storage.memory.tables import Tables
@@ -44,9 +42,7 @@ class MemoryStorage(Storage):
         self.project_grants = MemoryProjectGrantStore(tables)
         self.user_grants = MemoryUserGrantStore(tables)
         self.users = MemoryUserStore(tables)
-        self.service_user_keys = MemoryServiceUserKeyStore(tables)
-        self.service_user_secrets = MemoryServiceUserSecretStore(tables)
-        self.personal_access_tokens = MemoryPersonalAccessTokenStore(tables)
+        self.credentials = MemoryCredentialStore(tables)
         self.applications = MemoryApplicationStore(tables)
         self.managers = MemoryManagerStore(tables)
         self.sessions = MemorySessionStore(tables)

@@ -5,8 +5,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from identity.domain.personal_access_tokens import PersonalAccessToken
-from identity.domain.service_user_keys import ServiceUserKey
 from identity.storage.errors import Stale
 from identity.storage.memory.tables import Table, Tables
 from identity.storage.paging import Identified, Page, PageRequest, Sort, in_order, page_sorted
@@ -89,24 +87,3 @@ def move_forward(table: Table[Any, Any], key: Any, name: str, at: datetime | Non
     row = table.find(key)
     if row is not None and at is not None and (getattr(row, name) is None or getattr(row, name) < at):
         table.put(key, replace(row, **{name: at}))
-
-
-Expiring = TypeVar("Expiring", ServiceUserKey, PersonalAccessToken)
-
-
-def expiring(
-    tables: Tables,
-    rows: Iterable[Expiring],
-    after: datetime,
-    until: datetime,
-    limit: int,
-    organization_id: str | None,
-) -> tuple[Expiring, ...]:
-    """Up to ``limit`` rows, of one organization's users or of all, with ``after < expires_at <= until``, soonest
-    first."""
-    found = [
-        row
-        for row in rows
-        if after < row.expires_at <= until and organization_id in (None, tables.users.get(row.user_id).organization_id)
-    ]
-    return tuple(sorted(found, key=lambda row: (row.expires_at, row.id))[:limit])

@@ -112,8 +112,8 @@ def test_any_text_can_be_looked_up(backend: SqlBackend, text: str) -> None:
         assert storage.applications.find_client(text) is None
         assert storage.users.find_by_login_name(text) is None
         assert storage.users.find_by_login_name(f"{text}@{text}") is None
-        assert storage.service_user_keys.find_signer(text, text) is None
-        assert storage.service_user_secrets.find_holder(text) is None
+        assert storage.credentials.find_signer(text, text) is None
+        assert storage.credentials.find_holder(text) is None
         assert storage.projects.audience(frozenset({text}), text) == frozenset()
         assert storage.users.find_by_email(text, text) == ()
         assert storage.sessions.find(text) is None

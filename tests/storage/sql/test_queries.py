@@ -11,6 +11,9 @@ from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint, event
 
 from identity.domain.attempts import Attempt
 from identity.domain.audit import AuditFilter, Result
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.plugins.sql import SqlBackend
 from identity.plugins.sql.rows import _Text
 from identity.plugins.sql.tables import metadata
@@ -104,9 +107,9 @@ READS: dict[str, Call] = {
     "find_by_email": lambda storage: storage.users.find_by_email(ORGANIZATION.id, "ada@acme.example"),
     "find_refresh": lambda storage: storage.tokens.find_refresh(REFRESH.digest),
     "find_client": lambda storage: storage.applications.find_client(APPLICATION.id),
-    "find_signer": lambda storage: storage.service_user_keys.find_signer(KEY.id, ROBOT.id),
-    "find_holder": lambda storage: storage.service_user_secrets.find_holder(ROBOT.id),
-    "secrets of_user": lambda storage: storage.service_user_secrets.of_user(ROBOT.id),
+    "find_signer": lambda storage: storage.credentials.find_signer(KEY.id, ROBOT.id),
+    "find_holder": lambda storage: storage.credentials.find_holder(ROBOT.id),
+    "secrets of_user": lambda storage: storage.credentials.secrets(ROBOT.id),
     "find_subject": lambda storage: storage.users.find_subject(PERSON.id),
     "find_by_login_name": lambda storage: storage.users.find_by_login_name(f"ada@{ORGANIZATION.primary_domain}"),
     "find_by_bare_name": lambda storage: storage.users.find_by_bare_name(PERSON.user_name, first_in=ORGANIZATION.id),
@@ -116,8 +119,8 @@ READS: dict[str, Call] = {
     "managers page": lambda storage: storage.managers.page(MANAGER.resource, NEWER),
     "effective": lambda storage: storage.user_grants.effective(PERSON.id, frozenset({PROJECT.id})),
     "audience": lambda storage: storage.projects.audience(frozenset({PROJECT.id}), ORGANIZATION.id),
-    "expiring": lambda storage: storage.service_user_keys.expiring(NOW, LATER, 10),
-    "keys page": lambda storage: storage.service_user_keys.page(ROBOT.id, NEWER),
+    "expiring": lambda storage: storage.credentials.expiring(ServiceUserKey, NOW, LATER, 10),
+    "keys page": lambda storage: storage.credentials.page(ServiceUserKey, ROBOT.id, NEWER),
     "organizations page": lambda storage: storage.organizations.page(AFTER),
     "applications page": lambda storage: storage.applications.page(PROJECT.id, AFTER),
     "users page": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, AFTER),
@@ -136,14 +139,16 @@ READS: dict[str, Call] = {
     "find project grants": lambda storage: storage.project_grants.find_many(SOME_IDS),
     "find subjects": lambda storage: storage.users.find_subjects(SOME_IDS),
     "counts": lambda storage: storage.projects.counts(SOME_IDS),
-    "key summaries": lambda storage: storage.service_user_keys.summaries(SOME_IDS, NOW),
+    "key summaries": lambda storage: storage.credentials.key_summaries(SOME_IDS, NOW),
     "must_change": lambda storage: storage.users.must_change_password(SOME_IDS),
-    "expiring of organization": lambda storage: storage.service_user_keys.expiring(
-        NOW, LATER, 10, organization_id=ORGANIZATION.id
+    "expiring of organization": lambda storage: storage.credentials.expiring(
+        ServiceUserKey, NOW, LATER, 10, organization_id=ORGANIZATION.id
     ),
-    "personal access tokens page": lambda storage: storage.personal_access_tokens.page(ROBOT.id, NEWER),
-    "find personal access token": lambda storage: storage.personal_access_tokens.find(PERSONAL.id, ROBOT.id),
-    "personal access tokens expiring": lambda storage: storage.personal_access_tokens.expiring(NOW, LATER, 10),
+    "personal access tokens page": lambda storage: storage.credentials.page(PersonalAccessToken, ROBOT.id, NEWER),
+    "find personal access token": lambda storage: storage.credentials.find(PersonalAccessToken, PERSONAL.id, ROBOT.id),
+    "personal access tokens expiring": lambda storage: storage.credentials.expiring(
+        PersonalAccessToken, NOW, LATER, 10
+    ),
     "grants of project grant": lambda storage: storage.user_grants.page_of_project_grant(LENT.id, NEWER),
     "effects of organization": lambda storage: storage.effects.of_organization(ORGANIZATION.id, NOW),
     "effects of project": lambda storage: storage.effects.of_project(PROJECT.id, NOW),
@@ -167,8 +172,8 @@ READS: dict[str, Call] = {
 WRITES: dict[str, Call] = {
     "add_access": lambda storage: storage.tokens.add_access(an_access_token(ROBOT, key_id=KEY.id)),
     "add_access by secret": lambda storage: storage.tokens.add_access(an_access_token(ROBOT, secret_id=SECRET.id)),
-    "add service user secret": lambda storage: storage.service_user_secrets.add(a_service_user_secret(ROBOT)),
-    "remove service user secret": lambda storage: storage.service_user_secrets.remove(ROBOT.id, SECRET.id),
+    "add service user secret": lambda storage: storage.credentials.add(a_service_user_secret(ROBOT)),
+    "remove service user secret": lambda storage: storage.credentials.remove(ServiceUserSecret, ROBOT.id, SECRET.id),
     "redeem": lambda storage: storage.tokens.redeem_code(CODE.digest, client_id=APPLICATION.id, at=NOW),
     "add session": lambda storage: storage.sessions.add(a_session(PERSON)),
     "reauthenticate": lambda storage: storage.sessions.reauthenticate(
@@ -207,13 +212,15 @@ WRITES: dict[str, Call] = {
     "purge requests": lambda storage: storage.authorization_requests.purge(NOW, 1000),
     "purge attempts": lambda storage: storage.attempts.purge(NOW, 1000),
     "purge messages": lambda storage: storage.outbox.purge(NOW, 1000),
-    "touch": lambda storage: storage.service_user_keys.touch(KEY.id, NOW),
+    "touch": lambda storage: storage.credentials.touch(ServiceUserKey, {KEY.id: NOW}),
     "append": lambda storage: storage.audit.append(EVENT),
     "note_sign_in": lambda storage: storage.users.note_sign_in(PERSON.id, NOW),
     "touch client secret": lambda storage: storage.applications.touch_secrets({"secret": NOW}),
-    "touch service user secret": lambda storage: storage.service_user_secrets.touch({SECRET.id: NOW}),
-    "touch personal access token": lambda storage: storage.personal_access_tokens.touch({PERSONAL.id: NOW}),
-    "remove personal access token": lambda storage: storage.personal_access_tokens.remove(ROBOT.id, PERSONAL.id),
+    "touch service user secret": lambda storage: storage.credentials.touch(ServiceUserSecret, {SECRET.id: NOW}),
+    "touch personal access token": lambda storage: storage.credentials.touch(PersonalAccessToken, {PERSONAL.id: NOW}),
+    "remove personal access token": lambda storage: storage.credentials.remove(
+        PersonalAccessToken, ROBOT.id, PERSONAL.id
+    ),
     "revoke_family": lambda storage: storage.tokens.revoke_family(FAMILY.id, NOW),
     "revoke_access": lambda storage: storage.tokens.revoke_access(TOKEN.digest, NOW),
     "purge_access": lambda storage: storage.tokens.purge_access(NOW, 1000),

@@ -144,7 +144,7 @@ class RemoveToken(OfServiceUser, ConfirmPage):
     def token(self) -> PersonalAccessToken:
         """Which one. Raises NotFound."""
         wanted = matched(self, "token")
-        found = self.services.storage.personal_access_tokens.find(wanted, self.thing.id)
+        found = self.services.storage.credentials.find(PersonalAccessToken, wanted, self.thing.id)
         if found is None:
             raise NotFound("personal access token", wanted)
         token: PersonalAccessToken = found

@@ -46,7 +46,7 @@ class ServiceUserList(ListPage):
 
     def rows(self, found: Sequence[ServiceUser]) -> Sequence[Cells]:
         now = self.services.now
-        summaries = self.services.storage.service_user_keys.summaries([one.id for one in found], now)
+        summaries = self.services.storage.credentials.key_summaries([one.id for one in found], now)
         return [
             (
                 self.ui.named(one.display_name, f"{CONSOLE}/service-users/{one.id}"),

@@ -53,7 +53,9 @@ def _granted(call: Call) -> str:
 
 def _find(call: Call) -> Any:
     identifier = call.names["token"]
-    found = call.services.storage.personal_access_tokens.find(identifier, call.value.id)
+    found = call.services.storage.credentials.find(
+        personal_access_tokens.PersonalAccessToken, identifier, call.value.id
+    )
     if found is None:
         raise NotFound("personal access token", identifier)
     return found

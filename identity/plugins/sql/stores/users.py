@@ -2,9 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, case, not_, select, update
+from sqlalchemy import and_, bindparam, case, not_, select, update
 
 from identity.domain.names import login_name_key, name_key
 from identity.domain.users import PasswordHash, Subject, User
@@ -125,24 +124,6 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
 
     def must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
         return {one.user_id: one.must_change for one in self._many(_MUST_CHANGE, user_ids, _PASSWORDS.of)}
-
-
-def expiring(
-    rows: Mapped[Any],
-    after: datetime,
-    until: datetime,
-    limit: int,
-    organization_id: str | None,
-) -> Select[Any]:
-    """Rows, of one organization's users or of all, with ``after < expires_at <= until``, soonest first."""
-    of_users = rows.table
-    expires_at = of_users.c.expires_at
-    statement = rows.select.where(expires_at > seconds(after), expires_at <= seconds(until))
-    if organization_id is not None:
-        # Not joined: planners would begin with all users of the organization, which are many more than what expires.
-        owner = select(table.c.organization_id).where(table.c.id == of_users.c.user_id).scalar_subquery()
-        statement = statement.where(owner == organization_id)
-    return statement.order_by(expires_at, of_users.c.id).limit(limit)
 
 
 def subject_of(row: Row) -> Subject:
