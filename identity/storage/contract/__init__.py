@@ -50,13 +50,16 @@ from identity.storage.contract.passwords import PasswordContract  # noqa: E402
 from identity.storage.contract.personal_access_tokens import PersonalAccessTokenContract  # noqa: E402
 from identity.storage.contract.project_grants import ProjectGrantContract  # noqa: E402
 from identity.storage.contract.projects import ProjectContract  # noqa: E402
+from identity.storage.contract.races import RaceContract  # noqa: E402
 from identity.storage.contract.records import RecordContract  # noqa: E402
+from identity.storage.contract.refresh_tokens import ConnectionContract, RefreshTokenContract  # noqa: E402
 from identity.storage.contract.service_user_keys import ServiceUserKeyContract  # noqa: E402
 from identity.storage.contract.service_user_secrets import ServiceUserSecretContract  # noqa: E402
 from identity.storage.contract.sessions import SessionContract  # noqa: E402
 from identity.storage.contract.signing_keys import SigningKeyContract  # noqa: E402
 from identity.storage.contract.tokens import TokenContract  # noqa: E402
 from identity.storage.contract.user_grants import UserGrantContract  # noqa: E402
+from identity.storage.contract.user_lists import UserListContract  # noqa: E402
 from identity.storage.contract.users import UserContract  # noqa: E402
 
 __all__ = ["StorageContract"]
@@ -72,6 +75,7 @@ class StorageContract(
     ProjectGrantContract,
     UserGrantContract,
     UserContract,
+    UserListContract,
     PasswordContract,
     ServiceUserKeyContract,
     ServiceUserSecretContract,
@@ -83,11 +87,14 @@ class StorageContract(
     AttemptContract,
     AuthorizationCodeContract,
     TokenContract,
+    RefreshTokenContract,
+    ConnectionContract,
     SigningKeyContract,
     OutboxContract,
     AuditContract,
     RecordContract,
     EffectContract,
     AtomicityContract,
+    RaceContract,
 ):
     """Everything that is demanded of a backend, store by store, and of its transactions."""

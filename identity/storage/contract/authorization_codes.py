@@ -8,7 +8,7 @@ import pytest
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.users import Subject
 from identity.storage.contract.base import ContractBase, On, there
-from identity.storage.contract.factories import NOW, a_code, a_digest, a_family, an_id
+from identity.storage.contract.factories import NOW, a_code, a_digest, an_id
 from identity.storage.errors import AlreadyUsed, Duplicate, Missing
 
 SECOND = timedelta(seconds=1)
@@ -83,10 +83,6 @@ class AuthorizationCodeContract(ContractBase):
         with pytest.raises(Duplicate):
             on.write.tokens.add_code(a_code(on.family, digest=code.digest))
 
-    def test_codes_a_code_needs_its_family(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.tokens.add_code(a_code(a_family(on.human_user, on.application)))
-
     def test_codes_an_unknown_code(self, on: On, code: AuthorizationCode) -> None:
         with pytest.raises(Missing):
             on.write.tokens.redeem_code(a_digest(), client_id=code.client_id, at=NOW)
@@ -151,12 +147,6 @@ class AuthorizationCodeContract(ContractBase):
         assert on.write.tokens.purge_codes(family.ends_at + SECOND, 10) == 1
         with pytest.raises(Missing):
             on.write.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
-
-    def test_codes_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
-        on.save(*(a_code(on.family) for _ in range(5)))
-        later = NOW + timedelta(days=1)
-        counts = [on.write.tokens.purge_codes(later, 2) for _ in range(4)]
-        assert counts == [2, 2, 1, 0]
 
     def test_codes_purge_keeps_to_the_limit_whatever_makes_codes_due(self, on: On) -> None:
         used = [a_code(on.family, redeemed_at=NOW) for _ in range(3)]

@@ -168,11 +168,6 @@ class AuthorizationRequestContract(ContractBase):
         assert on.read.authorization_requests.find(expiring.id) == expiring
         assert on.read.authorization_requests.find(finished.id) == finished
 
-    def test_requests_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
-        on.save(*(a_pending(expires_at=NOW) for _ in range(5)))
-        counts = [on.write.authorization_requests.purge(NOW + SECOND, 2) for _ in range(4)]
-        assert counts == [2, 2, 1, 0]
-
     def test_requests_races_a_request_is_finished_once(self, on: On, pending: PendingAuthorization) -> None:
         winner = on.race(partial(finish, request_id=pending.id, at=NOW), 100).only_winner(losers="AlreadyUsed")
         assert winner.value == pending

@@ -3,11 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import a_human_user, a_password
-from identity.storage.errors import Missing
 
 
 class PasswordContract(ContractBase):
@@ -34,10 +31,6 @@ class PasswordContract(ContractBase):
         on.save(first)
         on.save(second)
         assert on.read.users.find_password(on.human_user.id) == second
-
-    def test_passwords_a_password_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.users.set_password(a_password())
 
     def test_passwords_is_still(self, on: On) -> None:
         human_user = on.human_user

@@ -67,10 +67,6 @@ class PersonalAccessTokenContract(ContractBase):
                 storage.credentials.find(PersonalAccessToken, personal_access_token.id, on.service_user.id) is not None
             )
 
-    def test_personal_access_tokens_a_token_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.credentials.add(a_personal_access_token())
-
     def test_personal_access_tokens_an_access_token_needs_the_one_that_it_names(self, on: On) -> None:
         with pytest.raises(Missing):
             on.write.tokens.add_access(an_access_token(on.service_user, personal_access_token_id=an_id()))

@@ -150,10 +150,6 @@ class ProjectContract(ContractBase):
         assert on.read.projects.roles(on.project.id) == (here,)
         assert on.read.projects.roles(other.id) == (there,)
 
-    def test_projects_a_role_needs_its_project(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.projects.add_role(a_project_role())
-
     def test_projects_update_role(self, on: On) -> None:
         other = a_project(on.organization)
         role, twin = a_project_role(on.project, key="reader"), a_project_role(other, key="reader")

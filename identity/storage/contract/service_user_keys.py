@@ -48,10 +48,6 @@ class ServiceUserKeyContract(ContractBase):
             on.write.credentials.add(a_key(stranger, id=key.id))
         assert on.read.credentials.find(ServiceUserKey, key.id, service_user.id) == key
 
-    def test_keys_a_key_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.credentials.add(a_key())
-
     def test_keys_find_signer_returns_key_user_and_organization(self, on: On, key: ServiceUserKey) -> None:
         signer = on.read.credentials.find_signer(key.id, on.service_user.id)
         assert signer == (key, Subject(on.service_user, on.organization))

@@ -53,10 +53,6 @@ class ServiceUserSecretContract(ContractBase):
         assert on.read.credentials.secrets(service_user.id) == (service_user_secret,)
         assert on.read.credentials.secrets(other_service_user.id) == (later,)
 
-    def test_service_user_secrets_a_secret_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.credentials.add(a_service_user_secret())
-
     def test_service_user_secrets_find_holder_returns_user_organization_and_secrets(
         self, on: On, service_user_secret: ServiceUserSecret, other_service_user: ServiceUser
     ) -> None:

@@ -40,10 +40,6 @@ class SessionContract(ContractBase):
         assert on.read.sessions.find(session.id) == session
         assert on.read.sessions.find(an_id()) is None
 
-    def test_sessions_a_session_needs_its_user(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.sessions.add(a_session())
-
     def test_sessions_a_taken_digest_is_refused_and_the_transaction_can_go_on(self, on: On) -> None:
         other, taken = a_session(on.human_user), a_session(on.human_user, digest=on.session.digest)
         with on.writing() as storage:
@@ -223,11 +219,6 @@ class SessionContract(ContractBase):
         assert on.read.sessions.find(over.id) is None
         assert on.read.sessions.find(ending.id) == ending
         assert on.read.sessions.find(ended.id) == ended, "its tokens must still be told that it ended"
-
-    def test_sessions_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
-        on.save(*(a_session(on.human_user, ends_at=NOW) for _ in range(5)))
-        counts = [on.write.sessions.purge(NOW + SECOND, 2) for _ in range(4)]
-        assert counts == [2, 2, 1, 0]
 
     def test_sessions_races_a_session_is_ended_once(self, on: On) -> None:
         outcomes = on.race(partial(end, session_id=on.session.id, at=NOW), 50)

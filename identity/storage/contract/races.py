@@ -1,0 +1,254 @@
+"""What is demanded of races: of many callers at once one wins, over threads and processes."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from identity.domain.applications import Application
+from identity.domain.audit import AuditEvent
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_KEY
+from identity.domain.service_user_secrets import ServiceUserSecret
+from identity.domain.tokens import RefreshToken
+from identity.domain.users import HumanUser
+from identity.storage.backend import Storage
+from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.factories import (
+    NOW,
+    a_client_secret,
+    a_code,
+    a_digest,
+    a_family,
+    a_human_user,
+    a_manager,
+    a_project,
+    a_refresh_token,
+    a_service_user_secret,
+    a_signing_key,
+    an_access_token,
+    an_audit_event,
+    an_instance,
+    an_organization,
+)
+from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.paging import PageRequest
+
+SECOND = timedelta(seconds=1)
+
+
+class RaceContract(ContractBase):
+    """Of racing callers exactly one wins, over threads and processes, and the others are told what happened."""
+
+    def test_races_a_code_is_redeemed_once(self, on: On) -> None:
+        code = on.saved(a_code(on.family))
+        outcomes = on.race(partial(redeem, digest=code.digest, client_id=code.client_id, at=NOW), 100)
+        outcomes.only_winner(losers="AlreadyUsed")
+        with pytest.raises(AlreadyUsed):
+            on.write.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
+
+    def test_races_a_refresh_token_is_rotated_once(self, on: On) -> None:
+        token, successors = a_refresh_token(on.family), [a_refresh_token(on.family) for _ in range(100)]
+        on.save(token)
+        winner = on.race(partial(rotate, digest=token.digest, successors=successors, at=NOW), 100).only_winner(
+            losers="AlreadyUsed"
+        )
+        stored = [each for each in successors if on.read.tokens.find_refresh(each.digest) is not None]
+        assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
+
+    def test_races_a_signing_key_generation_is_added_once(self, on: On) -> None:
+        winner = on.race(add_signing_key, 50).only_winner(losers="Duplicate")
+        assert [key.id for key in on.read.signing_keys.all()] == [winner.value]
+
+    def test_races_the_instance_is_bootstrapped_once(self, on: On) -> None:
+        winner = on.race(bootstrap, 50).only_winner(losers="Duplicate")
+        instance = on.read.organizations.find_instance()
+        organizations = on.read.organizations.page().items
+        assert instance == winner.value
+        assert [each.id for each in organizations] == [winner.value.organization_id], "losers leave nothing behind"
+
+    def test_races_a_user_name_is_taken_once(self, on: On) -> None:
+        outcomes = on.race(partial(add_user, organization_id=on.organization.id), 50)
+        outcomes.only_winner(losers="Duplicate")
+
+    def test_races_a_version_is_updated_once(self, on: On) -> None:
+        winner = on.race(partial(rename, organization=on.organization), 50).only_winner(losers="Stale")
+        assert on.read.organizations.find(on.organization.id) == winner.value, "no update is lost"
+
+    def test_races_an_event_with_once_is_written_once(self, on: On) -> None:
+        outcomes = on.race(append_once, 50)
+        assert outcomes.errors == {}
+        assert outcomes.values.count(True) == 1
+        assert len(on.read.audit.page()) == 1
+
+    def test_races_events_get_sequence_numbers_of_their_own(self, on: On) -> None:
+        outcomes = on.race(append, 50)
+        assert outcomes.errors == {}
+        sequences = [event.sequence for event in on.read.audit.page().items]
+        assert len(set(sequences)) == 50
+        assert sequences == sorted(sequences, key=lambda number: number or 0, reverse=True)
+
+    def test_races_a_follower_of_the_trail_misses_no_event(self, on: On) -> None:
+        followed: list[AuditEvent] = []
+        with ThreadPoolExecutor(1) as pool:
+            racing = pool.submit(on.race, append_twice, 120)
+            while not racing.done():
+                with on.reading() as storage:
+                    followed += storage.audit.after(followed[-1].sequence or 0 if followed else 0, 7)
+        outcomes = racing.result()
+        assert outcomes.errors == {}
+        followed += on.read.audit.after(followed[-1].sequence or 0 if followed else 0, 1000)
+        stored = on.read.audit.page(PageRequest(limit=1000)).items
+        assert [event.id for event in followed] == [event.id for event in reversed(stored)]
+        assert len(followed) == 240
+
+    def test_races_last_uses_move_forward_alone(self, on: On) -> None:
+        secrets = [a_service_user_secret(on.service_user) for _ in range(8)]
+        on.save(*secrets)
+        ids = [secret.id for secret in secrets]
+        outcomes = on.race(partial(touch, ids=ids, at=NOW), 60)
+        assert outcomes.errors == {}, "nobody waits in a circle"
+        stored = on.read.credentials.secrets(on.service_user.id)
+        assert {secret.last_used_at for secret in stored} == {NOW + 59 * SECOND}
+
+    def test_races_secrets_are_counted_by_one_at_a_time(self, on: On) -> None:
+        outcomes = on.race(partial(add_unless_two, user_id=on.service_user.id, application_id=on.application.id), 24)
+        assert outcomes.errors == {}
+        assert sorted(outcomes.values, reverse=True)[:2] == [True, True]
+        assert len(on.read.credentials.secrets(on.service_user.id)) == 2
+        assert len(on.read.applications.secrets(on.application.id)) == 2
+
+    def test_races_the_last_holder_of_a_role_stays(self, on: On) -> None:
+        users = [a_human_user(on.organization) for _ in range(12)]
+        managers = [a_manager(user) for user in users]
+        on.save(*users, *managers)
+        outcomes = on.race(partial(remove_unless_last, managers=managers), len(managers))
+        assert outcomes.errors == {}
+        left = on.read.managers.page(INSTANCE_KEY).items
+        assert len(left) == 1, "two removals of the last two owners cannot both go through"
+        assert outcomes.values.count(False) == 1
+
+    def test_races_a_revoked_family_leaves_no_live_token(self, on: On) -> None:
+        for _ in range(4):
+            family = a_family(on.human_user, on.application)
+            first = a_refresh_token(family)
+            on.save(family, first)
+            outcomes = on.race(
+                partial(rotate_or_revoke, user=on.human_user, application=on.application, first=first, at=NOW), 24
+            )
+            assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
+            stored = on.read.tokens.find_family(family.id)
+            issued = [on.read.tokens.find_issued(pair[1]) for pair in outcomes.values if pair]
+            assert stored is not None
+            assert stored.revoked_at == NOW
+            assert all(each is not None and not each.live(NOW) for each in issued)
+            for refresh in [pair[0] for pair in outcomes.values if pair]:
+                with pytest.raises(Missing):
+                    on.write.tokens.rotate(refresh, a_refresh_token(family), NOW)
+
+
+# The attempts, which also run in other processes, so that they must be functions of the module.
+
+
+def redeem(storage: Storage, number: int, *, digest: bytes, client_id: str, at: datetime) -> None:
+    """Redeem the code and issue a token from it, as an endpoint does."""
+    code = storage.tokens.redeem_code(digest, client_id=client_id, at=at)
+    family = a_family(id=code.family_id, user_id=code.user_id, client_id=code.client_id)
+    storage.tokens.add_refresh(a_refresh_token(family))
+
+
+def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[RefreshToken], at: datetime) -> None:
+    """Rotate the token to a successor of one's own."""
+    storage.tokens.rotate(digest, successors[number], at)
+
+
+def add_signing_key(storage: Storage, number: int) -> str:
+    """Add a first generation of one's own."""
+    key = a_signing_key(1)
+    storage.signing_keys.add(key)
+    return key.id
+
+
+def bootstrap(storage: Storage, number: int) -> Any:
+    """Make an instance with an organization and a project of its own."""
+    organization = an_organization()
+    project = a_project(organization)
+    instance = an_instance(project)
+    storage.organizations.add(organization)
+    storage.projects.add(project)
+    storage.organizations.add_instance(instance)
+    return instance
+
+
+def add_user(storage: Storage, number: int, *, organization_id: str) -> None:
+    """Take the one user name, in one of two spellings."""
+    storage.users.add(a_human_user(organization_id=organization_id, user_name="ada" if number % 2 else "ADA"))
+
+
+def rename(storage: Storage, number: int, *, organization: Organization) -> Organization:
+    """Give the organization a name of one's own."""
+    renamed = replace(organization, name=f"Acme {number}", version=organization.version + 1)
+    storage.organizations.update(renamed)
+    return renamed
+
+
+def append_twice(storage: Storage, number: int) -> None:
+    """Append two events, some time apart."""
+    storage.audit.append(an_audit_event())
+    # Meanwhile others get higher numbers and commit.
+    time.sleep(number % 5 / 500)
+    storage.audit.append(an_audit_event())
+
+
+def touch(storage: Storage, number: int, *, ids: list[str], at: datetime) -> None:
+    """Note a use of all these secrets, later ones by higher numbers, in either order."""
+    ordered = ids if number % 2 else ids[::-1]
+    storage.credentials.touch(ServiceUserSecret, dict.fromkeys(ordered, at + number * SECOND))
+
+
+def add_unless_two(storage: Storage, number: int, *, user_id: str, application_id: str) -> bool:
+    """Add a secret to either, or to none of them if it has two; True if one was added."""
+    service_user_has_room = len(storage.credentials.lock_secrets(user_id)) < 2
+    application_has_room = len(storage.applications.lock_secrets(application_id)) < 2
+    if service_user_has_room:
+        storage.credentials.add(a_service_user_secret(user_id=user_id))
+    if application_has_room:
+        storage.applications.add_secret(application_id, a_client_secret())
+    return service_user_has_room or application_has_room
+
+
+def append_once(storage: Storage, number: int) -> bool:
+    """Append an event that is to be written once."""
+    return storage.audit.append(an_audit_event(once="key"))
+
+
+def append(storage: Storage, number: int) -> bool:
+    """Append an event."""
+    return storage.audit.append(an_audit_event())
+
+
+def remove_unless_last(storage: Storage, number: int, *, managers: list[Manager]) -> bool:
+    """Remove one's own manager unless it is the last owner; True if it was removed."""
+    if len(storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")) == 1:
+        return False
+    storage.managers.remove(managers[number].id)
+    return True
+
+
+def rotate_or_revoke(
+    storage: Storage, number: int, *, user: HumanUser, application: Application, first: RefreshToken, at: datetime
+) -> tuple[bytes, bytes] | None:
+    """Rotate the family's token and issue an access token with it, or, every third time, revoke the family."""
+    family = a_family(user, application, id=first.family_id)
+    if number % 3 == 2:
+        storage.tokens.revoke_family(family.id, at)
+        return None
+    successor, access = a_refresh_token(family), an_access_token(user, application, family, digest=a_digest())
+    storage.tokens.rotate(first.digest, successor, at)
+    storage.tokens.add_access(access)
+    return successor.digest, access.digest

@@ -1,0 +1,352 @@
+"""What is demanded of refresh tokens, and of what applications hold by them."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+import pytest
+
+from identity.domain.applications import Client
+from identity.domain.tokens import Connection, PresentedRefreshToken, RefreshToken
+from identity.domain.users import Subject
+from identity.storage.backend import Storage
+from identity.storage.contract.base import ContractBase, On, there
+from identity.storage.contract.factories import (
+    NOW,
+    a_client_secret,
+    a_digest,
+    a_family,
+    a_human_user,
+    a_refresh_token,
+    an_access_token,
+    an_application,
+    an_id,
+    an_organization,
+)
+from identity.storage.errors import AlreadyUsed, Duplicate, Missing
+
+SECOND = timedelta(seconds=1)
+
+
+class RefreshTokenContract(ContractBase):
+    """A refresh token is rotated once while it is live; a replay is told from a mere unknown."""
+
+    @pytest.fixture
+    def refresh(self, on: On) -> RefreshToken:
+        """A stored, live refresh token of ``family``."""
+        return on.saved(a_refresh_token(on.family))
+
+    def test_refresh_tokens_find_returns_what_was_added(self, on: On) -> None:
+        token = on.saved(
+            a_refresh_token(
+                on.family,
+                digest=bytes(range(100, 132)),
+                scope=("openid", "z", "a"),
+                session_id="session",
+                nonce="nönce",
+                predecessor_id=an_id(),
+            )
+        )
+        assert on.read.tokens.find_refresh(token.digest) == token
+        assert on.read.tokens.find_refresh(a_digest()) is None
+        assert on.read.tokens.find_access(token.digest) is None, "a refresh token is no access token"
+
+    def test_refresh_tokens_a_taken_digest_is_refused(self, on: On, refresh: RefreshToken) -> None:
+        with pytest.raises(Duplicate):
+            on.write.tokens.add_refresh(a_refresh_token(on.family, digest=refresh.digest))
+
+    def test_refresh_tokens_rotate_stores_the_successor_and_returns_the_old_one_as_it_was(
+        self, on: On, refresh: RefreshToken
+    ) -> None:
+        successor = a_refresh_token(on.family, predecessor_id=refresh.id, issued_at=NOW + SECOND)
+        assert on.write.tokens.rotate(refresh.digest, successor, NOW + SECOND) == refresh
+        assert on.read.tokens.find_refresh(refresh.digest) == replace(refresh, rotated_at=NOW + SECOND)
+        assert on.read.tokens.find_refresh(successor.digest) == successor
+
+    def test_refresh_tokens_a_chain_can_be_rotated_on(self, on: On, refresh: RefreshToken) -> None:
+        current = refresh
+        for _ in range(3):
+            successor = a_refresh_token(on.family, predecessor_id=current.id)
+            assert on.write.tokens.rotate(current.digest, successor, NOW) == current
+            current = successor
+
+    def test_refresh_tokens_a_second_rotation_is_told_with_the_row_and_stores_nothing(
+        self, on: On, refresh: RefreshToken
+    ) -> None:
+        on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
+        second = a_refresh_token(on.family)
+        with on.writing() as storage:
+            with pytest.raises(AlreadyUsed) as refusal:
+                storage.tokens.rotate(refresh.digest, second, NOW + SECOND)
+            assert refusal.value.value == replace(refresh, rotated_at=NOW), "the first rotation is the one that counts"
+        assert on.read.tokens.find_refresh(second.digest) is None
+
+    def test_refresh_tokens_a_replay_is_told_even_after_the_token_expired(self, on: On, refresh: RefreshToken) -> None:
+        on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
+        with pytest.raises(AlreadyUsed):
+            on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), refresh.expires_at + SECOND)
+
+    def test_refresh_tokens_the_transaction_of_a_replay_can_go_on(self, on: On, refresh: RefreshToken) -> None:
+        family = on.family
+        on.write.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
+        with on.writing() as storage:
+            with pytest.raises(AlreadyUsed):
+                storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
+            storage.tokens.revoke_family(family.id, NOW)
+        assert on.read.tokens.find_family(family.id) == replace(family, revoked_at=NOW)
+
+    def test_refresh_tokens_an_unknown_token_cannot_be_rotated(self, on: On) -> None:
+        with pytest.raises(Missing):
+            on.write.tokens.rotate(a_digest(), a_refresh_token(on.family), NOW)
+
+    def test_refresh_tokens_a_token_expires_to_the_second(self, on: On, refresh: RefreshToken) -> None:
+        other, successor = a_refresh_token(on.family), a_refresh_token(on.family)
+        on.save(other)
+        on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), refresh.expires_at - SECOND)
+        with on.writing() as storage, pytest.raises(Missing):
+            storage.tokens.rotate(other.digest, successor, other.expires_at)
+        assert on.read.tokens.find_refresh(other.digest) == other
+        assert on.read.tokens.find_refresh(successor.digest) is None
+
+    def test_refresh_tokens_a_revoked_token_cannot_be_rotated_and_keeps_its_moment(
+        self, on: On, refresh: RefreshToken
+    ) -> None:
+        for at in (NOW, NOW + SECOND):
+            on.write.tokens.revoke_refresh(refresh.digest, at)
+        successor = a_refresh_token(on.family)
+        with on.writing() as storage, pytest.raises(Missing):
+            storage.tokens.rotate(refresh.digest, successor, NOW)
+        assert on.read.tokens.find_refresh(refresh.digest) == replace(refresh, revoked_at=NOW)
+        assert on.read.tokens.find_refresh(successor.digest) is None
+
+    def test_refresh_tokens_revoking_a_token_leaves_the_family_alone(self, on: On, refresh: RefreshToken) -> None:
+        other = on.saved(a_refresh_token(on.family))
+        on.write.tokens.revoke_refresh(refresh.digest, NOW)
+        assert on.read.tokens.find_refresh(other.digest) == other
+        assert on.read.tokens.find_family(on.family.id) == on.family
+
+    def test_refresh_tokens_revoking_an_unknown_token_does_nothing(self, on: On) -> None:
+        on.write.tokens.revoke_refresh(a_digest(), NOW)
+
+    def test_refresh_tokens_a_token_of_a_revoked_family_cannot_be_rotated(self, on: On, refresh: RefreshToken) -> None:
+        on.write.tokens.revoke_family(on.family.id, NOW)
+        successor = a_refresh_token(on.family)
+        with on.writing() as storage, pytest.raises(Missing):
+            storage.tokens.rotate(refresh.digest, successor, NOW)
+        assert on.read.tokens.find_refresh(successor.digest) is None
+
+    def test_refresh_tokens_find_presented_returns_everything_around_the_token(self, on: On) -> None:
+        family = on.family
+        token = a_refresh_token(family, scope=("openid", "b"), session_id=on.session.id, nonce="nönce")
+        rotated = a_refresh_token(family, rotated_at=NOW, revoked_at=NOW + SECOND)
+        on.save(token, rotated)
+        subject = Subject(on.human_user, on.organization)
+        assert on.read.tokens.find_presented(token.digest) == PresentedRefreshToken(token, family, subject)
+        assert on.read.tokens.find_presented(rotated.digest) == PresentedRefreshToken(rotated, family, subject)
+        assert on.read.tokens.find_presented(a_digest()) is None
+        inactive = replace(on.human_user, active=False, version=2)
+        with on.writing() as storage:
+            storage.tokens.revoke_family(family.id, NOW)
+            storage.users.update(inactive)
+        revoked = replace(family, revoked_at=NOW)
+        assert on.read.tokens.find_presented(token.digest) == PresentedRefreshToken(
+            token, revoked, Subject(inactive, on.organization)
+        )
+
+    def test_refresh_tokens_find_presented_tells_that_the_session_has_ended_while_it_is_known(self, on: On) -> None:
+        tokens = [a_refresh_token(on.family, session_id=session_id) for session_id in (on.session.id, None, an_id())]
+        on.save(*tokens)
+        on.write.sessions.end(on.session.id, NOW)
+        found = [on.read.tokens.find_presented(token.digest) for token in tokens]
+        assert [each is not None and each.session_ended for each in found] == [True, False, False]
+        assert on.write.sessions.purge(on.session.ends_at + SECOND, 10) == 1
+        found = [on.read.tokens.find_presented(token.digest) for token in tokens]
+        assert [each is not None and each.session_ended for each in found] == [False, False, False]
+        assert [each and each.token for each in found] == tokens
+
+    def test_refresh_tokens_the_end_of_all_rotation_is_a_token_s_end(self, on: On) -> None:
+        token = on.saved(a_refresh_token(on.family, expires_at=NOW + 2 * SECOND, ends_at=NOW + SECOND))
+        with on.writing() as storage, pytest.raises(Missing):
+            storage.tokens.rotate(token.digest, a_refresh_token(on.family), NOW + SECOND)
+        on.write.tokens.rotate(token.digest, a_refresh_token(on.family), NOW)
+
+    def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: On, refresh: RefreshToken) -> None:
+        first, second, third = (a_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
+        on.write.tokens.rotate(refresh.digest, first, NOW)
+        rotated = replace(refresh, rotated_at=NOW)
+        for index, successor in enumerate((second, third), 1):
+            assert on.write.tokens.replace_successor(rotated, successor, NOW + index * SECOND)
+        assert on.read.tokens.find_refresh(first.digest) == replace(first, revoked_at=NOW + SECOND)
+        assert on.read.tokens.find_refresh(second.digest) == replace(second, revoked_at=NOW + 2 * SECOND)
+        assert on.read.tokens.find_refresh(third.digest) == third
+        assert on.read.tokens.find_refresh(refresh.digest) == rotated
+        on.write.tokens.rotate(third.digest, a_refresh_token(on.family, predecessor_id=third.id), NOW)
+
+    @pytest.mark.parametrize("reason", ["used", "revoked", "family", "never rotated"])
+    def test_refresh_tokens_a_successor_that_is_not_live_is_not_replaced(
+        self, on: On, refresh: RefreshToken, reason: str
+    ) -> None:
+        successor, other = (a_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
+        with on.writing() as storage:
+            if reason != "never rotated":
+                storage.tokens.rotate(refresh.digest, successor, NOW)
+            if reason == "used":
+                # The successor of the successor is live: it is not the one that is asked for.
+                storage.tokens.rotate(successor.digest, a_refresh_token(on.family, predecessor_id=successor.id), NOW)
+            elif reason == "revoked":
+                storage.tokens.revoke_refresh(successor.digest, NOW)
+            elif reason == "family":
+                storage.tokens.revoke_family(on.family.id, NOW)
+        before = on.read.tokens.find_refresh(successor.digest)
+        assert not on.write.tokens.replace_successor(replace(refresh, rotated_at=NOW), other, NOW + SECOND)
+        assert on.read.tokens.find_refresh(other.digest) is None
+        assert on.read.tokens.find_refresh(successor.digest) == before
+
+    def test_refresh_tokens_replacing_a_successor_leaves_others_alone(self, on: On, refresh: RefreshToken) -> None:
+        family = on.family
+        other_family = a_family(on.human_user, on.application)
+        strangers = [
+            a_refresh_token(family),
+            a_refresh_token(family, predecessor_id=an_id()),
+            a_refresh_token(other_family),
+        ]
+        on.save(other_family, *strangers)
+        with on.writing() as storage:
+            storage.tokens.rotate(refresh.digest, a_refresh_token(family, predecessor_id=refresh.id), NOW)
+            assert storage.tokens.replace_successor(refresh, a_refresh_token(family, predecessor_id=refresh.id), NOW)
+        assert [on.read.tokens.find_refresh(each.digest) for each in strangers] == strangers
+
+    def test_refresh_tokens_races_one_of_many_successors_stays_live(self, on: On) -> None:
+        for times in (100, 24, 24):
+            first = a_refresh_token(on.family, rotated_at=NOW)
+            successors = [a_refresh_token(on.family, predecessor_id=first.id) for _ in range(times + 1)]
+            on.save(first, successors[-1])
+            outcomes = on.race(partial(replace_successor, predecessor=first, successors=successors, at=NOW), times)
+            assert outcomes.errors == {}
+            assert outcomes.values == [True] * times, "each puts its own in the place of the one before"
+            stored = [on.read.tokens.find_refresh(each.digest) for each in successors]
+            assert all(each is not None for each in stored)
+            assert [each is not None and each.revoked_at is None for each in stored].count(True) == 1
+
+    def test_refresh_tokens_races_a_used_successor_is_not_replaced(self, on: On) -> None:
+        for _ in range(4):
+            first = a_refresh_token(on.family, rotated_at=NOW)
+            successors = [a_refresh_token(on.family, predecessor_id=first.id) for _ in range(25)]
+            following = [a_refresh_token(on.family, predecessor_id=successors[-1].id) for _ in range(24)]
+            on.save(first, successors[-1])
+            attempt = partial(
+                rotate_or_replace_successor, predecessor=first, successors=successors, following=following, at=NOW
+            )
+            outcomes = on.race(attempt, 24)
+            assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
+            stored = [on.read.tokens.find_refresh(each.digest) for each in (*successors, *following)]
+            live = [each for each in stored if each and each.revoked_at is None and each.rotated_at is None]
+            assert len(live) == 1, "there is one live chain"
+
+
+class ConnectionContract(ContractBase):
+    """A person sees what applications hold, and can take it away from one of them."""
+
+    def test_connections_are_what_each_application_holds_last_used_first(self, on: On) -> None:
+        other = an_application(on.project, name="Other", active=False)
+        online = a_family(
+            on.human_user, on.application, scope=("openid", "email"), offline=False, started_at=NOW - 3 * SECOND
+        )
+        offline = a_family(on.human_user, on.application, scope=("openid", "profile"), started_at=NOW - 2 * SECOND)
+        later = a_family(on.human_user, other, scope=("openid",), offline=False, started_at=NOW - SECOND)
+        on.save(other, online, offline, later)
+        shop = Connection(
+            client=Client(on.application, (), on.project, on.organization),
+            scope=("openid", "email", "profile"),
+            offline=True,
+            since=NOW - 3 * SECOND,
+            last_used_at=NOW - 2 * SECOND,
+        )
+        second = Connection(
+            client=Client(other, (), on.project, on.organization),
+            scope=("openid",),
+            offline=False,
+            since=NOW - SECOND,
+            last_used_at=NOW - SECOND,
+        )
+        assert on.read.tokens.connections_of_user(on.human_user.id, NOW) == (second, shop)
+        first_token = a_refresh_token(online, issued_at=NOW, rotated_at=NOW + SECOND)
+        on.save(first_token, a_refresh_token(online, issued_at=NOW + SECOND), a_refresh_token(offline, issued_at=NOW))
+        assert on.read.tokens.connections_of_user(on.human_user.id, NOW) == (
+            replace(shop, last_used_at=NOW + SECOND),
+            second,
+        )
+        assert on.read.tokens.connections_of_user(an_id(), NOW) == ()
+
+    def test_connections_do_not_show_secrets(self, on: On) -> None:
+        application = on.application
+        on.save(a_family(on.human_user, application))
+        with on.writing() as storage:
+            storage.applications.add_secret(application.id, a_client_secret())
+            storage.applications.add_secret(application.id, a_client_secret())
+        (connection,) = on.read.tokens.connections_of_user(on.human_user.id, NOW)
+        assert connection.client.secrets == ()
+
+    def test_connections_are_of_families_that_are_neither_revoked_nor_ended_nor_another_s(self, on: On) -> None:
+        family = on.family
+        revoked = a_family(on.human_user, on.application, scope=("revoked",), revoked_at=NOW)
+        ended = a_family(on.human_user, on.application, scope=("ended",), started_at=NOW - SECOND, ends_at=NOW)
+        foreign = a_family(on.service_user, on.application, scope=("foreign",))
+        on.save(revoked, ended, foreign, a_refresh_token(ended, issued_at=NOW + SECOND))
+        (connection,) = on.read.tokens.connections_of_user(on.human_user.id, NOW)
+        assert connection.scope == family.scope
+        assert connection.last_used_at == family.started_at
+        on.write.tokens.revoke_family(family.id, NOW)
+        assert on.read.tokens.connections_of_user(on.human_user.id, NOW) == ()
+
+    def test_connections_know_the_client_s_organization_from_the_user_s(self, on: On) -> None:
+        elsewhere = an_organization()
+        stranger = a_human_user(elsewhere)
+        on.save(elsewhere, stranger, a_family(stranger, on.application))
+        (connection,) = on.read.tokens.connections_of_user(stranger.id, NOW)
+        assert connection.client.organization == on.organization
+
+    def test_connections_can_be_taken_from_one_client(self, on: On) -> None:
+        human_user, application, family = on.human_user, on.application, on.family
+        other = an_application(on.project)
+        second = a_family(human_user, application, offline=False)
+        earlier = a_family(human_user, application, revoked_at=NOW - SECOND)
+        others = [a_family(human_user, other), a_family(on.service_user, application), earlier]
+        access = an_access_token(human_user, application, second)
+        on.save(other, second, *others, access)
+        with on.writing() as storage:
+            assert storage.tokens.revoke_of_client(human_user.id, application.id, NOW) == 2
+            assert storage.tokens.revoke_of_client(human_user.id, application.id, NOW + SECOND) == 0
+            assert storage.tokens.revoke_of_client(human_user.id, an_id(), NOW) == 0
+        for each in (family, second):
+            assert on.read.tokens.find_family(each.id) == replace(each, revoked_at=NOW)
+        for each in others:
+            assert on.read.tokens.find_family(each.id) == each
+        issued = there(on.read.tokens.find_issued(access.digest))
+        assert not issued.live(NOW)
+
+
+# The attempts, which also run in other processes, so that they must be functions of the module.
+
+
+def replace_successor(
+    storage: Storage, number: int, *, predecessor: RefreshToken, successors: list[RefreshToken], at: datetime
+) -> bool:
+    """Put a successor of one's own in the place of the one before."""
+    return storage.tokens.replace_successor(predecessor, successors[number], at)
+
+
+def rotate_or_replace_successor(
+    storage: Storage,
+    number: int,
+    *,
+    predecessor: RefreshToken,
+    successors: list[RefreshToken],
+    following: list[RefreshToken],
+    at: datetime,
+) -> None:
+    """Rotate the last of the successors to one of one's own or, every other time, replace it."""
+    if number % 2:
+        storage.tokens.rotate(successors[-1].digest, following[number], at)
+    else:
+        storage.tokens.replace_successor(predecessor, successors[number], at)

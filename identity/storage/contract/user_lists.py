@@ -1,0 +1,207 @@
+"""What is demanded of the lists of users, besides what all lists are."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from identity.domain.users import HumanUser, Profile, User
+from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.factories import (
+    NOW,
+    a_human_user,
+    a_service_user,
+)
+from identity.storage.contract.paging import (
+    Fetch,
+    check_active,
+    check_order,
+    check_query,
+    check_sorts,
+    check_totals,
+    fetching,
+)
+from identity.storage.paging import MOST_COUNTED, PageRequest, Sort, Total
+from identity.storage.stores.users import ORDERS, UserKind
+
+
+class UserListContract(ContractBase):
+    """Users are found by any part of what is known of them, and listed by kind, by organization or all."""
+
+    @pytest.fixture
+    def people(self, on: On) -> Fetch[User]:
+        """The list of the people of ``organization``."""
+        organization = on.organization
+        return fetching(
+            on.reading, lambda storage, request: storage.users.page(organization.id, UserKind.HUMAN, request)
+        )
+
+    @pytest.fixture
+    def service_users(self, on: On) -> Fetch[User]:
+        """The list of the service users of ``organization``."""
+        organization = on.organization
+        return fetching(
+            on.reading, lambda storage, request: storage.users.page(organization.id, UserKind.SERVICE, request)
+        )
+
+    def test_users_many_are_added_as_one_by_one(self, on: On, people: Fetch[User], service_users: Fetch[User]) -> None:
+        added = [a_human_user(on.organization, user_name=f"p{number}") for number in range(7)]
+        robot = a_service_user(on.organization)
+        with on.writing() as storage:
+            storage.users.add_many([*added, robot])
+            storage.users.add_many([])
+        assert list(people(PageRequest())) == added
+        assert list(service_users(PageRequest())) == [robot]
+
+    @pytest.mark.parametrize(
+        ("query", "user_names"),
+        [
+            ("KAR", {"karl"}),
+            ("Grace H", {"gh"}),
+            ("hopper", {"gh"}),
+            ("opp", {"gh"}),
+            ("hopper  gRACE", {"gh"}),
+            ("hopper karl", set()),
+            ("raceho", set()),
+            ("lovelace", {"countess"}),
+            ("strass", {"zoe"}),
+            ("SSE", {"zoe"}),
+            ("emilie", {"zoe"}),
+            ("Émilie", {"zoe"}),
+            ("mia@ACME", {"gh"}),
+            ("acme.exam", {"gh"}),
+            ("karl@", {"karl"}),
+            ("karl@acm", {"karl"}),
+            ("karl@acme.test", {"karl"}),
+            ("arl@acme.test", {"karl"}),
+            ("karl@bolt.test", set()),
+            ("percent%@acme.test", {"percent%"}),
+            ("%", {"percent%"}),
+            ("_", {"_under"}),
+            ("/", set()),
+            ("\\", set()),
+        ],
+    )
+    def test_users_page_of_people_by_any_part_of_what_is_known_of_them(
+        self, on: On, people: Fetch[User], query: str, user_names: set[str]
+    ) -> None:
+        organization = on.organization
+
+        def person(user_name: str, **profile: str) -> HumanUser:
+            return a_human_user(organization, user_name=user_name, profile=Profile(**profile))  # type: ignore[arg-type]
+
+        rows = [
+            person("karl", given_name="Count"),
+            person("gh", given_name="Grace", family_name="Hopper", email="Mia@Acme.Example"),
+            person("countess", display_name="The Countess", given_name="Ada", family_name="Lovelace"),
+            person("zoe", display_name="Straße", given_name="E\u0301milie"),
+            person("percent%"),
+            person("_under"),
+        ]
+        named = replace(organization, primary_domain="acme.test", version=2)
+        on.write.organizations.update(named)
+        on.save(
+            *rows, a_human_user(on.other_organization, user_name="karl"), a_service_user(organization, user_name="kar")
+        )
+        check_query(people, query, [row for row in rows if row.user_name in user_names])
+
+    def test_users_page_of_service_users_by_any_part_of_what_is_known_of_them(
+        self, on: On, service_users: Fetch[User]
+    ) -> None:
+        robot = a_service_user(on.organization, user_name="fetcher", display_name="Größe Messer")
+        other = a_service_user(on.organization, user_name="worker", display_name="Worker")
+        on.save(robot, other)
+        check_query(service_users, "FETCH", [robot])
+        check_query(service_users, "GRÖSSE", [robot])
+        check_query(service_users, "messer grosse", [robot])
+        check_query(service_users, "etcher", [robot])
+        check_query(service_users, robot.id[:7], [])
+        check_query(service_users, robot.id[9:], [])
+        check_query(service_users, robot.id.upper(), [robot])
+        check_query(service_users, robot.id[:13], [robot])
+        check_query(service_users, other.id, [other])
+
+    def test_users_page_sorted_by_each_of_its_orders(self, on: On, people: Fetch[User]) -> None:
+        moments = [NOW + timedelta(seconds=seconds) for seconds in (3, 1, 2, 2)]
+        rows = [
+            a_human_user(
+                on.organization,
+                user_name=f"{name}-of-all",
+                profile=Profile(display_name=display_name, email=email),
+                created_at=created_at,
+                last_sign_in_at=signed_in_at,
+            )
+            for name, display_name, email, created_at, signed_in_at in (
+                ("Dora", "anna", "Zoe@acme.example", moments[0], None),
+                ("bob", "Émile", "", moments[1], moments[0]),
+                ("carl", "zeno", "a@acme.example", moments[2], moments[2]),
+                ("ann", "Anna", "", moments[3], None),
+            )
+        ]
+        on.save(*rows)
+        check_sorts(people, ORDERS, "of-all")
+        check_totals(people, rows=4, active=4)
+
+    def test_users_page_finds_and_counts_what_is_found_often(self, on: On, people: Fetch[User]) -> None:
+        on.save(*(a_human_user(on.organization, user_name=f"crowd{number:04}") for number in range(MOST_COUNTED + 1)))
+        for query, total in (("crowd", Total(MOST_COUNTED, exact=False)), ("crowd0", Total(MOST_COUNTED))):
+            page = people(PageRequest(limit=2, query=query, sort=Sort("user_name", descending=True), counted=True))
+            assert page.total == total
+            assert page.items[0].user_name == ("crowd1000" if query == "crowd" else "crowd0999")
+        assert people(PageRequest(limit=2, counted=True)).total == Total(MOST_COUNTED, exact=False)
+        assert [user.user_name for user in people(PageRequest(query="crowd0500"))] == ["crowd0500"]
+
+    def test_users_page_finds_what_was_changed(self, on: On, people: Fetch[User]) -> None:
+        profile = Profile(given_name="Grace", family_name="Hopper")
+        changed = replace(on.human_user, user_name="gh", profile=profile, version=2)
+        on.write.users.update(changed)
+        check_query(people, on.human_user.user_name, [])
+        check_query(people, "hopper", [changed])
+
+    def test_users_page_of_both_kinds_and_all_organizations(self, on: On) -> None:
+        own: list[User] = [
+            a_human_user(on.organization, user_name="Ada"),
+            a_service_user(on.organization, user_name="bob", active=False),
+            a_human_user(on.organization, user_name="dora"),
+        ]
+        foreign: list[User] = [
+            a_service_user(on.other_organization, user_name="Carl"),
+            a_human_user(on.other_organization, user_name="eve", active=False),
+        ]
+        on.save(*reversed(own), *reversed(foreign))
+        everyone: list[User] = sorted([*own, *foreign], key=lambda user: user.user_name.lower())
+
+        def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
+            return fetching(on.reading, lambda storage, request: storage.users.page(organization_id, kind, request))
+
+        check_order(users(on.organization.id, None), own)
+        check_order(users(on.other_organization.id, None), foreign)
+        check_order(users(None, None), everyone)
+        check_order(users(None, UserKind.HUMAN), [own[0], own[2], foreign[1]])
+        check_order(users(None, UserKind.SERVICE), [own[1], foreign[0]])
+        check_order(users("", None), [])
+        check_active(users(None, None), active=[own[0], foreign[0], own[2]], inactive=[own[1], foreign[1]])
+
+    def test_users_page_by_query_over_all_organizations(self, on: On) -> None:
+        ada = a_human_user(
+            on.organization, user_name="ada", profile=Profile(display_name="Zoë", email="z@acme.example")
+        )
+        adam = a_service_user(on.other_organization, user_name="robot", display_name="ADAM")
+        zoe = a_human_user(on.other_organization, user_name="zoe", profile=Profile(email="adele@bolt.example"))
+        twin = a_human_user(on.other_organization, user_name="ADA", profile=Profile(email="z@bolt.example"))
+        on.save(ada, adam, zoe, twin)
+
+        def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
+            return fetching(on.reading, lambda storage, request: storage.users.page(organization_id, kind, request))
+
+        check_query(users(None, None), "Ad", [ada, twin, adam, zoe])
+        check_query(users(None, None), "ada", [ada, twin, adam])
+        check_query(users(None, UserKind.HUMAN), "Ad", [ada, twin, zoe])
+        check_query(users(None, UserKind.SERVICE), "Ad", [adam])
+        check_query(users(on.organization.id, None), "Ad", [ada])
+        check_query(users(on.other_organization.id, None), "zo", [zoe])
+        check_query(users(None, None), "zo", [ada, zoe])
+        check_query(users(None, None), adam.id, [adam])
+        check_query(users(on.organization.id, None), adam.id, [])
+        check_query(users(None, UserKind.HUMAN), adam.id, [])
+        check_query(users(None, None), "%", [])
