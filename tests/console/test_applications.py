@@ -9,7 +9,7 @@ import pytest
 from identity.domain.applications import Application, ApplicationType
 from identity.domain.entity import members
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE, project_resource
+from identity.domain.permissions import INSTANCE
 from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
 from identity.services.access import THE_OPERATOR
@@ -480,34 +480,4 @@ def test_deactivate_and_reactivate(world: World, owner: Browser, client: Credent
     assert _works(world, client.client_id, client.secret)
 
 
-def test_delete_asks_for_the_name(owner: Browser, project: Project, href: str) -> None:
-    owner.open(href)
-    page = owner.click("Delete …")
-    assert "1 client secret" in page
-    assert owner.submit({"confirm_name": "shop"}, form="page-form").status_int == 422
-    page = owner.submit({"confirm_name": " Shop "}, form="page-form")
-    assert owner.path == f"/console/projects/{project.id}"
-    assert "Application deleted." in page
-    assert owner.open(href).status_int == 404
-
-
 # --- rights ----------------------------------------------------------------------------------------------------------
-
-_PAGES = ("edit", "deactivate", "reactivate", "delete", "secrets/new", "secrets/unknown/delete")
-
-
-def test_without_the_right_there_are_no_buttons(sign_in: SignIn, project: Project, new: str, href: str) -> None:
-    viewer = sign_in("PROJECT_OWNER_VIEWER", resource=project_resource(project))
-    for path in (href, f"/console/projects/{project.id}/applications"):
-        page = viewer.open(path)
-        assert page.status_int == 200
-        assert not page.html.main.select("a.button")
-    for path in (new, *(f"{href}/{page}" for page in _PAGES)):
-        assert viewer.open(path).status_int == 403
-    assert sign_in("ORG_USER_MANAGER").open(href).status_int == 403
-
-
-def test_foreign_applications_are_not_there(world: World, owner: Browser) -> None:
-    foreign = world.a_web_application()
-    for path in ("", *(f"/{page}" for page in _PAGES)):
-        assert owner.open(f"/console/applications/{foreign.client_id}{path}").status_int == 404

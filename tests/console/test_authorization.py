@@ -4,6 +4,7 @@ The table of pages is written down here, and not read from the console: what is 
 tests/spec/test_management_authorization.py says of roles.
 """
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -288,6 +289,32 @@ def test_who_manages_nothing_learns_nothing(world: World, own: Estate) -> None:
     assert browser.open("/console/projects/nothing").status_int == 403
 
 
+def test_what_is_not_there_is_not_found(world: World, own: Estate, foreign: Estate) -> None:
+    """Unknown ids, and of what belongs to something the ids of others: of another owner, of another kind."""
+    browser = a_browser(world, own, "IAM_OWNER", INSTANCE)
+    for cell in CELLS:
+        names = re.findall(r"\{(\w+)", cell.path)
+        if not names or cell.manager or cell.path.endswith("/export"):
+            continue
+        others = ["nothing"]
+        # Domains and roles of both estates have the same names.
+        if len(names) > 1 and names[-1] not in ("domain", "key:.+") and "roles" not in cell.path:
+            others.append(address(foreign, replace(cell, path=f"/{{{names[-1]}}}")).rpartition("/")[2])
+            if names[-1] == "secret":
+                others[-1] = foreign.places["client_secret" if "/applications/" in cell.path else "secret"]
+        if names == ["user"]:
+            others.append(own.places["service_user"])
+        if names == ["service_user"]:
+            others.append(own.places["user"])
+        for other in others:
+            path = re.sub(r"\{key:\.\+\}", "{key}", cell.path)
+            places = {**own.places, "secret": own.places["client_secret"], names[-1]: other}
+            if "/service-users/" in path and names[-1] != "secret":
+                places["secret"] = own.places["secret"]
+            answer = browser.open("/console" + path.format_map(places))
+            assert answer.status_int == 404, (cell.path, other)
+
+
 def test_nobody_is_sent_to_sign_in(world: World, own: Estate) -> None:
     for cell in CELLS:
         browser = Browser(world)
@@ -309,7 +336,10 @@ def test_a_person_whose_role_is_taken_is_out_at_once(world: World, own: Estate, 
     assert browser.open(page).status_int == 403
 
 
-@pytest.mark.parametrize("role", ["IAM_OWNER", "ORG_OWNER", "ORG_OWNER_VIEWER", "PROJECT_GRANT_OWNER"])
+@pytest.mark.parametrize(
+    "role",
+    ["IAM_OWNER", "IAM_OWNER_VIEWER", "ORG_OWNER", "ORG_OWNER_VIEWER", "PROJECT_OWNER_VIEWER", "PROJECT_GRANT_OWNER"],
+)
 def test_what_every_page_has_to_be(world: World, own: Estate, role: str) -> None:
     """One h1, a title of its own, at most one main button and one focused field, links that lead somewhere."""
     browser = a_browser(world, own, role)
@@ -327,6 +357,7 @@ def test_what_every_page_has_to_be(world: World, own: Estate, role: str) -> None
         assert len(html.select(".button--primary, .button--danger")) <= 1, where
         assert len(html.select("[autofocus]")) <= 1, where
         assert not html.select("[style], script:not([src])"), where
+        assert not (role.endswith("_VIEWER") and html.select("main form[method=post]")) or "/export" in where, where
         targets = {link["href"].partition("#")[0] for link in html.select("main a[href], nav a[href]")}
         for target in sorted(targets - followed):
             # Whatever is offered can be opened by whoever sees it.

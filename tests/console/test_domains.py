@@ -115,14 +115,3 @@ def test_a_domain_of_another_organization_is_not_there(
     other = world.an_organization(primary_domain=name)
     assert owner.open(_page(organization, name)).status_int == 404
     assert owner.open(_page(other, name)).status_int == 404
-
-
-def test_a_viewer_sees_and_changes_nothing(sign_in: SignIn, organization: Organization) -> None:
-    browser = sign_in("ORG_OWNER_VIEWER")
-    page = browser.open(_page(organization))
-    assert "New domain" not in page
-    page = browser.click(organization.primary_domain)
-    assert "What you can do" not in page
-    assert "Part of this service" in page
-    for below in ("/verify", "/assert", "/primary", "/delete"):
-        assert browser.open(_page(organization, organization.primary_domain, below)).status_int == 403

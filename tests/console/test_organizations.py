@@ -56,18 +56,6 @@ def test_an_empty_name_is_said_at_its_field(instance_owner: Browser) -> None:
     assert instance_owner.form("page-form")["primary_domain"].value == "kept.example"
 
 
-def test_a_form_sent_twice_makes_one_organization(world: World, instance_owner: Browser) -> None:
-    instance_owner.open("/console/organizations/new")
-    again = instance_owner.tab()
-    again.answers = instance_owner.answers
-    instance_owner.submit({"name": "Narwhal", "primary_domain": "narwhal-1.example"}, form="page-form")
-    page = again.submit({"name": "Narwhal", "primary_domain": "narwhal-2.example"}, form="page-form")
-    assert page.status_int == 409
-    with world.reading() as services:
-        assert services.storage.organizations.find_by_domain("narwhal-1.example") is not None
-        assert services.storage.organizations.find_by_domain("narwhal-2.example") is None
-
-
 def test_an_owner_sees_the_own_organization_alone(world: World, owner: Browser, organization: Organization) -> None:
     other = world.an_organization()
     page = owner.open("/console/organizations")
@@ -102,12 +90,6 @@ def test_a_manager_of_a_project_sees_the_organization_without_a_link(
     row = next(one for one in page.html.select("tbody tr") if organization.name in one.text)
     assert row.find("a") is None
     assert browser.open(_page(organization)).status_int == 403
-
-
-def test_whoever_manages_nothing_sees_nothing(sign_in: SignIn, organization: Organization) -> None:
-    browser = sign_in(None)
-    for path in ("/console/organizations", _page(organization), _page(organization, "/edit")):
-        assert browser.open(path).status_int == 403
 
 
 def test_the_page_shows_facts_and_managers(owner: Browser, organization: Organization) -> None:
@@ -145,20 +127,6 @@ def test_change_name_domain_and_registration(world: World, owner: Browser, organ
     )
 
 
-def test_a_change_that_came_too_late_keeps_what_was_typed(
-    world: World, owner: Browser, organization: Organization
-) -> None:
-    owner.open(_page(organization, "/edit"))
-    other = owner.tab()
-    other.open(_page(organization, "/edit"))
-    other.submit({"name": "First"}, form="page-form")
-    page = owner.submit({"name": "Second"}, form="page-form")
-    assert page.status_int == 409
-    assert "Saved now: First" in page
-    assert owner.form("page-form")["name"].value == "Second"
-    assert "The changes are saved." in owner.submit(form="page-form")
-
-
 def test_a_change_to_nothing_is_refused(world: World, owner: Browser, organization: Organization) -> None:
     owner.open(_page(organization, "/edit"))
     page = owner.submit({"name": "", "primary_domain": ""}, form="page-form")
@@ -168,52 +136,12 @@ def test_a_change_to_nothing_is_refused(world: World, owner: Browser, organizati
     assert _stored(world, organization) == organization
 
 
-def test_deactivate_and_reactivate(world: World, instance_owner: Browser) -> None:
-    other = world.an_organization()
-    instance_owner.open(_page(other))
-    page = instance_owner.click("Deactivate …")
-    assert "Nobody of it signs in, and its programs lose access at once." in page
-    assert "You belong to this organization" not in page
-    page = instance_owner.submit(form="page-form")
-    assert "Organization deactivated. Nobody of it signs in." in page
-    assert "Deactivated" in page.html.find(class_="console__title").text
-    instance_owner.click("Reactivate …")
-    assert "Organization reactivated." in instance_owner.submit(form="page-form")
-    stored = _stored(world, other)
-    assert stored is not None
-    assert stored.active
-
-
 def test_whoever_deactivates_the_own_organization_is_told(owner: Browser, organization: Organization) -> None:
     page = owner.open(_page(organization, "/deactivate"))
     assert "You belong to this organization: you are signed out too." in page
     assert "A manager of the instance can reactivate it later." in page
     owner.submit(form="page-form")
     assert owner.step is not None, "the session has ended"
-
-
-def test_delete_counts_and_asks_for_the_name(world: World, instance_owner: Browser) -> None:
-    other = world.an_organization(name="Narwhal & Sons")
-    project = world.a_project(other)
-    world.a_web_application(project.id)
-    world.a_person(other)
-    instance_owner.open(_page(other))
-    page = instance_owner.click("Delete …")
-    assert [one.text for one in page.html.select(".panel li")] == [
-        "This cannot be undone. Everything in it is deleted with it.",
-        "1 user",
-        "1 project",
-        "1 application",
-        "1 client secret",
-    ]
-    page = instance_owner.submit({"confirm_name": "Narwhal"}, form="page-form")
-    assert page.status_int == 422
-    assert instance_owner.form("page-form")["confirm_name"].value == "Narwhal"
-    assert _stored(world, other) is not None
-    page = instance_owner.submit({"confirm_name": " Narwhal & Sons "}, form="page-form")
-    assert "Organization deleted." in page
-    assert instance_owner.path == "/console/organizations"
-    assert _stored(world, other) is None
 
 
 def test_the_instances_own_organization_stays(world: World, instance_owner: Browser) -> None:

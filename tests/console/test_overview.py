@@ -79,7 +79,3 @@ def test_who_may_not_read_service_users_sees_nothing_of_their_keys(
     page = overview(sign_in("ORG_SETTINGS_MANAGER"), organization)
     assert page.status_int == 200
     assert page.html.find(id="expiring") is None
-
-
-def test_a_foreign_organization_is_not_there(world: World, owner: Browser) -> None:
-    assert overview(owner, world.an_organization()).status_int == 404

@@ -200,19 +200,6 @@ def test_withdraw_counts_those_who_lose_access(
     assert _stored(world, grant) is None
 
 
-def test_deactivate_and_reactivate(world: World, owner: Browser, holder: Organization, grant: ProjectGrant) -> None:
-    owner.open(_page(grant))
-    page = owner.click("Deactivate …")
-    assert f"0 users of {holder.name} lose access at once." in page
-    assert "Project grant deactivated." in owner.submit(form="page-form")
-    assert "Deactivated" in owner.page.html.find(class_="console__title").text
-    owner.click("Reactivate …")
-    assert "Project grant reactivated." in owner.submit(form="page-form")
-    stored = _stored(world, grant)
-    assert stored is not None
-    assert stored.active
-
-
 # --- for others ------------------------------------------------------------------------------------------------------
 
 
@@ -249,18 +236,6 @@ def test_a_manager_of_the_grant_alone_gets_to_it(
     assert "Withdraw" not in page
     assert browser.open(_list(project)).status_int == 403
     assert project.name in browser.open(f"/console/organizations/{holder.id}/granted-projects")
-
-
-@pytest.mark.parametrize("role", ["ORG_OWNER_VIEWER", "ORG_USER_MANAGER"])
-def test_who_may_not_grant_has_no_buttons(sign_in: SignIn, project: Project, grant: ProjectGrant, role: str) -> None:
-    browser = sign_in(role)
-    assert browser.open(_list(project, "/new")).status_int == 403
-    for below in ("/edit", "/deactivate", "/reactivate", "/delete"):
-        assert browser.open(_page(grant, below)).status_int == 403
-    if role == "ORG_OWNER_VIEWER":
-        page = browser.open(_page(grant))
-        assert [link.text for link in page.html.select("main a.button")] == []
-        assert _list(project, "/new") not in browser.open(_list(project))
 
 
 def test_an_owner_of_the_project_alone_withdraws(

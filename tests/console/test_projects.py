@@ -6,7 +6,6 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, project_resource
 from identity.domain.projects import Project
 from identity.services.access import THE_OPERATOR
-from identity.services.commands.projects import ChangeProject
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.console.conftest import SignIn
@@ -55,18 +54,6 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(world: World, owner: Browser,
         assert not services.storage.projects.page(organization.id).items
 
 
-def test_a_form_makes_one_project_alone(owner: Browser, organization: Organization) -> None:
-    owner.open(f"{_list(organization)}/new")
-    again = owner.tab()
-    again.answers = list(owner.answers)
-    owner.submit({"name": "Invoices"}, form="page-form")
-    page = again.submit({"name": "Invoices"}, form="page-form")
-    assert page.status_int == 409
-    assert "This was sent already." in page
-    owner.open(_list(organization))
-    assert _names(owner) == ["Invoices"]
-
-
 def test_list_counts_and_search(world: World, owner: Browser, organization: Organization, project: Project) -> None:
     world.an_application(project.id)
     other = world.a_project(organization)
@@ -82,19 +69,6 @@ def test_list_counts_and_search(world: World, owner: Browser, organization: Orga
     assert "Nothing here has “zebra” in it." in owner.open(f"{_list(organization)}?q=zebra")
 
 
-def test_a_stale_change_keeps_what_was_typed(world: World, owner: Browser, project: Project) -> None:
-    owner.open(f"/console/projects/{project.id}/edit")
-    with world.transaction() as services:
-        services.projects.change(project.id, ChangeProject(name="Theirs"), by=THE_OPERATOR)
-    page = owner.submit({"name": "Mine"}, form="page-form")
-    assert page.status_int == 409
-    assert "Saved now: Theirs" in page
-    assert owner.form("page-form")["name"].value == "Mine"
-    page = owner.submit(form="page-form")
-    assert "The changes are saved." in page
-    assert page.html.h1.text == "Mine"
-
-
 def test_a_setting_is_taken_back(world: World, owner: Browser, organization: Organization) -> None:
     project = world.a_project(organization, assert_roles=True, check_roles=True)
     owner.open(f"/console/projects/{project.id}/edit")
@@ -103,33 +77,6 @@ def test_a_setting_is_taken_back(world: World, owner: Browser, organization: Org
     with world.reading() as services:
         after = services.projects.get(project.id)
     assert (after.name, after.assert_roles, after.check_roles) == (project.name, True, False)
-
-
-def test_deactivate_and_reactivate(owner: Browser, project: Project) -> None:
-    owner.open(f"/console/projects/{project.id}")
-    owner.click("Deactivate …")
-    page = owner.submit(form="page-form")
-    assert "Project deactivated. Its applications no longer work." in page
-    assert "Deactivated" in page.html.select_one(".console__title").text
-    owner.click("Reactivate …")
-    assert "Project reactivated." in owner.submit(form="page-form")
-
-
-def test_delete_asks_for_the_name_and_tells_what_falls(
-    world: World, owner: Browser, organization: Organization, project: Project
-) -> None:
-    world.an_application(project.id)
-    world.a_grant(project, world.an_organization())
-    page = owner.open(f"/console/projects/{project.id}/delete")
-    for line in ("1 application", "2 roles", "1 project grant"):
-        assert line in [one.text for one in page.html.select("ul.list li")]
-    page = owner.submit({"confirm_name": "something else"}, form="page-form")
-    assert page.status_int == 422
-    assert owner.form("page-form")["confirm_name"].value == "something else"
-    page = owner.submit({"confirm_name": project.name}, form="page-form")
-    assert owner.path == _list(organization)
-    assert "Project deleted." in page
-    assert owner.open(f"/console/projects/{project.id}").status_int == 404
 
 
 def test_the_own_project_stays(world: World, sign_in: SignIn) -> None:
@@ -165,24 +112,3 @@ def test_who_creates_a_project_owns_it(sign_in: SignIn, organization: Organizati
     assert "PROJECT_OWNER" in page.html.find(id="managers").text
     browser.open(_list(organization))
     assert _names(browser) == ["Mine"]
-
-
-def test_without_the_right_there_are_no_buttons(
-    world: World, sign_in: SignIn, organization: Organization, project: Project
-) -> None:
-    browser = sign_in("ORG_OWNER_VIEWER")
-    page = browser.open(_list(organization))
-    assert not page.html.main.select("a.button")
-    world.an_application(project.id)
-    page = browser.open(f"/console/projects/{project.id}")
-    assert page.status_int == 200
-    assert not page.html.main.select("a.button")
-    for path in ("edit", "deactivate", "reactivate", "delete"):
-        assert browser.open(f"/console/projects/{project.id}/{path}").status_int == 403
-
-
-def test_foreign_projects_are_not_there(world: World, owner: Browser) -> None:
-    foreign = world.a_project()
-    for path in ("", "/edit", "/deactivate", "/reactivate", "/delete", "/roles", "/applications"):
-        assert owner.open(f"/console/projects/{foreign.id}{path}").status_int == 404
-    assert owner.open(f"/console/organizations/{foreign.organization_id}/projects").status_int == 404

@@ -3,7 +3,6 @@
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import project_resource
 from identity.domain.projects import Project
 from identity.services.commands.projects import AddProjectRole
 from identity.testing.browser import Browser
@@ -152,19 +151,6 @@ def test_a_form_adds_one_role_alone(owner: Browser, roles: str) -> None:
     page = again.submit({"key": "editor2", "display_name": "Editor"}, form="page-form")
     assert page.status_int == 409
     assert again.form("page-form")["key"].value == "editor2"
-
-
-def test_rights(world: World, sign_in: SignIn, project: Project, roles: str) -> None:
-    _add(world, project, "editor")
-    viewer = sign_in("PROJECT_OWNER_VIEWER", resource=project_resource(project))
-    page = viewer.open(roles)
-    assert _keys(viewer) == ["editor"]
-    assert not page.html.main.select("a.button")
-    for path in ("new", "editor/edit", "editor/delete"):
-        assert viewer.open(f"{roles}/{path}").status_int == 403
-    assert sign_in("ORG_SETTINGS_MANAGER").open(roles).status_int == 403
-    stranger = sign_in(resource=None, home=world.an_organization(), role=None)
-    assert stranger.open(roles).status_int == 403
 
 
 def test_who_gives_roles_sees_them(world: World, sign_in: SignIn, project: Project, roles: str) -> None:

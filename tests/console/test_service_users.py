@@ -86,30 +86,6 @@ def test_a_user_name_that_is_taken_is_told_at_its_field(
     assert "The organization has a user of this name. Choose another." in page
 
 
-def test_a_form_that_is_sent_twice_makes_one(owner: Browser, organization: Organization) -> None:
-    owner.open(f"{_list(organization)}/new")
-    other = owner.tab()
-    other.open(f"{_list(organization)}/new")
-    once = owner.form("page-form")["once"].value
-    owner.submit(_RIGHT, form="page-form")
-    page = other.submit({**_RIGHT, "user_name": "second-runner", "once": once}, form="page-form")
-    assert page.status_int == 409
-    assert "This was sent already." in page
-    assert other.form("page-form")["user_name"].value == "second-runner"
-    assert "second-runner" not in owner.open(_list(organization))
-
-
-def test_a_key_is_not_added_twice_by_one_form(owner: Browser, robot: Robot) -> None:
-    owner.open(f"/console/service-users/{robot.id}/keys/new")
-    other = owner.tab()
-    other.open(f"/console/service-users/{robot.id}/keys/new")
-    once = owner.form("page-form")["once"].value
-    owner.submit(form="page-form")
-    page = other.submit({"once": once}, form="page-form")
-    assert page.status_int == 409
-    assert "This was already added; its secret was shown then." in page
-
-
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -160,10 +136,6 @@ def test_a_key_s_end_names_what_falls_with_it(world: World, owner: Browser, robo
     assert robot.token().status_int == 400
 
 
-def test_a_key_that_is_gone_is_not_there(owner: Browser, robot: Robot) -> None:
-    assert owner.open(f"/console/service-users/{robot.id}/keys/nothing/delete").status_int == 404
-
-
 def test_a_client_secret_is_shown_once(world: World, owner: Browser, robot: Robot) -> None:
     owner.open(f"/console/service-users/{robot.id}/secrets/new")
     page = owner.submit(form="page-form")
@@ -203,19 +175,6 @@ def test_a_personal_access_token_works_until_it_is_removed(world: World, owner: 
     assert world.client.userinfo(token).status_int == 401
 
 
-def test_concurrent_changes_end_in_a_conflict_that_keeps_what_was_typed(owner: Browser, robot: Robot) -> None:
-    path = f"/console/service-users/{robot.id}/edit"
-    owner.open(path)
-    other = owner.tab()
-    other.open(path)
-    assert "The changes are saved." in owner.submit({"display_name": "First"}, form="page-form")
-    page = other.submit({"display_name": "Second"}, form="page-form")
-    assert page.status_int == 409
-    assert other.form("page-form")["display_name"].value == "Second"
-    assert "Saved now: First" in page
-    assert "The changes are saved." in other.submit(form="page-form")
-
-
 def test_deactivate_and_reactivate(owner: Browser, robot: Robot) -> None:
     owner.open(f"/console/service-users/{robot.id}/deactivate")
     page = owner.submit(form="page-form")
@@ -224,18 +183,6 @@ def test_deactivate_and_reactivate(owner: Browser, robot: Robot) -> None:
     owner.open(f"/console/service-users/{robot.id}/reactivate")
     owner.submit(form="page-form")
     check_granted(robot.token())
-
-
-def test_deleting_asks_for_the_name_and_tells_what_falls(
-    owner: Browser, organization: Organization, robot: Robot
-) -> None:
-    owner.open(f"/console/service-users/{robot.id}/delete")
-    assert "1 key" in owner.page
-    page = owner.submit({"confirm_name": "something else"}, form="page-form")
-    assert page.status_int == 422
-    page = owner.submit({"confirm_name": f" {robot.user.user_name} "}, form="page-form")
-    assert owner.path == _list(organization)
-    assert owner.open(f"/console/service-users/{robot.id}").status_int == 404
 
 
 def test_a_search_by_the_start_of_a_name_and_by_state(world: World, owner: Browser, organization: Organization) -> None:
@@ -262,29 +209,6 @@ def test_a_list_goes_on_by_cursor_and_nobody_makes_one_up(
         assert owner.open(f"{_list(organization)}?cursor={forged}").status_int == 422
 
 
-def test_whoever_may_only_look_sees_no_buttons(sign_in: SignIn, organization: Organization, robot: Robot) -> None:
-    viewer = sign_in("ORG_OWNER_VIEWER")
-    assert viewer.open(_list(organization)).html.find("a", class_="button--primary") is None
-    page = viewer.open(f"/console/service-users/{robot.id}")
-    assert page.html.main.find("a", class_="button") is None
-    for path in ("edit", "deactivate", "delete", "keys/new", "secrets/new", "personal-access-tokens/new"):
-        page = viewer.open(f"/console/service-users/{robot.id}/{path}")
-        assert page.status_int == 403
-        assert "You may not see this page" in page
-
-
-def test_foreign_service_users_are_not_there(world: World, owner: Browser) -> None:
-    foreign = world.a_robot()
-    for path in ("", "/edit", "/keys", "/keys/new", f"/keys/{foreign.key_id}/delete", "/delete"):
-        assert owner.open(f"/console/service-users/{foreign.id}{path}").status_int == 404
-    assert owner.open(f"/console/organizations/{foreign.organization.id}/service-users").status_int == 404
-
-
-def test_a_key_of_another_service_user_is_not_there(world: World, owner: Browser, robot: Robot) -> None:
-    other = world.a_robot()
-    assert owner.open(f"/console/service-users/{robot.id}/keys/{other.key_id}/delete").status_int == 404
-
-
 def test_nobody_issues_a_key_for_somebody_above_them(world: World, sign_in: SignIn, robot: Robot) -> None:
     """Security 14.4: it would be a way to more power."""
     world.make_manager(robot, "ORG_OWNER")
@@ -300,11 +224,6 @@ def test_nobody_signed_in_signs_in_first_and_arrives(world: World, organization:
     browser.open(_list(organization))
     assert browser.path.startswith("/login/")
     assert "to continue to the console" in browser.page.text
-
-
-def test_who_manages_nothing_may_not_look(sign_in: SignIn, organization: Organization) -> None:
-    page = sign_in(None).open(_list(organization))
-    assert page.status_int == 403
 
 
 def test_badges_tell_when_keys_expire(world: World, owner: Browser, organization: Organization) -> None:

@@ -1,7 +1,5 @@
 """Signing keys in the console: where each stands, and the next one."""
 
-import pytest
-
 from identity.domain.permissions import INSTANCE
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -89,12 +87,3 @@ def test_who_only_reads_has_no_button(own_world: World) -> None:
     assert page.status_int == 200
     assert page.html.main.select("a.button") == []
     assert browser.open(f"{KEYS}/rotate").status_int == 403
-
-
-@pytest.mark.parametrize("rest", ["", "/rotate"])
-def test_managers_of_an_organization_may_not_see_them(world: World, rest: str) -> None:
-    person = world.a_person()
-    world.make_manager(person, "ORG_OWNER")
-    browser = Browser(world)
-    browser.start_session(person)
-    assert browser.open(KEYS + rest).status_int == 403

@@ -23,7 +23,6 @@ from identity.testing.browser import Browser
 from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted, check_refused
 from identity.testing.world import CALLBACK, AnyClient, World
-from tests.console.conftest import SignIn
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ROLES = "urn:service:iam:org:projects:roles"
@@ -454,11 +453,3 @@ def test_what_cannot_be_asked(world: World, owner: Browser, organization: Organi
         assert sentence in page.html.find(id=f"error-{field}").get_text(), asked
         assert 'value="openid kept"' in page
         assert page.html.select("table") == []
-
-
-def test_who_may_not_read_users(sign_in: SignIn, organization: Organization) -> None:
-    assert show(sign_in("ORG_SETTINGS_MANAGER"), organization).status_int == 403
-
-
-def test_a_foreign_organization_is_not_there(world: World, owner: Browser) -> None:
-    assert show(owner, world.an_organization()).status_int == 404

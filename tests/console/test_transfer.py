@@ -228,10 +228,6 @@ def _person(world: World, organization: Organization) -> str:
     return event.object_id
 
 
-def test_foreign_organizations_look_like_none(world: World, owner: Browser) -> None:
-    assert owner.open(_page(world.an_organization(), "/export")).status_int == 404
-
-
 def test_an_owner_of_an_organization_imports_none(owner: Browser) -> None:
     assert IMPORT not in owner.open("/console/organizations")
     assert owner.open(IMPORT).status_int == 403

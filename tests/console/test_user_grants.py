@@ -351,16 +351,6 @@ def test_remove_says_what_is_lost(
     assert _roles(world, person.id, project) is None
 
 
-def test_a_viewer_has_no_buttons(sign_in: SignIn, project: Project, person: HumanUser, held: UserGrant) -> None:
-    browser = sign_in("ORG_OWNER_VIEWER")
-    for path in (_of_project(project), _of_user(person)):
-        page = browser.open(path)
-        assert [link.text for link in page.html.select("main a.button")] == []
-        assert browser.open(f"{path}/new").status_int == 403
-    for below in ("/edit", "/delete"):
-        assert browser.open(_page(held, below)).status_int == 403
-
-
 def test_an_editor_of_user_grants_has_them(sign_in: SignIn, project: Project, person: HumanUser) -> None:
     browser = sign_in("ORG_USER_PERMISSION_EDITOR")
     for path in (_of_project(project), _of_user(person)):

@@ -228,17 +228,6 @@ def test_a_name_that_is_taken(world: World, owner: Browser, organization: Organi
     assert owner.submit({"user_name": "somebody-else"}, form="page-form").status_int == 200
 
 
-def test_a_form_that_is_sent_twice_makes_one(world: World, owner: Browser, organization: Organization) -> None:
-    users(owner, organization, "/new")
-    tab = owner.tab()
-    tab.answers = list(owner.answers)
-    assert owner.submit(NEW, form="page-form").status_int == 200
-    page = tab.submit({**NEW, "user_name": "anna2"}, form="page-form")
-    assert page.status_int == 409
-    assert "This was already done" in page
-    assert "anna2" not in users(owner, organization).html.main.get_text()
-
-
 # --- one --------------------------------------------------------------------------------------------------------------
 
 
@@ -253,41 +242,6 @@ def test_everything_about_one(world: World, owner: Browser, organization: Organi
     for told in (anna.id, "Invited", "Firefox on Linux", "reader", project.name, "ORG_USER_MANAGER", organization.name):
         assert told in text
     assert len(page.html.select(".button--primary, .button--danger")) == 0
-
-
-def test_buttons_are_absent_without_the_right(sign_in: SignIn, anna: HumanUser) -> None:
-    page = show(sign_in("ORG_OWNER_VIEWER"), anna)
-    assert page.status_int == 200
-    assert page.html.main.select("a.button, form") == []
-
-
-def test_who_may_not_read_users(sign_in: SignIn, organization: Organization, anna: HumanUser) -> None:
-    browser = sign_in("ORG_SETTINGS_MANAGER")
-    assert users(browser, organization).status_int == 403
-    assert show(browser, anna).status_int == 403
-
-
-PAGES = ("", "/edit", "/deactivate", "/reactivate", "/delete", "/sessions", "/sessions/delete")
-MORE_PAGES = (*PAGES, "/password-link", "/one-time-password")
-
-
-@pytest.mark.storages("memory")  # The same answer comes from one place for all.
-def test_foreign_people_are_not_there(world: World, owner: Browser) -> None:
-    foreign = world.a_person()
-    robot = world.a_robot()
-    for rest in MORE_PAGES:
-        assert show(owner, foreign, rest).status_int == 404, rest
-        assert owner.open(f"/console/users/{robot.id}{rest}").status_int == 404, rest
-    with world.reading() as services:
-        assert users(owner, services.organizations.get(foreign.organization_id)).status_int == 404
-
-
-@pytest.mark.storages("memory")  # The same answer comes from one place for all.
-def test_viewers_may_do_nothing(sign_in: SignIn, organization: Organization, anna: HumanUser) -> None:
-    browser = sign_in("ORG_OWNER_VIEWER")
-    for rest in set(MORE_PAGES) - {"", "/sessions"}:
-        assert show(browser, anna, rest).status_int == 403, rest
-    assert users(browser, organization, "/new").status_int == 403
 
 
 def test_nobody_changes_somebody_who_holds_more(world: World, sign_in: SignIn, organization: Organization) -> None:
@@ -316,21 +270,6 @@ def test_change(world: World, owner: Browser, anna: HumanUser) -> None:
         False,
         "de",
     )
-
-
-def test_two_who_change_the_same(world: World, owner: Browser, anna: HumanUser) -> None:
-    other = owner.tab()
-    show(owner, anna, "/edit")
-    show(other, anna, "/edit")
-    owner.submit({"nickname": "Addie"}, form="page-form")
-    page = other.submit({"phone": "+49 30 1234567"}, form="page-form")
-    assert page.status_int == 409
-    assert "Saved now: Addie" in page
-    assert page.forms["page-form"]["phone"].value == "+49 30 1234567"
-    page = other.submit({"nickname": "Addie"}, form="page-form")
-    assert "The changes are saved." in page
-    profile = stored(world, anna).profile
-    assert (profile.nickname, profile.phone) == ("Addie", "+49 30 1234567")
 
 
 def test_what_is_wrong_with_a_change(owner: Browser, anna: HumanUser) -> None:
@@ -374,16 +313,6 @@ def test_a_one_time_password_ends_the_present_one(world: World, owner: Browser, 
     person.sign_in(login_name, password)
     assert person.step == "password/change"
     assert password not in str(list(world.every_audit_event()))
-
-
-def test_sent_twice_it_is_made_once(owner: Browser, anna: HumanUser) -> None:
-    show(owner, anna, "/password-link")
-    tab = owner.tab()
-    tab.answers = list(owner.answers)
-    owner.submit(form="page-form")
-    page = tab.submit(form="page-form")
-    assert page.status_int == 409
-    assert "the link or password was shown then" in page
 
 
 def test_there_is_nothing_to_get_into_for_the_deactivated(world: World, owner: Browser, anna: HumanUser) -> None:
@@ -430,11 +359,6 @@ def test_all_sessions_are_ended(world: World, owner: Browser, anna: HumanUser) -
     assert "The person is not signed in anywhere." in page
 
 
-def test_a_session_of_somebody_else_is_not_there(world: World, owner: Browser, anna: HumanUser) -> None:
-    session = Browser(world).start_session(world.a_person())
-    assert show(owner, anna, f"/sessions/{session.id}/delete").status_int == 404
-
-
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
@@ -453,19 +377,6 @@ def test_deactivate_and_reactivate(world: World, owner: Browser, anna: HumanUser
     page = owner.submit(form="page-form")
     assert "User reactivated." in page
     assert stored(world, anna).active
-
-
-def test_delete_asks_for_the_name(world: World, owner: Browser, anna: HumanUser) -> None:
-    world.make_manager(anna, "ORG_USER_MANAGER")
-    show(owner, anna)
-    owner.click("Delete …")
-    assert "1 manager" in owner.page
-    page = owner.submit({"confirm_name": "somebody"}, form="page-form")
-    assert page.status_int == 422
-    assert page.forms["page-form"]["confirm_name"].value == "somebody"
-    page = owner.submit({"confirm_name": f" {anna.user_name} "}, form="page-form")
-    assert "User deleted." in page
-    assert show(owner, anna).status_int == 404
 
 
 def test_the_last_owner_stays(own_world: World) -> None:

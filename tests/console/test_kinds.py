@@ -1,0 +1,196 @@
+"""What is alike for every kind of thing: deactivate and reactivate it, delete it, change it late, make it once."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.console.conftest import SignIn
+from tests.plugins.management.estate import ROLE, Estate, an_estate
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Where the page of a thing lies, what is said before and after, and what goes along with it in numbers."""
+
+    path: str
+    deactivating: str
+    deactivated: str
+    reactivated: str
+    deleted: str
+    falls: tuple[str, ...]
+    delete: str = "Delete …"
+
+
+KINDS = (
+    Kind(
+        "/organizations/{organization}",
+        "Nobody of it signs in, and its programs lose access at once.",
+        "Organization deactivated. Nobody of it signs in.",
+        "Organization reactivated.",
+        "Organization deleted.",
+        ("1 user", "2 service users", "1 project", "1 application", "2 client secrets"),
+    ),
+    Kind(
+        "/projects/{project}",
+        "Nobody signs in to its applications, and no token is issued for it.",
+        "Project deactivated. Its applications no longer work.",
+        "Project reactivated.",
+        "Project deleted.",
+        ("1 application", "1 role", "1 project grant"),
+    ),
+    Kind(
+        "/applications/{application}",
+        "Nobody signs in to it, and it gets and checks no tokens.",
+        "Application deactivated.",
+        "Application reactivated.",
+        "Application deleted.",
+        ("1 client secret",),
+    ),
+    Kind(
+        "/service-users/{service_user}",
+        "Its keys, secrets and tokens stop working at once.",
+        "Service user deactivated. Its tokens no longer work.",
+        "Service user reactivated.",
+        "Service user deleted.",
+        ("1 key", "1 personal access token"),
+    ),
+    Kind(
+        "/users/{user}",
+        "1 session ends at once.",
+        "User deactivated.",
+        "User reactivated.",
+        "User deleted.",
+        ("1 session",),
+    ),
+    Kind(
+        "/project-grants/{project_grant}",
+        "0 users of",
+        "Project grant deactivated. Its users have no access.",
+        "Project grant reactivated.",
+        "Project grant withdrawn.",
+        ("Its user grants and managers are removed for ever.",),
+        "Withdraw …",
+    ),
+)
+
+
+def said_of(kind: Kind) -> str:
+    return kind.path
+
+
+@pytest.fixture
+def estate(world: World) -> Estate:
+    return an_estate(world)
+
+
+@pytest.fixture
+def browser(sign_in: SignIn) -> Browser:
+    """Of an IAM_OWNER of another organization."""
+    return sign_in("IAM_OWNER", resource=INSTANCE)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=said_of)
+def test_deactivate_and_reactivate(browser: Browser, estate: Estate, kind: Kind) -> None:
+    browser.open(f"/console{estate.address(kind.path)}")
+    page = browser.click("Deactivate …")
+    assert kind.deactivating in page
+    assert "You belong to this organization" not in page
+    page = browser.submit(form="page-form")
+    assert kind.deactivated in page
+    assert "Deactivated" in page.html.select_one(".console__title").text
+    browser.click("Reactivate …")
+    page = browser.submit(form="page-form")
+    assert kind.reactivated in page
+    assert "Deactivated" not in page.html.select_one(".console__title").text
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=said_of)
+def test_delete_tells_what_falls_and_asks_for_the_name(
+    world: World, browser: Browser, estate: Estate, kind: Kind
+) -> None:
+    href = f"/console{estate.address(kind.path)}"
+    page = browser.open(href)
+    above = page.html.select(".breadcrumb a")[-1]["href"]
+    assert page.html.select_one(f"#danger a[href='{href}/delete']").text == kind.delete
+    page = browser.open(f"{href}/delete")
+    lines = [one.text for one in page.html.select(".panel li")]
+    assert set(kind.falls) <= set(lines), lines
+    typed = {}
+    if "confirm_name" in browser.form("page-form").fields:
+        name = page.html.select_one("label[for=field-confirm_name] strong").text
+        page = browser.submit({"confirm_name": f"{name}x"}, form="page-form")
+        assert page.status_int == 422
+        assert browser.form("page-form")["confirm_name"].value == f"{name}x"
+        typed = {"confirm_name": f" {name} "}
+    else:
+        assert kind.path == "/project-grants/{project_grant}"
+    page = browser.submit(typed, form="page-form")
+    assert kind.deleted in page
+    assert browser.path == above
+    assert browser.open(href).status_int == 404
+
+
+#: A field of each form that changes something.
+CHANGED = {
+    "/organizations/{organization}": "name",
+    "/projects/{project}": "name",
+    "/projects/{project}/roles/{role}": "display_name",
+    "/service-users/{service_user}": "display_name",
+    "/users/{user}": "nickname",
+}
+
+
+@pytest.mark.parametrize(("path", "field"), CHANGED.items())
+def test_a_change_that_came_too_late_keeps_what_was_typed(
+    browser: Browser, estate: Estate, path: str, field: str
+) -> None:
+    other = browser.tab()
+    for one in (browser, other):
+        one.open(f"/console{estate.address(path)}/edit")
+    assert "The changes are saved." in browser.submit({field: "First"}, form="page-form")
+    page = other.submit({field: "Second"}, form="page-form")
+    assert page.status_int == 409
+    assert "Saved now: First" in page
+    assert other.form("page-form")[field].value == "Second"
+    assert "The changes are saved." in other.submit(form="page-form")
+    other.open(f"/console{estate.address(path)}/edit")
+    assert other.form("page-form")[field].value == "Second"
+
+
+#: Each form that makes something, what is typed there, and what is typed the second time.
+MADE = {
+    "/organizations/new": ({"name": "Narwhal", "primary_domain": "narwhal.example"}, {"primary_domain": "two.example"}),
+    "/organizations/{organization}/projects/new": ({"name": "Invoices"}, {}),
+    "/organizations/{organization}/service-users/new": (
+        {"user_name": "runner", "display_name": "Runner"},
+        {"user_name": "second-runner"},
+    ),
+    "/organizations/{organization}/users/new": (
+        {"user_name": "anna", "given_name": "Anna", "family_name": "Berg"},
+        {"user_name": "anna2"},
+    ),
+    "/projects/{project}/applications/new?type=api": ({"name": "Shop"}, {}),
+    "/projects/{project}/roles/new": ({"key": "a", "display_name": "A"}, {"key": "b"}),
+    "/service-users/{service_user}/keys/new": ({}, {}),
+    "/service-users/{service_user}/personal-access-tokens/new": ({"name": "Nightly"}, {}),
+    "/users/{user}/password-link": ({}, {}),
+}
+
+
+@pytest.mark.parametrize("path", MADE)
+def test_a_form_that_is_sent_twice_makes_one(world: World, browser: Browser, estate: Estate, path: str) -> None:
+    typed, other = MADE[path]
+    browser.open(f"/console{path.format_map({**estate.places, 'role': ROLE})}")
+    again = browser.tab()
+    again.answers = list(browser.answers)
+    assert browser.submit(typed, form="page-form").status_int == 200
+    last = world.audit_events()[0].sequence
+    page = again.submit({**typed, **other}, form="page-form")
+    assert page.status_int == 409
+    assert "This was " in page
+    for name, value in {**typed, **other}.items():
+        assert again.form("page-form")[name].value == value
+    assert world.audit_events()[0].sequence == last
