@@ -1,6 +1,19 @@
 """Effects: what falls with a thing that is deleted or deactivated, in numbers."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Removed(StrEnum):
+    """What is removed or deactivated, and takes other things along."""
+
+    ORGANIZATION = "organization"
+    PROJECT = "project"
+    PROJECT_GRANT = "project_grant"
+    APPLICATION = "application"
+    USER = "user"
+    KEY = "key"
+    SECRET = "secret"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from identity.domain.effects import Effects
+from identity.domain.effects import Effects, Removed
 from identity.domain.permissions import Level, ResourceKey
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
@@ -86,7 +86,7 @@ class EffectContract(ContractBase):
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_an_organization(self, on: On) -> None:
-        effects = on.read.effects.of_organization(ACME.id, NOW)
+        effects = on.read.effects.of(Removed.ORGANIZATION, ACME.id, NOW)
         assert effects == Effects(
             users=1,
             service_users=1,
@@ -105,7 +105,7 @@ class EffectContract(ContractBase):
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_a_project(self, on: On) -> None:
-        rocket, plane = (on.read.effects.of_project(project.id, NOW) for project in (ROCKET, PLANE))
+        rocket, plane = (on.read.effects.of(Removed.PROJECT, project.id, NOW) for project in (ROCKET, PLANE))
         assert rocket == Effects(
             applications=1, roles=2, project_grants=1, user_grants=3, managers=2, secrets=2, live_tokens=2
         )
@@ -113,29 +113,29 @@ class EffectContract(ContractBase):
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_an_application(self, on: On) -> None:
-        assert on.read.effects.of_application(SHOP.id, NOW) == Effects(secrets=2, live_tokens=2)
-        assert on.read.effects.of_application(SHOP.id, NOW - HOUR) == Effects(secrets=2, live_tokens=3), (
+        assert on.read.effects.of(Removed.APPLICATION, SHOP.id, NOW) == Effects(secrets=2, live_tokens=2)
+        assert on.read.effects.of(Removed.APPLICATION, SHOP.id, NOW - HOUR) == Effects(secrets=2, live_tokens=3), (
             "what expires later is live before"
         )
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_a_user(self, on: On) -> None:
-        person, program = (on.read.effects.of_user(user.id, NOW) for user in (ADA, ROBOT))
-        in_a_year = on.read.effects.of_user(ADA.id, NOW + timedelta(days=365))
+        person, program = (on.read.effects.of(Removed.USER, user.id, NOW) for user in (ADA, ROBOT))
+        in_a_year = on.read.effects.of(Removed.USER, ADA.id, NOW + timedelta(days=365))
         assert person == Effects(user_grants=2, managers=2, sessions=1, live_tokens=2)
         assert program == Effects(user_grants=1, keys=1, secrets=1, personal_access_tokens=1, live_tokens=3)
         assert in_a_year == Effects(user_grants=2, managers=2)
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_credentials(self, on: On) -> None:
-        assert on.read.effects.of_key(KEY.id, NOW) == Effects(live_tokens=1)
-        assert on.read.effects.of_key(KEY.id, NOW + HOUR) == Effects()
-        assert on.read.effects.of_secret(SECRET.id, NOW) == Effects(live_tokens=1)
-        assert on.read.effects.of_secret(CLIENT_SECRETS[0].id, NOW) == Effects()
+        assert on.read.effects.of(Removed.KEY, KEY.id, NOW) == Effects(live_tokens=1)
+        assert on.read.effects.of(Removed.KEY, KEY.id, NOW + HOUR) == Effects()
+        assert on.read.effects.of(Removed.SECRET, SECRET.id, NOW) == Effects(live_tokens=1)
+        assert on.read.effects.of(Removed.SECRET, CLIENT_SECRETS[0].id, NOW) == Effects()
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_a_project_grant(self, on: On) -> None:
-        effects = on.read.effects.of_project_grant(LENT.id, NOW)
+        effects = on.read.effects.of(Removed.PROJECT_GRANT, LENT.id, NOW)
         assert effects == Effects(users=1, user_grants=1, managers=1)
 
     @pytest.mark.usefixtures("two_organizations")
@@ -148,14 +148,5 @@ class EffectContract(ContractBase):
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_nothing_falls_with_what_does_not_exist(self, on: On) -> None:
         effects = on.read.effects
-        of_everything = (
-            effects.of_organization,
-            effects.of_project,
-            effects.of_application,
-            effects.of_user,
-            effects.of_key,
-            effects.of_secret,
-            effects.of_project_grant,
-        )
-        assert {of(an_id(), NOW) for of in of_everything} == {Effects()}
+        assert {effects.of(removed, an_id(), NOW) for removed in Removed} == {Effects()}
         assert effects.of_role(an_id(), "reader") == Effects()

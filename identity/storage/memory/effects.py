@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from identity.domain.effects import Effects
+from identity.domain.effects import Effects, Removed
 from identity.domain.sessions import Session
 from identity.domain.tokens import AccessToken
 from identity.domain.users import HumanUser
@@ -17,31 +17,30 @@ Key = TypeVar("Key")
 Row = TypeVar("Row")
 
 
+#: The table of each thing, and as what the thing itself would be counted.
+_COUNTED_AS = {
+    Removed.ORGANIZATION: ("organizations", ()),
+    Removed.PROJECT: ("projects", ("projects",)),
+    Removed.PROJECT_GRANT: ("project_grants", ("project_grants",)),
+    Removed.APPLICATION: ("applications", ("applications",)),
+    Removed.USER: ("users", ("users", "service_users")),
+    Removed.KEY: ("service_user_keys", ("keys",)),
+    Removed.SECRET: ("service_user_secrets", ("secrets",)),
+}
+
+
 class MemoryEffectStore(MemoryStore, EffectStore):
     """Looks at all tables."""
 
-    def of_organization(self, organization_id: str, at: datetime) -> Effects:
-        return self._of(self._tables.organizations, organization_id, at)
-
-    def of_project(self, project_id: str, at: datetime) -> Effects:
-        return replace(self._of(self._tables.projects, project_id, at), projects=0)
-
-    def of_application(self, application_id: str, at: datetime) -> Effects:
-        return replace(self._of(self._tables.applications, application_id, at), applications=0)
-
-    def of_user(self, user_id: str, at: datetime) -> Effects:
-        return replace(self._of(self._tables.users, user_id, at), users=0, service_users=0)
-
-    def of_key(self, key_id: str, at: datetime) -> Effects:
-        return replace(self._of(self._tables.service_user_keys, key_id, at), keys=0)
-
-    def of_secret(self, secret_id: str, at: datetime) -> Effects:
-        return replace(self._of(self._tables.service_user_secrets, secret_id, at), secrets=0)
-
-    def of_project_grant(self, grant_id: str, at: datetime) -> Effects:
-        effects = self._of(self._tables.project_grants, grant_id, at)
-        holders = {grant.user_id for grant in self._tables.user_grants if grant.project_grant_id == grant_id}
-        return replace(effects, project_grants=0, users=len(holders))
+    def of(self, removed: Removed, id: str, at: datetime) -> Effects:  # noqa: A002
+        name, own = _COUNTED_AS[removed]
+        if id not in getattr(self._tables, name):
+            return Effects()
+        effects = replace(self._without(name, id, at), **dict.fromkeys(own, 0))
+        if removed is not Removed.PROJECT_GRANT:
+            return effects
+        holders = {grant.user_id for grant in self._tables.user_grants if grant.project_grant_id == id}
+        return replace(effects, users=len(holders))
 
     def of_role(self, project_id: str, key: str) -> Effects:
         return Effects(
@@ -53,11 +52,9 @@ class MemoryEffectStore(MemoryStore, EffectStore):
             ),
         )
 
-    def _of(self, table: Table[str, Row], id_: str, at: datetime) -> Effects:
-        if id_ not in table:
-            return Effects()
+    def _without(self, name: str, id_: str, at: datetime) -> Effects:
         without = Tables.of(self._tables.state(), writable=True)
-        getattr(without, table.name).delete(id_)
+        getattr(without, name).delete(id_)
         before = self._tables
         users = _missing(before.users, without.users)
         people = sum(isinstance(user, HumanUser) for user in users)

@@ -1,14 +1,18 @@
 """Authorization requests that wait for their user."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from datetime import datetime
 
 from identity.domain.sessions import PendingAuthorization
+from identity.storage.stores.entity import PurgedStore
 
 
-class AuthorizationRequestStore(ABC):
+class AuthorizationRequestStore(PurgedStore):
     """They go with the user who proved something for them; whatever else they name may be gone when they are
-    continued."""
+    continued.
+
+    A request is over when it expires.
+    """
 
     @abstractmethod
     def add(self, pending: PendingAuthorization) -> None:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 
-from identity.domain.effects import Effects
+from identity.domain.effects import Effects, Removed
 
 
 class EffectStore(ABC):
@@ -14,32 +14,10 @@ class EffectStore(ABC):
     """
 
     @abstractmethod
-    def of_organization(self, organization_id: str, at: datetime) -> Effects:
-        """What falls with an organization, grants that it holds and gives included."""
-
-    @abstractmethod
-    def of_project(self, project_id: str, at: datetime) -> Effects:
-        """What falls with a project."""
-
-    @abstractmethod
-    def of_application(self, application_id: str, at: datetime) -> Effects:
-        """What falls with an application."""
-
-    @abstractmethod
-    def of_user(self, user_id: str, at: datetime) -> Effects:
-        """What falls with a user of either kind."""
-
-    @abstractmethod
-    def of_key(self, key_id: str, at: datetime) -> Effects:
-        """What falls with a service user's key: the live tokens that it obtained."""
-
-    @abstractmethod
-    def of_secret(self, secret_id: str, at: datetime) -> Effects:
-        """What falls with a secret: the live tokens that a service user obtained with it, none with a client's."""
-
-    @abstractmethod
-    def of_project_grant(self, grant_id: str, at: datetime) -> Effects:
-        """What falls with a project grant; ``users`` are the users who hold roles by it."""
+    def of(self, removed: Removed, id: str, at: datetime) -> Effects:  # noqa: A002
+        """What falls with the thing of this id: with an organization the grants that it holds and gives, with a key or
+        a service user's secret the live tokens that it obtained. With a project grant ``users`` are those who hold
+        roles by it."""
 
     @abstractmethod
     def of_role(self, project_id: str, key: str) -> Effects:

@@ -1,13 +1,14 @@
 """The outbox: written in the transaction of a change, emptied after its commit."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from datetime import datetime
 
 from identity.domain.outbox import Backlog, OutgoingMessage
+from identity.storage.stores.entity import PurgedStore
 
 
-class OutboxStore(ABC):
-    """One row per message."""
+class OutboxStore(PurgedStore):
+    """One row per message. A message is over when it expires."""
 
     @abstractmethod
     def add(self, message: OutgoingMessage) -> None:

@@ -1,13 +1,17 @@
 """Records of the service's parts and of plugins."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from datetime import datetime
 
 from identity.domain.records import Record
+from identity.storage.stores.entity import PurgedStore
 
 
-class RecordStore(ABC):
-    """Known by plugin, kind and key; a record goes with the user and with the application that it names."""
+class RecordStore(PurgedStore):
+    """Known by plugin, kind and key; a record goes with the user and with the application that it names.
+
+    A record is over when it expires.
+    """
 
     @abstractmethod
     def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:

@@ -11,6 +11,7 @@ from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint, event
 
 from identity.domain.attempts import Attempt
 from identity.domain.audit import AuditFilter, Result
+from identity.domain.effects import Removed
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
@@ -150,13 +151,13 @@ READS: dict[str, Call] = {
         PersonalAccessToken, NOW, LATER, 10
     ),
     "grants of project grant": lambda storage: storage.user_grants.page_of_project_grant(LENT.id, NEWER),
-    "effects of organization": lambda storage: storage.effects.of_organization(ORGANIZATION.id, NOW),
-    "effects of project": lambda storage: storage.effects.of_project(PROJECT.id, NOW),
-    "effects of application": lambda storage: storage.effects.of_application(APPLICATION.id, NOW),
-    "effects of user": lambda storage: storage.effects.of_user(PERSON.id, NOW),
-    "effects of key": lambda storage: storage.effects.of_key(KEY.id, NOW),
-    "effects of secret": lambda storage: storage.effects.of_secret(SECRET.id, NOW),
-    "effects of project grant": lambda storage: storage.effects.of_project_grant(LENT.id, NOW),
+    "effects of organization": lambda storage: storage.effects.of(Removed.ORGANIZATION, ORGANIZATION.id, NOW),
+    "effects of project": lambda storage: storage.effects.of(Removed.PROJECT, PROJECT.id, NOW),
+    "effects of application": lambda storage: storage.effects.of(Removed.APPLICATION, APPLICATION.id, NOW),
+    "effects of user": lambda storage: storage.effects.of(Removed.USER, PERSON.id, NOW),
+    "effects of key": lambda storage: storage.effects.of(Removed.KEY, KEY.id, NOW),
+    "effects of secret": lambda storage: storage.effects.of(Removed.SECRET, SECRET.id, NOW),
+    "effects of project grant": lambda storage: storage.effects.of(Removed.PROJECT_GRANT, LENT.id, NOW),
     "audit by subject": lambda storage: storage.audit.page(filter=AuditFilter(event="user")),
     "audit of organization by subject": lambda storage: storage.audit.page(
         filter=AuditFilter(organization_id=ORGANIZATION.id, event="user")

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Select, Table, bindparam, func, select, union
 
-from identity.domain.effects import Effects
+from identity.domain.effects import Effects, Removed
 from identity.plugins.sql.codecs import seconds, set_of
-from identity.plugins.sql.mapping import Values, readable, row_of
+from identity.plugins.sql.mapping import readable, row_of
 from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.tables import (
     access_tokens,
@@ -151,14 +151,16 @@ def _counted(fallen: Fallen) -> Select[Any]:
     )
 
 
-_OF_ORGANIZATION = _counted(_of_organization())
-_OF_PROJECT = _counted(_of_projects(_this))
-_OF_APPLICATION = _counted(_of_applications(_this))
-_OF_USER = _counted(_of_users(_this))
-_OF_KEY = _counted({"live_tokens": (_LIVE_TOKENS.where(_this(access_tokens.c.key_id)),)})
-_OF_SECRET = _counted({"live_tokens": (_LIVE_TOKENS.where(_this(access_tokens.c.secret_id)),)})
 _HOLDERS = select(user_grants.c.user_id).where(_this(user_grants.c.project_grant_id)).distinct()
-_OF_PROJECT_GRANT = _counted({**_of_project_grants(_this), "users": (_HOLDERS,)})
+_OF = {
+    Removed.ORGANIZATION: _counted(_of_organization()),
+    Removed.PROJECT: _counted(_of_projects(_this)),
+    Removed.PROJECT_GRANT: _counted({**_of_project_grants(_this), "users": (_HOLDERS,)}),
+    Removed.APPLICATION: _counted(_of_applications(_this)),
+    Removed.USER: _counted(_of_users(_this)),
+    Removed.KEY: _counted({"live_tokens": (_LIVE_TOKENS.where(_this(access_tokens.c.key_id)),)}),
+    Removed.SECRET: _counted({"live_tokens": (_LIVE_TOKENS.where(_this(access_tokens.c.secret_id)),)}),
+}
 
 
 def _by_roles(grants: Table) -> Select[Any]:
@@ -173,37 +175,16 @@ _PROJECT_GRANTS_BY_ROLES = _by_roles(project_grants)
 class SqlEffectStore(SqlStore, EffectStore):
     """Counts by the indexes of the foreign keys."""
 
-    def of_organization(self, organization_id: str, at: datetime) -> Effects:
-        return self._count(_OF_ORGANIZATION, organization_id, at)
-
-    def of_project(self, project_id: str, at: datetime) -> Effects:
-        return self._count(_OF_PROJECT, project_id, at)
-
-    def of_application(self, application_id: str, at: datetime) -> Effects:
-        return self._count(_OF_APPLICATION, application_id, at)
-
-    def of_user(self, user_id: str, at: datetime) -> Effects:
-        return self._count(_OF_USER, user_id, at)
-
-    def of_key(self, key_id: str, at: datetime) -> Effects:
-        return self._count(_OF_KEY, key_id, at)
-
-    def of_secret(self, secret_id: str, at: datetime) -> Effects:
-        return self._count(_OF_SECRET, secret_id, at)
-
-    def of_project_grant(self, grant_id: str, at: datetime) -> Effects:
-        return self._count(_OF_PROJECT_GRANT, grant_id, at)
+    def of(self, removed: Removed, id: str, at: datetime) -> Effects:  # noqa: A002
+        counted, parameters = _OF[removed], {"key": id, "at": seconds(at)}
+        row = self._one(counted, parameters)
+        return Effects() if row is None else Effects(**dict(zip(counted.selected_columns.keys(), row, strict=True)))
 
     def of_role(self, project_id: str, key: str) -> Effects:
         return Effects(
             user_grants=self._count_holding(_USER_GRANTS_BY_ROLES, project_id, key),
             project_grants=self._count_holding(_PROJECT_GRANTS_BY_ROLES, project_id, key),
         )
-
-    def _count(self, statement: Select[Any], key: str, at: datetime) -> Effects:
-        parameters: Values = {"key": key, "at": seconds(at)}
-        row = self._one(statement, parameters)
-        return Effects() if row is None else Effects(**dict(zip(statement.selected_columns.keys(), row, strict=True)))
 
     def _count_holding(self, by_roles: Select[Any], project_id: str, key: str) -> int:
         held = row_of(*by_roles.selected_columns)(lambda roles, count: (set_of(roles), count))
