@@ -336,9 +336,12 @@ def test_a_person_whose_role_is_taken_is_out_at_once(world: World, own: Estate, 
     assert browser.open(page).status_int == 403
 
 
+LESSER_ROLES = ("IAM_OWNER_VIEWER", "ORG_OWNER", "ORG_OWNER_VIEWER", "PROJECT_OWNER_VIEWER", "PROJECT_GRANT_OWNER")
+
+
 @pytest.mark.parametrize(
     "role",
-    ["IAM_OWNER", "IAM_OWNER_VIEWER", "ORG_OWNER", "ORG_OWNER_VIEWER", "PROJECT_OWNER_VIEWER", "PROJECT_GRANT_OWNER"],
+    ["IAM_OWNER", *(pytest.param(one, marks=pytest.mark.thorough) for one in LESSER_ROLES)],
 )
 def test_what_every_page_has_to_be(world: World, own: Estate, role: str) -> None:
     """One h1, a title of its own, at most one main button and one focused field, links that lead somewhere."""

@@ -358,6 +358,7 @@ class TestProduction:
             served.get("/oauth/v2/keys", host="elsewhere.example.com")
         assert served.stop() == 0
 
+    @pytest.mark.thorough
     def test_the_check_asks_for_a_decision_on_the_proxy(self, place, capsys):
         assert sections(PRODUCTION)["DEFAULT"]["proxy"] == ""
         for decision, status in (("", 1), ("none", 0), ("10.0.0.2", 0), ("2001:db8::2", 0)):
@@ -368,6 +369,7 @@ class TestProduction:
                 "FAILED  proxy: identity.trusted_proxy does not say whether there is a proxy in front." in told
             ) == bool(status)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("decision", "address"), [("none", "127.0.0.1"), ("10.0.0.2", "127.0.0.1"), ("127.0.0.1", "192.0.2.7")]
     )
@@ -388,6 +390,7 @@ class TestProduction:
         [event] = map(json.loads, capsys.readouterr().out.splitlines())
         assert event["actor"]["client_address"] == address
 
+    @pytest.mark.thorough
     def test_logs_json(self, pserve, place):
         served = pserve(PRODUCTION, **place.variables)
         served.stop()
@@ -418,6 +421,7 @@ class TestProduction:
         (place.secrets / "master.key").unlink()
         self.refused(pserve, place, "does not exist")
 
+    @pytest.mark.thorough
     def test_refuses_another_master_key_than_the_database_was_sealed_with(self, pserve, place):
         (place.secrets / "master.key").unlink()
         assert identity_program(["master-key", str(place.secrets / "master.key")]) == 0

@@ -10,7 +10,7 @@ from identity.services.bundle import Services
 from identity.testing.relying_party import Credentials
 from identity.testing.world import BrowserSession, KeyPool, Robot, World
 
-pytestmark = pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one node
+pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough]  # memory belongs to one node
 
 
 class Scene:

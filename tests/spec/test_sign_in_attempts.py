@@ -103,6 +103,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- successes --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_an_office_behind_one_address_signs_in_all_day(world: World) -> None:
     """A hundred and fifty right passwords within ten minutes from one address, some typed wrong at first."""
     office = Browser(world).address
@@ -207,6 +208,7 @@ def test_an_attempt_without_a_verdict_stands_as_a_failure(
 # --- the owner's own browser ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_stranger_does_not_keep_the_owner_out(world: World, ada: HumanUser) -> None:
     laptop, stranger = known(world, ada), Browser(world)
     statuses = []
@@ -553,6 +555,7 @@ def test_an_account_has_no_more_attempts_by_having_two_names(
     assert tried(at_password(world, login_name(world, ada)), PASSWORD) == 422
 
 
+@pytest.mark.thorough
 def test_unknown_names_are_locked_as_long_as_known_ones(world: World, ada: HumanUser) -> None:
     for name in (login_name(world, ada), "nobody@nowhere.example"):
         stranger = Browser(world)
