@@ -1,2 +1,2 @@
-# A distribution of its own, with tests of its own: test_sample_plugin installs it and runs them.
-collect_ignore = ["sample_plugin"]
+# Run with settings of their own: by test_sample_plugin, which installs it, and by test_added_field.
+collect_ignore = ["sample_plugin", "added_field"]
