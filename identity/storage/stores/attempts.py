@@ -50,8 +50,3 @@ class AttemptStore(PurgedStore):
 
         Ignored once its span is over.
         """
-
-    @abstractmethod
-    def purge(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` rows that were last counted before, but none that has no next attempt; returns how
-        many went."""

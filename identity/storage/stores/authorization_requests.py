@@ -44,7 +44,3 @@ class AuthorizationRequestStore(PurgedStore):
         Raises AlreadyUsed (with the row as value) if it was finished before, Stale if it is another version by now,
         Missing if there is none. The transaction can go on.
         """
-
-    @abstractmethod
-    def purge(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` requests that expired before; returns how many went."""

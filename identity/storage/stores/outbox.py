@@ -36,7 +36,3 @@ class OutboxStore(PurgedStore):
     @abstractmethod
     def remove(self, message_id: str) -> None:
         """Delete it. Raises Missing."""
-
-    @abstractmethod
-    def purge(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` messages of any kind that expired before; returns how many."""

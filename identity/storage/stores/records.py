@@ -60,7 +60,3 @@ class RecordStore(PurgedStore):
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> int:
         """Delete what ``of_owner`` would return; returns how many went."""
-
-    @abstractmethod
-    def purge(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` records of whatever kind that expired before; returns how many went."""

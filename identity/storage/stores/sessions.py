@@ -57,7 +57,3 @@ class SessionStore(PurgedStore):
     @abstractmethod
     def end_of_user(self, user_id: str, at: datetime, *, but: str | None = None) -> int:
         """End all sessions of the user, but one; returns how many were not ended before."""
-
-    @abstractmethod
-    def purge(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` sessions whose absolute end lies before; returns how many went."""
