@@ -24,9 +24,8 @@ Options = Callable[[Any], Sequence[Sequence[object]]]
 class Field:
     """A line of text.
 
-    ``name`` is the field's own, ``member`` what commands and things call it, if that is another. ``missing`` is said
-    of it where it is empty and must not be. ``part`` is the heading under which it is folded away. ``offered`` says
-    for a page whether there is the field at all.
+    ``called`` is what commands and things call it, if that is not ``name``. ``missing`` is said of it where it is empty
+    and must not be. ``part`` is the heading under which it is folded away.
     """
 
     macro: ClassVar[str] = "field"
