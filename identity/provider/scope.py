@@ -187,11 +187,14 @@ def resolve(authorization: Authorization, context: Context) -> GrantedScopes:
         if granted is not None:
             words.append(granted.value)
             audience.update(dict.fromkeys(granted.audience))
-    meant_for = tuple(audience) or (context.issuer,)
-    targets = tuple(dict.fromkeys(authorization.targets))
-    if not set(targets) <= set(meant_for):
+    return GrantedScopes(tuple(words), _narrowed(tuple(audience) or (context.issuer,), authorization.targets))
+
+
+def _narrowed(audience: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
+    """The targets, where some are named, else all of the audience."""
+    if not set(targets) <= set(audience):
         raise InvalidTarget("a target is not among those that the scope opens", reason="unknown target")
-    return GrantedScopes(tuple(words), targets or meant_for)
+    return tuple(dict.fromkeys(targets)) or audience
 
 
 def granted_alone(subject: Subject, asked: tuple[str, ...], context: Context) -> tuple[str, ...]:

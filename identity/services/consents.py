@@ -9,6 +9,7 @@ from identity.domain.consents import Consent
 from identity.domain.records import CORE, Record
 from identity.domain.users import Subject
 from identity.services.changes import Look, UseCases, told
+from identity.storage.errors import Missing, Stale
 
 _KIND = "consent"
 
@@ -42,9 +43,14 @@ class Consents(UseCases):
         )
         with told("application", client.id):
             before = self._storage.records.add(new)
-            if before is not None:
+            while before is not None:
                 both = [*dict.fromkeys((*_scope(before), *scope))]
-                self._storage.records.replace(replace(new, value={"scope": both}, version=before.version + 1))
+                try:
+                    self._storage.records.replace(replace(new, value={"scope": both}, version=before.version + 1))
+                    break
+                except (Stale, Missing):
+                    # In another tab they have agreed to more meanwhile, or taken it back.
+                    before = self._storage.records.add(new)
         self._record("consent.given", subject, client.id, scope)
 
     def refuse(self, subject: Subject, client: Client, scope: tuple[str, ...]) -> None:
