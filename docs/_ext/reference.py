@@ -11,13 +11,17 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from importlib.metadata import distribution
 from typing import Any
+
+from public_names import public
 
 from identity import hookspecs
 from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.plugins.manager_roles import ROLES
 from identity.provider.endpoints import ENDPOINTS
+from identity.public import MODULES
 from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings, describe
 
 _FAMILY = re.compile(r"^# --- (\w+) -+$")
@@ -162,17 +166,18 @@ def setup(app: Any) -> dict[str, bool]:
     from docutils.statemachine import StringList
     from sphinx.util.nodes import nested_parse_with_titles
 
-    def directive_of(make: Callable[[], str]) -> type[Directive]:
+    def directive_of(name: str, make: Callable[[], str]) -> type[Directive]:
         class Generated(Directive):
             def run(self) -> list[Any]:
                 section = nodes.section()
                 section.document = self.state.document
-                source = f"<{make.__name__} from the code>"
-                nested_parse_with_titles(self.state, StringList(make().splitlines(), source), section)
+                nested_parse_with_titles(self.state, StringList(make().splitlines(), f"<{name}, made>"), section)
                 return section.children
 
         return Generated
 
     for name, make in DIRECTIVES.items():
-        app.add_directive(f"identity-{name}", directive_of(make))
+        app.add_directive(f"identity-{name}", directive_of(name, make))
+    for family in MODULES:
+        app.add_directive(f"identity-public-{family.replace(' ', '-')}", directive_of(family, partial(public, family)))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -62,6 +62,7 @@ HOOKS = {name: hook for name, hook in vars(hookspecs).items() if hasattr(hook, "
 
 
 def _reference() -> ModuleType:
+    sys.path.insert(0, str(DOCS / "_ext"))
     spec = importlib.util.spec_from_file_location("docs_reference", DOCS / "_ext" / "reference.py")
     assert spec is not None
     assert spec.loader is not None

@@ -1,6 +1,5 @@
 """A plugin in a distribution of its own: installed elsewhere, found by its entry point, run by public names alone."""
 
-import ast
 import os
 import re
 import shutil
@@ -11,32 +10,6 @@ from pathlib import Path
 import pytest
 
 SAMPLE = Path(__file__).parent / "sample_plugin"
-
-#: What a plugin may import from the service; everything below these names is public.
-PUBLIC = (
-    "identity",
-    "identity.clock",
-    "identity.domain",
-    "identity.hookspecs",
-    "identity.http.security",
-    "identity.http.sign_ins",
-    "identity.operations",
-    "identity.pages",
-    "identity.provider.client_authentication",
-    "identity.provider.context",
-    "identity.provider.errors",
-    "identity.provider.grant",
-    "identity.provider.interaction",
-    "identity.provider.parameters",
-    "identity.provider.request",
-    "identity.provider.response_type",
-    "identity.provider.scope",
-    "identity.services.access",
-    "identity.services.lookup",
-    "identity.settings",
-    "identity.storage",
-    "identity.testing",
-)
 
 
 @pytest.fixture(scope="module")
@@ -90,25 +63,6 @@ def test_it_is_told_of_when_it_is_not_installed() -> None:
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert 'identity.plugins lists "sample", which is not installed. Installed are: ' in run.stderr
-
-
-@pytest.mark.parametrize("path", sorted(SAMPLE.rglob("*.py")), ids=lambda path: path.name)
-def test_it_uses_public_names_alone(path: Path) -> None:
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
-            names.add(node.module)
-            names.update(f"{node.module}.{one.name}" for one in node.names if one.name.startswith("_"))
-        if isinstance(node, ast.Import):
-            names.update(one.name for one in node.names)
-    ours = {name for name in names if name.partition(".")[0] == "identity"}
-    assert {name for name in ours if not _public(name)} == set()
-
-
-def _public(name: str) -> bool:
-    if any(part.startswith("_") for part in name.split(".")):
-        return False
-    return name == "identity" or any(name == one or name.startswith(f"{one}.") for one in PUBLIC if one != "identity")
 
 
 def test_it_is_no_part_of_the_service() -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from pyramid.config import Configurator
@@ -32,9 +32,6 @@ from identity.provider.request import ProtocolRequest
 from identity.services.commands import decode
 from identity.services.transfer import Incoming
 from identity.storage.paging import FIRST_PAGE, Page
-
-if TYPE_CHECKING:
-    from identity.process import Identity
 
 ROUTE = "management."
 JSON = "application/json"
@@ -164,7 +161,7 @@ class View:
         return any(members[name] is not None for name in self._once if name in members)
 
     def _call(self, context: Target, request: Request) -> Call:
-        identity: Identity = request.registry.identity
+        identity = request.registry.identity
         filters = self._operation.filters
         if context.resource is None:
             raise Denied("Nobody may.")
@@ -229,7 +226,7 @@ class View:
             name = match[1]
             return quote(str(request.matchdict.get(name) or getattr(made, name)), safe="")
 
-        identity: Identity = request.registry.identity
+        identity = request.registry.identity
         return f"{identity.settings.base_url}{PREFIX}{_MEMBER.sub(fill, self._operation.location or '')}"
 
     def _check_query(self, request: Request) -> None:

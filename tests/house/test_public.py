@@ -1,0 +1,73 @@
+"""The public names: there, documented, and all that plugins need."""
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from identity.public import MODULES, is_public
+
+ROOT = Path(__file__).parents[2]
+PLUGINS = ROOT / "identity" / "plugins"
+SAMPLE = Path(__file__).parent / "sample_plugin"
+MODULE_NAMES = [module for family in MODULES.values() for module in family]
+
+#: Storages are written against the contract in identity.storage; the default one is part of the service.
+OF_THE_SERVICE = "sql"
+
+
+def imported(path: Path) -> Iterator[str]:
+    """What a file imports of the service, by module; private names in full."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            for one in node.names:
+                whole = f"{node.module}.{one.name}"
+                is_module = (ROOT / Path(*whole.split("."))).with_suffix(".py").exists()
+                private = one.name.startswith("_") and not one.name.startswith("__")
+                yield whole if is_module or private else node.module
+
+
+def foreign(path: Path, own: str) -> set[str]:
+    """What it imports of the service beyond its own plugin."""
+    ours = {name for name in imported(path) if name.partition(".")[0] == "identity"}
+    return {name for name in ours if name != own and not name.startswith(f"{own}.")}
+
+
+def plugin_files() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PLUGINS.rglob("*.py")):
+        name = path.relative_to(PLUGINS).parts[0].removesuffix(".py")
+        if name not in (OF_THE_SERVICE, "__init__"):
+            yield name, path
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in plugin_files()}))
+def test_a_default_plugin_lives_from_public_names(name: str) -> None:
+    for plugin, path in plugin_files():
+        if plugin == name:
+            assert {one for one in foreign(path, f"identity.plugins.{name}") if not is_public(one)} == set(), path
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLE.rglob("*.py")), ids=lambda path: path.name)
+def test_so_does_the_sample(path: Path) -> None:
+    assert {name for name in foreign(path, "sample_plugin") if not is_public(name)} == set()
+
+
+@pytest.mark.parametrize("module", MODULE_NAMES)
+def test_each_is_there_and_says_what_it_is_for(module: str) -> None:
+    assert importlib.import_module(module).__doc__
+
+
+def test_each_family_has_its_page() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "integrators" / "reference").glob("*.rst")}
+    assert pages == {"index", *(family.replace(" ", "-") for family in MODULES)}
+
+
+def test_what_is_not_named_is_private() -> None:
+    for name in ("identity.app", "identity.process", "identity.services.changes", "identity.provider.issuing"):
+        assert not is_public(name)
+    assert not is_public("identity.domain._hidden")
+    assert is_public("identity.domain.users")
