@@ -1,4 +1,4 @@
-"""A plugin that adds a grant type, a scope with its claim, a page of the sign-in, and a storage backend."""
+"""A plugin that adds grant types, a scope with its claim, a page of the sign-in and of the console, and a storage."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from pyramid.config import Configurator
 
 from identity import hookimpl
+from identity.domain.organizations import Organization
+from identity.domain.records import NameSpace
 from identity.domain.users import User
+from identity.pages.frame import Item
+from identity.plugins.console.places import add_places
 from identity.provider.grant import Grant
 from identity.provider.interaction import Interaction
 from identity.provider.scope import Scope
+from identity.services.access import Principal
 from identity.services.lookup import Lookup
 from identity.settings import setting
 from identity.storage.backend import Backend
-from sample_plugin import page
+from sample_plugin import doors, page
 from sample_plugin.exchange import TokenExchange
 from sample_plugin.grant import Delegation
 from sample_plugin.interaction import Door
@@ -31,7 +36,7 @@ class Plugin:
         """The keys ``identity.plugin.sample.*`` of the ini file."""
 
         department: str = setting("The department that every user of this installation works for.", default="")
-        door_code: str = setting("What people type after their password; nothing is asked if empty.", default="")
+        door: bool = setting("Whether people give a code of their own after their password.", default=False)
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -54,14 +59,25 @@ class Plugin:
 
     @hookimpl
     def identity_interactions(self) -> Iterable[Interaction]:
-        """The door, where a code is set."""
-        return [Door()] if self.settings.door_code else []
+        """The door, where there is one."""
+        return [Door()] if self.settings.door else []
 
     @hookimpl
     def identity_configure(self, config: Configurator) -> None:
-        """Its page."""
-        if self.settings.door_code:
-            page.configure(config, self.settings.door_code)
+        """Its pages: one of the sign-in, one of the console."""
+        if self.settings.door:
+            page.configure(config, self.name_space)
+            add_places(config, doors.PLACES)
+
+    @hookimpl(optionalhook=True)
+    def console_menu(self, principal: Principal, organization: Organization | None) -> Iterable[Item]:
+        """The way to that one."""
+        return [doors.menu_item(organization)] if self.settings.door and organization is not None else []
+
+    @hookimpl
+    def identity_name_space(self, name_space: NameSpace) -> None:
+        """Where the codes of the door are kept."""
+        self.name_space = name_space
 
     @hookimpl
     def identity_storage_backends(self) -> Iterable[Backend]:

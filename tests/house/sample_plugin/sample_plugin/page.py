@@ -1,4 +1,4 @@
-"""The page of the interaction."""
+"""The page of the interaction. Each person has a code of their own, kept sealed in a record."""
 
 import hmac
 from collections.abc import Mapping
@@ -10,27 +10,40 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.domain.errors import Invalid
+from identity.domain.records import NameSpace
 from identity.domain.words import say
 from identity.http.sign_ins import WaitingSignIn
 from identity.pages.forms import Form
 from identity.pages.page import Again, FormPage
+from identity.services.records import Records
 from sample_plugin.interaction import NAME
 
 ATTEMPTS = 5
 SPAN = timedelta(minutes=10)
 
+#: What the records are called that hold the codes, by the ids of users.
+CODES = "codes"
+SHORTEST = 4
+
 
 class DoorPage(FormPage):
-    """Asks for the code, and notes in the row that waits that it was right."""
+    """Has a code chosen the first time, asks for it from then on, and notes in the row that waits that it was right."""
 
     template = "sample/door.html"
     fields = ("code",)
     secret_fields = frozenset({"code"})
     context: WaitingSignIn
 
+    @property
+    def codes(self) -> Records:
+        """What the plugin keeps."""
+        records: Records = self.request.services.records(self.request.registry.sample_name_space)
+        return records
+
     def show(self) -> Mapping[str, object] | Response:
-        """Nothing but words; on with the sign-in, if nobody has given a password yet."""
-        return {} if self.context.sign_in.proved is not None else self.go_on()
+        """Whether there is a code yet; on with the sign-in, if nobody has given a password."""
+        proved = self.context.sign_in.proved
+        return self.go_on() if proved is None else {"first": self.codes.find(CODES, proved.user.id) is None}
 
     def submit(self, form: Form) -> Response:
         """On with the sign-in, if the code is right."""
@@ -40,9 +53,16 @@ class DoorPage(FormPage):
         typed = form.one("code")
         if not typed:
             raise Invalid({"code": say("Enter the code.")})
-        self.count(proved.user.id)
-        if not hmac.compare_digest(typed.encode(), self.request.registry.sample_door_code.encode()):
-            raise Invalid({"code": say("This is not the code.")})
+        kept = self.codes.find(CODES, proved.user.id)
+        if kept is None and len(typed) < SHORTEST:
+            raise Invalid({"code": say("Use at least {n} characters.", n=SHORTEST)})
+        if kept is None:
+            # In another tab they may have chosen one just now: then that one counts.
+            kept = self.codes.add(CODES, proved.user.id, {"code": typed}, user_id=proved.user.id, seal=True)
+        if kept is not None:
+            self.count(proved.user.id)
+            if not hmac.compare_digest(typed.encode(), kept.value["code"].encode()):
+                raise Invalid({"code": say("This is not the code.")})
         self.request.services.sign_ins.done(self.context.pending, NAME, methods=("kba",))
         return self.go_on()
 
@@ -71,10 +91,10 @@ class DoorPage(FormPage):
         return True
 
 
-def configure(config: Configurator, door_code: str) -> None:
+def configure(config: Configurator, name_space: NameSpace) -> None:
     """Add the page, its template and its words."""
     config.include("identity.pages")
-    config.registry.sample_door_code = door_code
+    config.registry.sample_name_space = name_space
     config.add_page_templates("sample_plugin:templates")
     config.add_catalogs(Path(__file__).parent / "locale")
     config.add_page(

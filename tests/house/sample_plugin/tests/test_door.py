@@ -1,8 +1,11 @@
 """The page of the door stands between the password and the answer."""
 
 import pytest
-from sample_plugin.page import ATTEMPTS
+from sample_plugin.page import ATTEMPTS, CODES
 
+from identity.domain.records import NameSpace
+from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import RelyingParty
@@ -10,12 +13,13 @@ from identity.testing.responses import check_page
 from identity.testing.world import World
 
 CODE = "2580"
+NAME_SPACE = NameSpace("sample")
 
 
 @pytest.fixture
 def world(make_world: MakeWorld) -> World:
-    """A service with a code at the door."""
-    return make_world(**{"identity.plugin.sample.door_code": CODE})
+    """A service with a door."""
+    return make_world(**{"identity.plugin.sample.door": "true"})
 
 
 @pytest.fixture
@@ -24,12 +28,63 @@ def party(world: World) -> RelyingParty:
 
 
 @pytest.fixture
-def browser(world: World, party: RelyingParty) -> Browser:
+def person(world: World) -> HumanUser:
+    return world.a_person()
+
+
+def signing_in(world: World, party: RelyingParty, person: HumanUser) -> Browser:
     """A browser in which somebody has just given the right password."""
     browser = Browser(world)
     browser.open(party.ask().url, by=party.origin)
-    browser.sign_in(give_password(world, world.a_person()))
+    browser.sign_in(give_password(world, person))
     return browser
+
+
+@pytest.fixture
+def first(world: World, party: RelyingParty, person: HumanUser) -> Browser:
+    """The browser in which the person signs in for the first time."""
+    return signing_in(world, party, person)
+
+
+@pytest.fixture
+def browser(world: World, party: RelyingParty, person: HumanUser, first: Browser) -> Browser:
+    """Another one, once they have chosen a code."""
+    first.submit({"code": CODE}, form="page-form")
+    return signing_in(world, party, person)
+
+
+def test_the_first_time_a_code_is_chosen(world: World, party: RelyingParty, first: Browser) -> None:
+    check_page(first.page, title="Choose a code for the door")
+    first.submit({"code": "1"}, form="page-form")
+    check_page(first.page, 422)
+    first.submit({"code": CODE}, form="page-form")
+    assert first.left_for is not None
+    assert first.left_for.startswith(f"{party.redirect_uri}?code=")
+
+
+def test_the_code_goes_with_its_person(world: World, person: HumanUser, browser: Browser) -> None:
+    with world.transaction() as services:
+        assert services.records(NAME_SPACE).find(CODES, person.id) is not None
+        services.users.remove(person.id, by=THE_OPERATOR)
+    with world.reading() as services:
+        assert services.records(NAME_SPACE).find(CODES, person.id) is None
+
+
+def test_managers_see_who_has_one_and_nobody_else_does(
+    world: World, party: RelyingParty, person: HumanUser, browser: Browser
+) -> None:
+    browser.submit({"code": CODE}, form="page-form")
+    with world.reading() as services:
+        organization = services.organizations.get(person.organization_id)
+    address = f"/console/organizations/{organization.id}/doors"
+    newcomer = world.a_person(organization)
+    assert browser.open(address).status_int in (403, 404), "they manage nothing"
+    world.make_manager(person, "ORG_USER_MANAGER")
+    page = check_page(browser.open(address), title="Door codes")
+    rows = [row.get_text(" ", strip=True) for row in page.select("tbody tr")]
+    assert len(rows) == 2
+    assert [one.endswith("None yet") for one in rows].count(True) == 1
+    assert browser.open(f"/console/users/{newcomer.id}").html.find("a", href=address) is not None
 
 
 def test_the_code_leads_to_the_application(browser: Browser, party: RelyingParty) -> None:
