@@ -202,7 +202,7 @@ def test_deleted(scene: Scene, remove: Change, standing: dict[str, str], obtaini
     assert scene.obtaining() == obtaining
 
 
-@pytest.mark.parametrize("how", ["deactivate", "withdraw"])
+@pytest.mark.parametrize("how", ["deactivate", "remove"])
 def test_a_project_that_checks_roles_sees_that_they_are_gone_with_the_grant(world: World, how: str) -> None:
     """Security 14.5: what derives from a project grant ends with it, the way in included."""
     organization, owner = world.an_organization(), world.an_organization()
@@ -213,7 +213,7 @@ def test_a_project_that_checks_roles_sees_that_they_are_gone_with_the_grant(worl
     client, session = world.a_web_application(project.id), world.a_session(person)
     code, members = world.a_code(client, session), world.tokens(client, session)
     with world.transaction() as services:
-        getattr(services.project_grants, how)(grant.id)
+        getattr(services.project_grants, how)(grant.id, by=THE_OPERATOR)
     assert _token(world.redeem(code, client)) == "invalid_grant"
     assert _token(world.refresh(members["refresh_token"], client)) == "invalid_grant"
     assert "error=access_denied" in session.authorize(client).headers["Location"]

@@ -20,7 +20,6 @@ from identity.domain.users import HumanUser
 from identity.hashing import Busy, Hasher
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
-from identity.services.known_browsers import KnownBrowsers
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import RelyingParty
@@ -331,9 +330,9 @@ def _of_a_former_password(world: World, browser: Browser, person: HumanUser) -> 
 
 def _sealed_elsewhere(world: World, browser: Browser, person: HumanUser) -> None:
     """By another service, or before its key was lost."""
-    sealer = Sealer((MasterKey("1", token_bytes(32)),))
     with world.reading() as services:
-        name, text = KnownBrowsers(services.storage, services.now, sealer=sealer).remember(person.id)
+        services.known_browsers._sealer = Sealer((MasterKey("1", token_bytes(32)),))
+        name, text = services.known_browsers.remember(person.id)
     for former in cookies_of(browser):
         browser.cookies.forget(former)
     _put(browser, f"__Host-known-{name}", text)
