@@ -8,11 +8,13 @@ two such marks the closer one counts. ``--every-storage`` runs all on each of th
 ``--identity-setting=KEY=VALUE`` (repeatable) adds settings to all worlds, for example those that such a plugin needs.
 ``{database}`` in a value becomes another name in every world:
 ``--identity-storage=redis --identity-setting=identity.plugin.redis.prefix={database}``.
+
+``--identity-plugin=NAME`` (repeatable) lists a plugin in all worlds, behind those that come with the service.
 """
 
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"run on this storage alone (repeatable): {', '.join(STORAGES)}, or a plugin's",
     )
     group.addoption(
+        "--identity-plugin",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="list this installed plugin in every world (repeatable), whatever the storage",
+    )
+    group.addoption(
         "--identity-setting",
         action="append",
         default=[],
@@ -85,11 +94,14 @@ def pytest_configure(config: pytest.Config) -> None:
 class Databases:
     """Settings for new, bootstrapped databases: each kind is set up once and copied for every world."""
 
-    def __init__(self, folder: Path, key_pool: KeyPool, server: Any, own: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, key_pool: KeyPool, server: Any, own: Mapping[str, str], plugins: Sequence[str] = ()
+    ) -> None:
         self._folder = folder
         self._key_pool = key_pool
         self._server = server
         self._own = dict(own)
+        self._plugins = " ".join((PLUGINS, *plugins))
         self._templates: dict[str, str] = {}
         self._count = 0
         self.master_key = folder / "master.key"
@@ -123,7 +135,7 @@ class Databases:
         plugin = "sql" if storage in ("sqlite", "postgresql") else storage
         return {
             "identity.storage": plugin,
-            "identity.plugins": f"{plugin} {PLUGINS}",
+            "identity.plugins": f"{plugin} {self._plugins}",
             "identity.master_keys": f"1:{self.master_key}",
             "identity.data": str(self._folder),
         }
@@ -173,7 +185,8 @@ def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, reque
     needed = any(spec.params.get("storage_name") == "postgresql" for spec in specs if spec is not None)
     server = request.getfixturevalue("postgresql_server") if needed else None
     own = dict(one.partition("=")[::2] for one in request.config.getoption("--identity-setting"))
-    return Databases(tmp_path_factory.mktemp("databases"), key_pool, server, own)
+    plugins = request.config.getoption("--identity-plugin")
+    return Databases(tmp_path_factory.mktemp("databases"), key_pool, server, own, plugins)
 
 
 class Worlds:

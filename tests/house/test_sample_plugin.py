@@ -39,11 +39,24 @@ def environment(folder: Path) -> dict[str, str]:
 @pytest.mark.thorough
 def test_it_passes_its_own_tests(installed_sample: Path) -> None:
     """Contracts of plugin, grant and storage; tokens and a sign-in of an application on the sample's storage."""
+    # Far more than the handful that the sample defines itself: the contracts ran.
+    assert passed(installed_sample, "--identity-storage=sample", "tests") > 100
+
+
+@pytest.mark.thorough
+def test_it_works_on_every_storage(installed_sample: Path) -> None:
+    """Listed beside other storages, without its own."""
+    there = ("--identity-plugin=sample", "--every-storage", "tests/test_door.py", "tests/test_exchange.py")
+    assert passed(installed_sample, *there) > 50
+
+
+def passed(installed_sample: Path, *options: str) -> int:
+    """How many of its tests pass with these options, none of which may fail."""
     run = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-W", "error", "-W", "ignore::DeprecationWarning"),
             *("-p", "no:cacheprovider", "--import-mode=importlib"),
-            *("--identity-storage=sample", "tests"),
+            *options,
         ],
         cwd=installed_sample / "source",
         env=environment(installed_sample),
@@ -54,8 +67,7 @@ def test_it_passes_its_own_tests(installed_sample: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     counted = re.search(r"(\d+) passed", run.stdout)
     assert counted is not None, run.stdout
-    # Far more than the handful that the sample defines itself: the contracts ran.
-    assert int(counted[1]) > 100, run.stdout
+    return int(counted[1])
 
 
 def test_it_is_told_of_when_it_is_not_installed() -> None:
