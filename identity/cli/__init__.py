@@ -19,6 +19,7 @@ from identity.cli import (
     import_,
     master_key,
     migrate,
+    new_plugin,
     password_link,
     plugins,
     purge,
@@ -51,6 +52,7 @@ _GROUPS: Mapping[str, tuple[Command, ...]] = {
         plugins.COMMAND,
     ),
     "Use, as a client": (token.COMMAND, demo.COMMAND),
+    "Extend": (new_plugin.COMMAND,),
 }
 _OWN = {command.name: command for group in _GROUPS.values() for command in group}
 _CHOSEN_INI = re.compile(r"-c.*|--config(?:=.*)?")

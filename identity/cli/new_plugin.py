@@ -1,0 +1,51 @@
+"""identity new-plugin: a small plugin to begin with, with its tests."""
+
+import re
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from string import Template
+
+from identity.cli.program import Failed
+from identity.operations import Command
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_SKELETON = Path(__file__).parent / "skeleton"
+
+#: Where the files of the skeleton go.
+_FILES = {
+    "pyproject.toml.txt": "pyproject.toml",
+    "plugin.py.txt": "identity_{name}/__init__.py",
+    "conftest.py.txt": "tests/conftest.py",
+    "test_plugin.py.txt": "tests/test_plugin.py",
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Its name, and where it goes."""
+    parser.add_argument("name", metavar="NAME", help="what an operator will list: small letters, digits, underscores")
+    parser.add_argument("--folder", type=Path, metavar="FOLDER", help="where to put it (default: identity-NAME here)")
+
+
+def run(arguments: Namespace) -> int:
+    """Write the files; 0, and what to do next. Nothing is written over."""
+    from identity.hookspecs import VERSION
+
+    name = arguments.name
+    if not _NAME.fullmatch(name):
+        raise Failed("Choose a name of small letters, digits and underscores that begins with a letter.")
+    folder = arguments.folder or Path(f"identity-{name}")
+    if folder.exists() and any(folder.iterdir()):
+        raise Failed(f"{folder} holds something already. Choose another folder.")
+    for source, target in _FILES.items():
+        path = folder / target.format(name=name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = Template((_SKELETON / source).read_text("utf-8")).substitute(name=name, version=VERSION)
+        path.write_text(text, "utf-8")
+    print(f"The plugin {name} is in {folder}. Next:")
+    print(f"  pip install --editable {folder}")
+    print(f"  python -m pytest --identity-plugin={name} {folder / 'tests'}")
+    print(f"Then list {name} in identity.plugins.")
+    return 0
+
+
+COMMAND = Command("new-plugin", "write a small plugin to begin with, and its tests", add_arguments, run)

@@ -1,0 +1,45 @@
+"""identity new-plugin: what it writes is installed, passes its own tests, and writes nothing over."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def test_what_it_writes_works_as_it_says(run, tmp_path: Path) -> None:
+    folder = tmp_path / "billing"
+    ran = run("new-plugin", "billing", "--folder", str(folder))
+    assert ran.status == 0
+    assert f"pip install --editable {folder}" in ran.out
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "--disable-pip-version-check", "--target", tmp_path / "installed", folder], check=True)
+    left_out = ("PYTEST_", "PYTHONPATH", "COV")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    tests = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--identity-plugin=billing", "tests"],
+        cwd=folder,
+        env=environment | {"PYTHONPATH": str(tmp_path / "installed")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tests.returncode == 0, tests.stdout + tests.stderr
+    assert " passed" in tests.stdout
+
+
+@pytest.mark.parametrize("name", ["Billing", "1st", "a-b", "", "a" * 50])
+def test_a_name_that_no_operator_could_list(run, tmp_path: Path, name: str) -> None:
+    ran = run("new-plugin", name, "--folder", str(tmp_path / "it"))
+    assert ran.status == 1
+    assert ran.err.startswith("identity: Choose a name of small letters")
+    assert not (tmp_path / "it").exists()
+
+
+def test_nothing_is_written_over(run, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("")
+    ran = run("new-plugin", "billing", "--folder", str(tmp_path))
+    assert ran.status == 1
+    assert "holds something already" in ran.err
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "mine.py"]
