@@ -119,8 +119,15 @@ _DECLARED = "declared"
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(made, stamp, inner, once, setting))
 def entity(cls: type[Entity]) -> type[Entity]:
-    """Make a class a frozen dataclass with keywords and slots."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    """Make a class a frozen dataclass with keywords and slots.
+
+    Raises TypeError for a field of which nothing is declared: whether it is shown and told is never left to chance.
+    """
+    made_of = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    for one in fields(made_of):  # type: ignore[arg-type]
+        if _DECLARED not in one.metadata:
+            raise TypeError(f"nothing is declared of {cls.__name__}.{one.name}")
+    return made_of
 
 
 def members(cls: type[Any]) -> Mapping[str, Member]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.instance import Instance
 from identity.domain.words import say
-from identity.services.audit import Recorder, differences, facts
+from identity.services.audit import Recorder, facts
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Missing, Stale
 
@@ -82,30 +82,6 @@ class UseCases:
 
     def _record_created(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
         self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=facts(value))
-
-    def _replace(
-        self,
-        update: Callable[[Any], None],
-        event: str,
-        before: Any,
-        after: Any,
-        organization_id: str | None,
-        *,
-        kind: str | None = None,
-        taken: Mapping[str, str] | None = None,
-    ) -> Any:
-        """What is stored from now on, with its event. What changes nothing is neither: ``before`` stays.
-
-        ``kind`` is the event's subject unless given. Raises NotFound, Conflict, Invalid.
-        """
-        detail = differences(before, after)
-        if not detail:
-            return before
-        kind = kind or event.partition(".")[0]
-        with told(kind.replace("_", " "), before.id, taken):
-            update(after)
-        self._audit.record(event, kind=kind, id=before.id, organization_id=organization_id, detail=detail)
-        return after
 
     def _record_removed(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
         self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=facts(value))

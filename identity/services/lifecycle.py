@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from identity.crypto.secrets import new_id
 from identity.domain.entity import members
 from identity.services.access import Principal
+from identity.services.audit import differences
 from identity.services.changes import UseCases, refuse_stale, told
 from identity.services.commands import Command
 
@@ -33,6 +34,7 @@ class Entities(UseCases, Generic[Thing]):
         thing = self._governed(id, by)
         self._refuse_end(thing)
         organization_id = self._organization_id(thing)
+        self._before_removal(thing)
         with told(self._noun, id):
             self._stored.remove(id)
         self._record_removed(f"{self.kind}.removed", self.kind, thing, organization_id)
@@ -44,6 +46,9 @@ class Entities(UseCases, Generic[Thing]):
 
     def _refuse_end(self, thing: Thing) -> None:
         """Raise Conflict if the thing has to stay as it is."""
+
+    def _before_removal(self, thing: Thing) -> None:
+        """Note what has to stay when the thing is gone."""
 
     def _organization_id(self, thing: Any) -> str | None:
         """The organization whose audit trail tells of it."""
@@ -98,12 +103,20 @@ class Entities(UseCases, Generic[Thing]):
             self._stored.add(thing)
         self._record_created(event, self.kind, thing, organization_id)
 
-    def _keep(self, event: str, before: Thing, after: Thing) -> Thing:
-        """What is stored from now on, with its event. Raises NotFound, Conflict, Invalid."""
-        stored: Thing = self._replace(
-            self._stored.update, event, before, after, self._organization_id(before), kind=self.kind, taken=self.taken
-        )
-        return stored
+    def _keep(self, event: str, before: Thing, after: Thing, *, organization_id: str | None = None) -> Thing:
+        """What is stored from now on, with its event. What changes nothing is neither: ``before`` stays.
+
+        Without an ``organization_id`` it is told to the usual one. Raises NotFound, Conflict, Invalid.
+        """
+        thing: Any = before
+        detail = differences(before, after)
+        if not detail:
+            return before
+        organization_id = organization_id or self._organization_id(before)
+        with told(self._noun, thing.id, self.taken):
+            self._stored.update(after)
+        self._audit.record(event, kind=self.kind, id=thing.id, organization_id=organization_id, detail=detail)
+        return after
 
 
 class Lifecycle(Entities[Thing]):

@@ -19,7 +19,8 @@ class Organizations(Lifecycle[Organization]):
     """Organizations of the instance.
 
     Nobody of one that is deactivated signs in, and its tokens are inactive. Who ends one has to hold all manager roles
-    that its users hold; the instance's own stays, and an active IAM_OWNER is left.
+    that its users hold; the instance's own stays, and an active IAM_OWNER is left. The domains that counted stay bound
+    to one that is gone.
     """
 
     kind = "organization"
@@ -72,16 +73,6 @@ class Organizations(Lifecycle[Organization]):
         after = self._next(before, command, expected_version=expected_version, **given)
         return self._keep("organization.changed", before, after)
 
-    def remove(self, id: str, *, by: Principal) -> None:  # noqa: A002
-        """Delete the organization with everything in it; the domains that counted stay bound to it.
-
-        Raises NotFound, Denied, Conflict.
-        """
-        organization = self._governed(id, by)
-        self._refuse_end(organization)
-        self._domains.keep(organization)
-        super().remove(id, by=by)
-
     def _check(self, thing: Organization, by: Principal) -> None:
         self._access.require_none_above(by, thing.id)
 
@@ -95,6 +86,9 @@ class Organizations(Lifecycle[Organization]):
             return user is None or user.organization_id == thing.id
 
         refuse_last_owner(self._storage, belongs)
+
+    def _before_removal(self, thing: Organization) -> None:
+        self._domains.keep(thing)
 
     def _organization_id(self, thing: Organization) -> str:
         return thing.id

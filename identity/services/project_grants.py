@@ -47,9 +47,7 @@ class ProjectGrants(Lifecycle[ProjectGrant]):
         after = self._next(grant, accepted=True)
         # Whoever changed it meanwhile may have accepted it, too; if not, it is accepted by the next role.
         with suppress(Conflict):
-            self._replace(
-                self._storage.project_grants.update, "project_grant.accepted", grant, after, grant.organization_id
-            )
+            self._keep("project_grant.accepted", grant, after, organization_id=grant.organization_id)
 
     def change(
         self, grant_id: str, command: ChangeProjectGrant, *, by: Principal, expected_version: int | None = None

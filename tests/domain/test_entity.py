@@ -1,0 +1,48 @@
+"""Entities: what is declared of a field is what others see of it."""
+
+from datetime import datetime
+
+import pytest
+
+from identity.domain.entity import entity, inner, made, members, once, setting, stamp
+from identity.services.audit import facts
+
+
+@entity
+class Lamp:
+    """An example with a field of each kind."""
+
+    id: str = made()
+    secret: str = inner()
+    maker: str = once(default="nobody")
+    watts: int | None = setting(default=None)
+    changed_at: datetime = stamp()
+
+
+def named(quality: str) -> set[str]:
+    return {name for name, one in members(Lamp).items() if getattr(one, quality)}
+
+
+def test_each_field_is_for_whom_it_says() -> None:
+    assert named("shown") == {"id", "maker", "watts", "changed_at"}
+    assert named("told") == {"id", "maker", "watts"}
+    assert named("settable") == {"maker", "watts"}
+    assert named("changeable") == {"watts"}
+    assert named("required") == {"id", "secret", "changed_at"}
+    assert named("nullable") == {"watts"}
+
+
+def test_events_hold_nothing_that_is_inside() -> None:
+    lamp = Lamp(id="1", secret="hush", changed_at=datetime(2026, 1, 1))
+    assert facts(lamp) == {"id": "1", "maker": "nobody", "watts": None}
+
+
+def test_nothing_is_left_to_chance() -> None:
+    with pytest.raises(TypeError, match=r"nothing is declared of Torch\.battery"):
+
+        @entity
+        class Torch:
+            """An example that forgets something."""
+
+            id: str = made()
+            battery: str = "full"
