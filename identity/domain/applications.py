@@ -106,7 +106,7 @@ class Application:
         section=_TOKENS,
         only_for=_OF_PEOPLE,
         label=say("User Info inside access token"),
-        hint=say("Only a JWT can carry them."),
+        hint=say("Profile, email and the like stand in the access token too, if it is a JWT."),
     )
     assert_roles_in_access_token: bool = setting(
         default=False,
