@@ -24,8 +24,8 @@ from identity.mailer import Mailer
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.process import Identity
 from identity.provider.endpoints import metadata
-from identity.services.bundle import ProcessState
 from identity.services.signing_keys import KeyRing
+from identity.services.unit_of_work import ProcessState
 from identity.settings import BadSetting, Settings, read_settings
 from identity.storage.errors import Unavailable
 

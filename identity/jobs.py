@@ -8,8 +8,9 @@ from datetime import timedelta
 from identity.clock import Clock
 from identity.domain.audit import SYSTEM, Actor
 from identity.services import last_uses, leases
-from identity.services.bundle import ProcessState, Services
+from identity.services.bundle import Services
 from identity.services.purge import BATCH, PURGES
+from identity.services.unit_of_work import ProcessState
 from identity.worker import Job
 
 _EXPIRY_INTERVAL = timedelta(hours=6)

@@ -25,9 +25,10 @@ from identity.provider.endpoint import Host
 from identity.provider.endpoints import ENDPOINTS
 from identity.provider.protocol import Protocol
 from identity.sender import Sender
-from identity.services.bundle import ProcessState, Services
+from identity.services.bundle import Services
 from identity.services.changes import Look
 from identity.services.outbox import Delivery
+from identity.services.unit_of_work import ProcessState, UnitOfWork
 from identity.settings import Settings
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import Unavailable
@@ -121,11 +122,11 @@ class Identity:
             client_authn=authenticate_client,
         )
 
-    def services(self, open_storage: Callable[[], Storage], actor: Actor, *, look: Look | None = None) -> Services:
+    def services(self, open_storage: Callable[[], Storage], actor: Actor, *, look: Look | None = None) -> UnitOfWork:
         """The use cases over a storage that is opened when first needed."""
-        return Services(self.process, open_storage, self.clock(), actor, look=look)
+        return UnitOfWork(self.process, open_storage, self.clock(), actor, look=look)
 
-    def committed(self, services: Services) -> None:
+    def committed(self, services: UnitOfWork) -> None:
         """Tell whom it concerns what these services did, now that it is committed."""
         self.host.notify(services.recorded)
         for kind in sorted(services.queued):

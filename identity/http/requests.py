@@ -13,6 +13,7 @@ from identity.domain.sessions import SignedIn
 from identity.http.cookies import browser_of
 from identity.provider.request import Browser
 from identity.services.bundle import Services
+from identity.services.unit_of_work import UnitOfWork
 from identity.storage.backend import Storage
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
         # It may have kept to what stood there before.
         self.__dict__.pop("_looked_in", None)
         self.services.audit.actor = before.audit.actor
-        self.services.audit.refused.extend(before.refused)
+        self.services.audit.refused.extend(before.audit.refused)
         self.services.idempotency.claimed = before.idempotency.claimed
 
     @cached_property
@@ -107,7 +108,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
         self.add_finished_callback(lambda _: opened.__exit__(None, None, None))
         return storage
 
-    def _act_after_commit(self, services: Services) -> None:
+    def _act_after_commit(self, services: UnitOfWork) -> None:
         def act(committed: bool) -> None:
             if committed:
                 self.registry.identity.committed(services)

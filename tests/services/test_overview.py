@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from identity.domain.effects import Removed
 from identity.domain.permissions import organization_resource
 from identity.process import Identity
 from identity.services.access import THE_OPERATOR
@@ -120,5 +121,5 @@ def test_what_falls_with_an_organization_is_counted(services: Services) -> None:
     organization = services.organizations.create(CreateOrganization(name="Acme"))
     services.projects.create(organization.id, CreateProject(name="Project"), by=THE_OPERATOR)
     add_key(services, robot(services, organization.id), 40)
-    found = services.effects.of_organization(organization.id)
+    found = services.effects(Removed.ORGANIZATION, organization.id)
     assert (found.projects, found.service_users, found.keys, found.users) == (1, 1, 1, 0)

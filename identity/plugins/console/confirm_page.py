@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pyramid.response import Response
 
+from identity.domain.effects import Removed
 from identity.domain.errors import Invalid
 from identity.domain.words import say
 from identity.pages.forms import Form
@@ -124,8 +125,8 @@ class DeletePage(ConfirmThing):
 
     @property
     def effects(self) -> Sequence[str]:
-        of_kind = getattr(self.services.effects, f"of_{self.subject_of.removeprefix('service_')}")
-        return [self.undone, *effect_words(of_kind(self.context.value.id))]
+        removed = Removed(self.subject_of.removeprefix("service_"))
+        return [self.undone, *effect_words(self.services.effects(removed, self.context.value.id))]
 
     @property
     def name_to_type(self) -> str:

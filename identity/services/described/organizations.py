@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+from identity.domain.effects import Removed
 from identity.domain.errors import NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
@@ -63,7 +64,7 @@ def prune_organizations(build: Build, path: str) -> None:
         key=lambda one: ("organization", one.id),
         name=lambda one: f"{one.primary_domain} ({one.name})",
         remove=lambda one: build.services.organizations.remove(one.id, by=build.by),
-        effects=lambda one: build.services.effects.of_organization(one.id),
+        effects=lambda one: build.services.effects(Removed.ORGANIZATION, one.id),
     )
 
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from identity.domain.effects import Removed
 from identity.domain.projects import ProjectGrant
 from identity.services.commands.descriptions import DescribedProject
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
@@ -37,7 +38,7 @@ def ensure_project_grants(build: Build, place: Place) -> list[Place]:
         key=lambda grant: (kind.name, grant.id),
         name=lambda grant: f"{place.name} → {_holder(build, grant)}",
         remove=lambda grant: grants.remove(grant.id, by=build.by),
-        effects=lambda grant: build.services.effects.of_project_grant(grant.id),
+        effects=lambda grant: build.services.effects(Removed.PROJECT_GRANT, grant.id),
     )
     return places
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from identity.domain.applications import Application
+from identity.domain.effects import Removed
 from identity.domain.errors import Invalid
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
@@ -76,7 +77,7 @@ def ensure_projects(
         key=lambda project: (kind.name, project.id),
         name=lambda project: f"{organization.primary_domain} / {project.name}",
         remove=lambda project: projects.remove(project.id, by=build.by),
-        effects=lambda project: build.services.effects.of_project(project.id),
+        effects=lambda project: build.services.effects(Removed.PROJECT, project.id),
     )
     return places
 
@@ -107,7 +108,7 @@ def _ensure_roles(
         key=lambda role: (_ROLE, project.id, role.key),
         name=lambda role: f"{where} / {role.key}",
         remove=lambda role: projects.remove_role(project.id, role.key),
-        effects=lambda role: build.services.effects.of_role(project.id, role.key),
+        effects=lambda role: build.services.storage.effects.of_role(project.id, role.key),
     )
 
 
@@ -154,7 +155,7 @@ def _ensure_applications(
         key=lambda application: (kind.name, application.id),
         name=lambda application: f"{where} / {application.name}",
         remove=lambda application: applications.remove(application.id, by=build.by),
-        effects=lambda application: build.services.effects.of_application(application.id),
+        effects=lambda application: build.services.effects(Removed.APPLICATION, application.id),
     )
 
 

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import TypeVar
 
 from identity.crypto.keys import read_public_key
+from identity.domain.effects import Removed
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.service_user_keys import ServiceUserKey
@@ -58,7 +59,7 @@ def ensure_users(
         key=lambda user: ("user", user.id),
         name=lambda user: _login_name(user.user_name, organization),
         remove=lambda user: users.remove(user.id, by=by),
-        effects=lambda user: build.services.effects.of_user(user.id),
+        effects=lambda user: build.services.effects(Removed.USER, user.id),
     )
 
 
@@ -105,7 +106,7 @@ def ensure_service_users(
         key=lambda user: ("service user", user.id),
         name=lambda user: _login_name(user.user_name, organization),
         remove=lambda user: users.remove(user.id, by=by),
-        effects=lambda user: build.services.effects.of_user(user.id),
+        effects=lambda user: build.services.effects(Removed.USER, user.id),
     )
 
 
@@ -126,7 +127,7 @@ def _ensure_keys(build: Build, path: str, name: str, user: ServiceUser, describe
             key=lambda key: (_KEY, key.id),
             name=lambda key: f"{key.id} of {name}",
             remove=lambda key: build.services.service_users.remove_key(user.id, key.id, by=build.by),
-            effects=lambda key: build.services.effects.of_key(key.id),
+            effects=lambda key: build.services.effects(Removed.KEY, key.id),
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 from pyramid.response import Response
 
+from identity.domain.effects import Removed
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.domain.projects import ProjectGrant
@@ -155,7 +156,7 @@ class _Loss(OfProjectGrant, ConfirmThing):
         return say_many(
             "{n} user of {organization} loses access at once.",
             "{n} users of {organization} lose access at once.",
-            self.services.effects.of_project_grant(self.thing.id).users,
+            self.services.effects(Removed.PROJECT_GRANT, self.thing.id).users,
             organization=self.holder.name,
         )
 

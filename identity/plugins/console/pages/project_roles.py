@@ -155,7 +155,7 @@ class DeleteRole(OfRole, ConfirmPage):
     @property
     def effects(self) -> Sequence[str]:
         """Who loses it: some by name, all in numbers."""
-        falls = self.services.effects.of_role(self.thing.id, self.role.key)
+        falls = self.services.storage.effects.of_role(self.thing.id, self.role.key)
         grants, users = falls.project_grants, falls.user_grants
         if not grants and not users:
             return [say("No grant holds it. This cannot be undone.")]

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from pyramid.response import Response
 
+from identity.domain.effects import Removed
 from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import ServiceUser
@@ -166,7 +167,7 @@ class RemoveKey(OfServiceUser, ConfirmPage):
 
     @property
     def effects(self) -> Sequence[str]:
-        live = self.services.effects.of_key(self.key.id).live_tokens
+        live = self.services.effects(Removed.KEY, self.key.id).live_tokens
         lost = say("Programs that use it lose access at once.")
         if live:
             lost = say_many(

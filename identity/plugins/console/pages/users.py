@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from identity.domain.attempts import MOST_ATTEMPTS
+from identity.domain.effects import Removed
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say, say_many
 from identity.http import targets
@@ -152,7 +153,7 @@ class Deactivate(OfUser, DeactivatePage):
 
     @property
     def effects(self) -> Sequence[str]:
-        falls = self.services.effects.of_user(self.thing.id)
+        falls = self.services.effects(Removed.USER, self.thing.id)
         ended = (
             say_many("{n} session ends at once.", "{n} sessions end at once.", falls.sessions),
             say_many("{n} live token stops working.", "{n} live tokens stop working.", falls.live_tokens),
