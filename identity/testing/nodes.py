@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 from identity import first_start
 from identity.testing.clock import RunningClock
-from identity.testing.relying_party import Credentials, ServiceClient
-from identity.testing.world import KeyPool, World
+from identity.testing.service import KeyPool
+from identity.testing.service_client import Credentials, ServiceClient
+from identity.testing.world import World
 
 Outcome = TypeVar("Outcome")
 

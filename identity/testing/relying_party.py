@@ -1,173 +1,16 @@
-"""ServiceClient: speaks to the service through WebTest as a client program does, by addresses from discovery.
+"""RelyingParty: an application that has people sign in here; it takes no answer that is not exactly right."""
 
-RelyingParty: an application that has people sign in here; it takes no answer that is not exactly right.
-"""
-
-import base64
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
-from webtest import TestApp
-
-from identity.domain.applications import ApplicationType, ConsentRule
-from identity.services.access import THE_OPERATOR
-from identity.services.commands.applications import RegisterApplication
+from identity.domain.applications import ApplicationType
+from identity.testing.assertions import half_hash, s256, verified
 from identity.testing.responses import shown
-
-if TYPE_CHECKING:
-    from identity.testing.world import World
-
-JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-FORM = "application/x-www-form-urlencoded"
-WELL_KNOWN = "/.well-known/openid-configuration"
-MANAGEMENT = "/management/v1"
-
-#: What is sent as an assertion and is no longer than this is no secret: an identifier, or a test's idea of rubbish.
-_LONGER_THAN_NAMES = 100
-
-Form = Mapping[str, str] | Sequence[tuple[str, str]] | bytes
-
-#: Members of an application whose people are not asked before it learns anything of them.
-UNASKED: dict[str, Any] = {"consent": ConsentRule.NEVER}
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """A client id with its secret."""
-
-    client_id: str
-    secret: str = field(repr=False)
-
-    @property
-    def header(self) -> str:
-        """The Authorization header of the client secret basic method (RFC 6749 §2.3.1)."""
-        return basic(f"{self.client_id}:{self.secret}")
-
-
-def basic(text: str | bytes) -> str:
-    """A Basic header around this text."""
-    data = text.encode() if isinstance(text, str) else text
-    return f"Basic {base64.b64encode(data).decode()}"
-
-
-def bearer(token: str) -> dict[str, str]:
-    """The headers that show an access token."""
-    return {"Authorization": f"Bearer {token}"}
-
-
-def form_encoded(form: Form) -> bytes:
-    """A form as it stands in a body; one given as bytes is left as it is."""
-    if isinstance(form, bytes):
-        return form
-    return urlencode(dict(form) if isinstance(form, Mapping) else list(form)).encode()
-
-
-class ServiceClient:
-    """Every answer is returned as it is, errors included; every secret that passes is remembered in ``secrets``."""
-
-    def __init__(self, app: TestApp, issuer_url: str) -> None:
-        self.app = app
-        self.issuer_url = issuer_url
-        self.secrets: set[str] = set()
-
-    def request(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        body: bytes = b"",
-        environ: Mapping[str, str] | None = None,
-    ) -> Any:
-        """The answer to any request; the Host header is that of the absolute ``url`` unless ``environ`` says other."""
-        request = self.app.RequestClass.blank(url, method=method)
-        if body:
-            request.body = body
-        for name, value in (headers or {}).items():
-            request.headers[name] = value
-        request.environ["REMOTE_ADDR"] = "192.0.2.1"
-        # A program keeps no cookies; those of pages stay with Browser.
-        self.app.reset()
-        request.environ.update(environ or {})
-        return self.app.do_request(request, status="*", expect_errors=True)
-
-    def get(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
-        """The answer to a GET."""
-        return self.request("GET", url, headers=headers)
-
-    def post(self, url: str, form: Form, headers: Mapping[str, str] | None = None) -> Any:
-        """The answer to a form-encoded POST; a form given as bytes is sent as it is."""
-        return self.request("POST", url, headers={"Content-Type": FORM, **(headers or {})}, body=form_encoded(form))
-
-    @cached_property
-    def discovery(self) -> dict[str, Any]:
-        """The discovery document, fetched once."""
-        answer = self.get(self.issuer_url + WELL_KNOWN)
-        assert answer.status_int == 200, answer
-        document: dict[str, Any] = answer.json
-        return document
-
-    @property
-    def management_url(self) -> str:
-        """Where the management API lives: on the host of the token endpoint."""
-        parts = urlsplit(self.discovery["token_endpoint"])
-        return f"{parts.scheme}://{parts.netloc}{MANAGEMENT}"
-
-    def token(self, form: Form, headers: Mapping[str, str] | None = None) -> Any:
-        """The token endpoint's answer."""
-        answer = self.post(self.discovery["token_endpoint"], form, headers)
-        assertion = "" if isinstance(form, bytes) else dict(form).get("assertion", "")
-        if assertion.count(".") == 2 and len(assertion) > _LONGER_THAN_NAMES:
-            self._remember(assertion)
-        if answer.status_int == 200:
-            self._remember(*(answer.json.get(name) for name in ("access_token", "id_token", "refresh_token")))
-        return answer
-
-    def assertion(self, assertion: str, scope: str | None = "openid", **parameters: str) -> Any:
-        """The token endpoint's answer to an assertion (service description §4.3, JWT profile)."""
-        form = {"grant_type": JWT_BEARER, "assertion": assertion, **parameters}
-        return self.token(form if scope is None else {**form, "scope": scope})
-
-    def userinfo(self, token: str, method: str = "GET") -> Any:
-        """The userinfo endpoint's answer, the token in the header."""
-        return self.request(method, self.discovery["userinfo_endpoint"], headers=bearer(token))
-
-    def introspect(self, token: str, client: Credentials, **parameters: str) -> Any:
-        """The introspection endpoint's answer to this client."""
-        self._remember(client.secret)
-        form = {"token": token, **parameters}
-        return self.post(self.discovery["introspection_endpoint"], form, {"Authorization": client.header})
-
-    def revoke(self, token: str, client: Credentials, **parameters: str) -> Any:
-        """The revocation endpoint's answer to this client."""
-        self._remember(client.secret)
-        form = {"token": token, **parameters}
-        return self.post(self.discovery["revocation_endpoint"], form, {"Authorization": client.header})
-
-    def keys(self, headers: Mapping[str, str] | None = None) -> Any:
-        """The published keys."""
-        return self.get(self.discovery["jwks_uri"], headers)
-
-    def management(self, path: str, token: str | None, method: str = "GET", members: object = None) -> Any:
-        """The management API's answer; ``path`` follows /management/v1, ``members`` are sent as JSON."""
-        headers = {} if token is None else bearer(token)
-        body = b""
-        if members is not None:
-            headers["Content-Type"] = "application/json"
-            body = json.dumps(members).encode()
-        return self.request(method, self.management_url + path, headers=headers, body=body)
-
-    def _remember(self, *secrets: str | None) -> None:
-        self.secrets.update(secret for secret in secrets if secret)
+from identity.testing.service_client import Credentials, ServiceClient
+from identity.testing.world import World
 
 
 @dataclass(frozen=True)
@@ -256,7 +99,7 @@ class RelyingParty:
     @classmethod
     def of(
         cls,
-        world: "World",
+        world: World,
         *,
         redirect_uri: str = "https://app.example/cb",
         post_logout_redirect_uri: str = "https://app.example/bye",
@@ -271,20 +114,18 @@ class RelyingParty:
 
         It asks nobody for consent unless told otherwise: most people in tests belong to other organizations.
         """
-        name = members.pop("name", f"Application-{token_urlsafe(6)}")
-        project_id = project_id or world.a_project().id
-        command = RegisterApplication.of(
-            name=name,
+        application, secret = world.registered(
+            project_id,
             type=type,
-            redirect_uris=members.pop("redirect_uris", (redirect_uri,)),
-            post_logout_redirect_uris=members.pop("post_logout_redirect_uris", (post_logout_redirect_uri,)),
             response_types=frozenset(response_types),
             grant_types=frozenset(grant_types),
             authentication_method=authentication_method,
-            **(UNASKED | members),
+            **{
+                "redirect_uris": (redirect_uri,),
+                "post_logout_redirect_uris": (post_logout_redirect_uri,),
+                **members,
+            },
         )
-        with world.transaction() as services:
-            application, secret = services.applications.register(project_id, command, by=THE_OPERATOR)
         return cls(
             world.client,
             application.id,
@@ -460,36 +301,3 @@ def _posted(answer: Any, uri: str) -> list[tuple[str, str]]:
     forms = answer.html.find_all("form", method="post")
     assert [form["action"] for form in forms] == [uri], shown(answer)
     return [(field["name"], field["value"]) for field in forms[0].find_all("input", type="hidden")]
-
-
-def s256(verifier: str) -> str:
-    """The PKCE challenge of a verifier (RFC 7636 §4.2)."""
-    return _base64url(hashlib.sha256(verifier.encode()).digest())
-
-
-def half_hash(token: str) -> str:
-    """at_hash or c_hash for RS256: the left half of the SHA-256 (OpenID Connect Core §3.1.3.6)."""
-    return _base64url(hashlib.sha256(token.encode()).digest()[:16])
-
-
-def verified(token: str, keys: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a JWT whose RS256 signature holds under one of these published keys.
-
-    Written from the RFCs alone, so that the service is not checked by its own code. Raises InvalidSignature.
-    """
-    signing_input, _, signature = token.rpartition(".")
-    header, claims = (json.loads(_bytes(part)) for part in signing_input.split("."))
-    assert header["alg"] == "RS256", header
-    (key,) = (one for one in keys if one["kid"] == header["kid"])
-    assert key["kty"] == "RSA"
-    numbers = RSAPublicNumbers(*(int.from_bytes(_bytes(key[name])) for name in ("e", "n")))
-    numbers.public_key().verify(_bytes(signature), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256())
-    return header, claims
-
-
-def _base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _bytes(part: str) -> bytes:
-    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))

@@ -1,37 +1,24 @@
 """World: one assembled service under test, and short ways to what tests need in it."""
 
-import hashlib
-import itertools
 import uuid
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
-from jinja2 import BytecodeCache
-from jinja2.bccache import Bucket
-from webtest import TestApp
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from identity import first_start
-from identity.app import assemble, configure
 from identity.crypto.keys import PrivateKey, PublicKey
-from identity.crypto.passwords import Cost
 from identity.crypto.secrets import digest, new_token
-from identity.domain.applications import ApplicationType
-from identity.domain.audiences import audience_scope
-from identity.domain.audit import AuditEvent, AuditFilter
+from identity.domain.applications import Application, ApplicationType, ConsentRule
 from identity.domain.authentication import BY_PASSWORD
-from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, organization_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, ServiceUser, TokenFormat, User
-from identity.process import Identity
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands.applications import RegisterApplication
@@ -44,79 +31,23 @@ from identity.services.commands.service_users import (
     UploadServiceUserKey,
 )
 from identity.services.commands.users import CreateHumanUser
-from identity.storage.paging import MAX_PAGE, PageRequest
-from identity.testing.assertions import base64url, claims, signed
-from identity.testing.clock import MovableClock
+from identity.testing.assertions import claims, s256, signed
 from identity.testing.factories import a_family, a_refresh_token, a_user_grant, an_access_token
-from identity.testing.relying_party import UNASKED, Credentials, ServiceClient
 from identity.testing.responses import check_granted
-from identity.worker import Worker
-
-#: All capabilities that come with the service; the plugin of the storage is put before them.
-PLUGINS = (
-    "client_secret_basic client_secret_post public_client authorization_code implicit refresh_token client_credentials"
-    " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles login account console"
-    " management"
-)
-
-HOST = {"identity.issuer_url": "https://id.example.com"}
-THREE_HOSTS = {
-    "identity.issuer_url": "https://id.example.com",
-    "identity.base_url": "https://api.example.com",
-    "identity.login_url": "https://login.example.com",
-}
+from identity.testing.service import AssembledService
+from identity.testing.service_client import Credentials
 
 #: Where browsers are sent back to by web applications under test, and their PKCE verifier (RFC 7636 §4.1).
 CALLBACK = "https://app.example/callback"
 VERIFIER = "a-verifier-that-is-long-enough-for-RFC-7636"
-CHALLENGE = base64url(hashlib.sha256(VERIFIER.encode()).digest())
+CHALLENGE = s256(VERIFIER)
 
 #: A client as tests name it: with its secret, or by the client id alone if it is public.
 AnyClient = Credentials | str
 
 
-class _CompiledTemplates(BytecodeCache):
-    """Templates as they were compiled for the first world of this process: it takes longer than drawing them."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        if bucket.key in self._kept:
-            bucket.bytecode_from_string(self._kept[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._kept[bucket.key] = bucket.bytecode_to_string()
-
-
-_TEMPLATES = _CompiledTemplates()
-
-
-class _NextToNothing(Cost):
-    """What a password costs here: a thousandth of what the settings say, since nobody is after it."""
-
-    def __post_init__(self) -> None:
-        pass
-
-    @classmethod
-    def of(cls, cost: Cost) -> "_NextToNothing":
-        return cls(memory_kib=cost.memory_kib // 1000, iterations=cost.iterations)
-
-
 class FormCredentials(Credentials):
     """A client id with its secret, sent in the form."""
-
-
-class KeyPool:
-    """A few RSA keys, handed out in turn: making one takes longer than a whole test."""
-
-    def __init__(self, size: int = 4) -> None:
-        self._keys = [generate_private_key(public_exponent=65537, key_size=2048) for _ in range(size)]
-        self._turn = itertools.cycle(self._keys)
-
-    def next(self) -> RSAPrivateKey:
-        """Another key than the last one."""
-        return next(self._turn)
 
 
 @dataclass(frozen=True)
@@ -209,58 +140,16 @@ class Code:
         return {name: value for name, value in form.items() if value is not None}
 
 
-class World:
+class World(AssembledService):
     """An assembled, bootstrapped service behind WebTest, whose clock moves only when told.
 
     What the methods make is named uniquely, so that tests sharing a world do not meet.
     """
 
-    def __init__(self, settings: Mapping[str, str], *, clock: MovableClock, key_pool: KeyPool) -> None:
-        self.settings = dict(settings)
-        self.clock = clock
-        self.key_pool = key_pool
-        self.identity: Identity = assemble(self.settings, clock=clock)
-        self.identity.process.hasher.cost = _NextToNothing.of(self.identity.process.hasher.cost)
-        # Background work would meet tests at moments of its own choosing; they call it where they want it.
-        self.identity.worker = Worker([])
-        self.app = configure(self.identity, self.settings)
-        self.app.registry.pages.environment.bytecode_cache = _TEMPLATES
-        self.client = ServiceClient(TestApp(self.app), self.issuer)
-
-    def bootstrap(self) -> None:
-        """Bring schema, instance and signing key into place, as far as they are missing."""
-        self.identity.backend.migrate()
-        first_start.run(self.identity)
-
-    @property
-    def issuer(self) -> str:
-        """The issuer, as it stands in tokens."""
-        return self.identity.settings.issuer_url
-
-    @cached_property
-    def instance(self) -> Instance:
-        """The ids of the instance's own organization and project."""
-        with self.reading() as services:
-            found = services.storage.organizations.find_instance()
-        assert found is not None, "the world was not bootstrapped"
-        return found
-
     @cached_property
     def introspector(self) -> Credentials:
         """An API application of the own project: it may introspect and revoke what service users get."""
         return self.an_application(self.instance.project_id)
-
-    def transaction(self) -> AbstractContextManager[Services]:
-        """Services of the operator, committed at the end."""
-        return self.identity.transaction()
-
-    def reading(self) -> AbstractContextManager[Services]:
-        """Services on a read connection."""
-        return self.identity.reading()
-
-    def audience_scope(self, project_id: str | None = None, *, namespace: str = "urn:service:iam") -> str:
-        """The scope that adds a project to the audience; by default the own project."""
-        return audience_scope(project_id or self.instance.project_id, namespace)
 
     def an_organization(self, **overrides: Any) -> Organization:
         """A new organization, in which people may register."""
@@ -276,24 +165,24 @@ class World:
         expires_at: datetime | None = None,
     ) -> Robot:
         """A new service user with a key, by default of a new organization."""
-        key = self.key_pool.next()
         with self.transaction() as services:
             organization = organization or self._organization(services)
             command = CreateServiceUser.of(
                 user_name=_unique("robot"), display_name=display_name, access_token_type=token_format
             )
             user = services.service_users.create(organization.id, command)
-            upload = UploadServiceUserKey(public_key=_public_pem(key), expires_at=expires_at)
-            stored = services.service_users.upload_key(user.id, upload, by=THE_OPERATOR)
-        return Robot(self, user, organization, stored.id, key)
+        return self._with_key(user, organization, expires_at)
 
     def another_key(self, robot: Robot, *, expires_at: datetime | None = None) -> Robot:
         """The same service user with one more key, seen from a program that holds that one."""
+        return self._with_key(robot.user, robot.organization, expires_at)
+
+    def _with_key(self, user: ServiceUser, organization: Organization, expires_at: datetime | None) -> Robot:
         key = self.key_pool.next()
+        upload = UploadServiceUserKey(public_key=PublicKey(key.public_key()).to_pem(), expires_at=expires_at)
         with self.transaction() as services:
-            upload = UploadServiceUserKey(public_key=_public_pem(key), expires_at=expires_at)
-            stored = services.service_users.upload_key(robot.id, upload, by=THE_OPERATOR)
-        return Robot(self, robot.user, robot.organization, stored.id, key)
+            stored = services.service_users.upload_key(user.id, upload, by=THE_OPERATOR)
+        return Robot(self, user, organization, stored.id, key)
 
     def a_secret(self, robot: Robot, *, in_form: bool = False) -> Credentials:
         """A new secret of the service user, with its id: what it shows to be a client."""
@@ -372,10 +261,7 @@ class World:
         **members: Any,
     ) -> Credentials:
         """The credentials of a new application, by default of a new project, whose people are not asked for consent."""
-        project_id = project_id or self.a_project().id
-        with self.transaction() as services:
-            command = RegisterApplication.of(name=_unique("Application"), type=type, **(UNASKED | members))
-            application, secret = services.applications.register(project_id, command, by=THE_OPERATOR)
+        application, secret = self.registered(project_id, type=type, **members)
         assert secret is not None, "the application is public"
         in_form = application.authentication_method == "client_secret_post"
         return (FormCredentials if in_form else Credentials)(application.id, secret)
@@ -386,12 +272,19 @@ class World:
 
     def a_public_application(self, project_id: str | None = None, **members: Any) -> str:
         """The client id of a new native application, which has no secret."""
-        project_id = project_id or self.a_project().id
-        with self.transaction() as services:
-            public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
-            command = RegisterApplication.of(name=_unique("Application"), **(_WEB | UNASKED | public | members))
-            application, _ = services.applications.register(project_id, command, by=THE_OPERATOR)
+        public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
+        application, _ = self.registered(project_id, **(_WEB | public | members))
         return application.id
+
+    def registered(self, project_id: str | None = None, **members: Any) -> tuple[Application, str | None]:
+        """A new application and its secret, by default of a new project; its people are not asked for consent."""
+        project_id = project_id or self.a_project().id
+        command = RegisterApplication.of(**({"name": _unique("Application"), "consent": ConsentRule.NEVER} | members))
+        with self.transaction() as services:
+            application, secret = services.applications.register(project_id, command, by=THE_OPERATOR)
+        if secret is not None:
+            self.client.secrets.add(secret)
+        return application, secret
 
     def a_session(self, person: HumanUser | None = None) -> BrowserSession:
         """A new session of the person, by default of a new one, who has just given a password."""
@@ -450,7 +343,8 @@ class World:
         """Tokens as the code grant leaves them, put straight into the storage."""
         now = self.clock()
         access_token, refresh_token = new_token(), new_token()
-        project_id = self._project_of(client)
+        with self.reading() as services:
+            project_id = services.applications.get(client.client_id).project_id
         family = a_family(
             client_id=client.client_id, user_id=person.id, scope=scope, started_at=now, ends_at=now + timedelta(days=90)
         )
@@ -479,30 +373,6 @@ class World:
         self.client.secrets |= {access_token, refresh_token}
         return Authorized(family.id, access_token, refresh_token)
 
-    def audit_events(self, **filters: Any) -> tuple[AuditEvent, ...]:
-        """Audit events that fit the filters, newest first; a thousand at most."""
-        with self.reading() as services:
-            return services.storage.audit.page(PageRequest(limit=MAX_PAGE), AuditFilter(**filters)).items
-
-    def every_audit_event(self) -> Iterable[AuditEvent]:
-        """All audit events, newest first."""
-        request = PageRequest(limit=MAX_PAGE)
-        with self.reading() as services:
-            while True:
-                page = services.storage.audit.page(request)
-                yield from page.items
-                if page.next is None:
-                    return
-                request = PageRequest(limit=MAX_PAGE, cursor=page.next)
-
-    def _project_of(self, client: Credentials) -> str:
-        with self.reading() as services:
-            return services.applications.get(client.client_id).project_id
-
-    def close(self) -> None:
-        """Give back connections."""
-        self.identity.close()
-
     def _organization(self, services: Services, **overrides: Any) -> Organization:
         members: dict[str, Any] = {"name": _unique("Organization"), "registration": True}
         return services.organizations.create(CreateOrganization(**(members | overrides)), by=THE_OPERATOR)
@@ -518,10 +388,6 @@ _WEB: dict[str, Any] = {
 
 def _unique(word: str) -> str:
     return f"{word}-{uuid.uuid4().hex[:12]}"
-
-
-def _public_pem(key: RSAPrivateKey) -> str:
-    return PublicKey(key.public_key()).to_pem()
 
 
 def pkcs1_pem(key: RSAPrivateKey) -> str:

@@ -21,8 +21,9 @@ from identity.testing.browser import PASSWORD, give_password
 from identity.testing.clock import RunningClock
 from identity.testing.post import Post, text_of
 from identity.testing.relying_party import Asked, RelyingParty, Tokens
+from identity.testing.service import KeyPool
 from identity.testing.serving import loopback_socket, serving
-from identity.testing.world import KeyPool, World
+from identity.testing.world import World
 from tests.browser.chromium import Profile, Tab
 
 

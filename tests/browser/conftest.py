@@ -9,7 +9,7 @@ pytest.register_assert_rewrite("tests.browser.acme", "tests.browser.chromium")
 
 from identity.testing.fixtures import Databases  # noqa: E402
 from identity.testing.post import Post  # noqa: E402
-from identity.testing.world import KeyPool  # noqa: E402
+from identity.testing.service import KeyPool  # noqa: E402
 from tests.browser.acme import Acme, acme  # noqa: E402
 from tests.browser.chromium import MISSING, Chromium, MakeProfile, Profile, Tab, installed  # noqa: E402
 

@@ -7,8 +7,9 @@ import pytest
 
 from identity.testing.assertions import decoded, encoded
 from identity.testing.browser import Browser
-from identity.testing.relying_party import RelyingParty, bearer
+from identity.testing.relying_party import RelyingParty
 from identity.testing.responses import check_page, check_refused
+from identity.testing.service_client import bearer
 
 pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
 

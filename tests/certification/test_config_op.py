@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from identity.testing.fixtures import Worlds
-from identity.testing.relying_party import WELL_KNOWN
-from identity.testing.world import THREE_HOSTS, World
+from identity.testing.service import THREE_HOSTS
+from identity.testing.service_client import WELL_KNOWN
+from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
 

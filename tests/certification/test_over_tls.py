@@ -12,9 +12,11 @@ from bs4 import BeautifulSoup
 from identity.testing.browser import PASSWORD, give_password
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
-from identity.testing.relying_party import RelyingParty, bearer
+from identity.testing.relying_party import RelyingParty
+from identity.testing.service import KeyPool
+from identity.testing.service_client import bearer
 from identity.testing.serving import loopback_socket, self_signed_certificate, serving_tls
-from identity.testing.world import KeyPool, World
+from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
 

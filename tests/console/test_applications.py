@@ -15,7 +15,7 @@ from identity.domain.users import TokenFormat
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import ChangeApplication
 from identity.testing.browser import Browser
-from identity.testing.relying_party import Credentials
+from identity.testing.service_client import Credentials
 from identity.testing.world import CALLBACK, World
 from tests.console.conftest import SignIn
 

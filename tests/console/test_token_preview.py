@@ -20,8 +20,8 @@ from identity.provider.reasons import NEW_EACH_TIME, Carrier
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted, check_refused
+from identity.testing.service_client import Credentials
 from identity.testing.world import CALLBACK, AnyClient, World
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"

@@ -31,7 +31,7 @@ from identity.services.access import Access, Deny, Principal
 from identity.services.lookup import Lookup
 from identity.settings import BadSetting, setting
 from identity.testing.factories import a_manager, a_service_user, an_organization
-from identity.testing.relying_party import Credentials
+from identity.testing.service_client import Credentials
 from identity.testing.world import World
 
 MODULE = "plugins_of_a_test"

@@ -21,7 +21,8 @@ from identity.http.targets import MANAGER
 from identity.plugin_host import PluginProblem
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.endpoints import ENDPOINTS
-from identity.testing.world import THREE_HOSTS, World
+from identity.testing.service import THREE_HOSTS
+from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")
 

@@ -8,7 +8,7 @@ import pytest
 
 from identity.domain.applications import ApplicationType
 from identity.services.access import THE_OPERATOR
-from identity.testing.relying_party import Credentials, bearer
+from identity.testing.service_client import Credentials, bearer
 from identity.testing.world import World
 
 REGISTERED = "https://spa.example:8443"

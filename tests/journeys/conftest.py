@@ -8,8 +8,9 @@ from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
 from identity.testing.nodes import Nodes
 from identity.testing.post import Post
+from identity.testing.service import KeyPool
 from identity.testing.serving import loopback_socket, serving
-from identity.testing.world import KeyPool, World
+from identity.testing.world import World
 
 
 @pytest.fixture

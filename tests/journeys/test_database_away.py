@@ -24,8 +24,9 @@ from identity.plugins.sql import SqlBackend
 from identity.testing.browser import Browser, give_password
 from identity.testing.clock import MovableClock
 from identity.testing.fixtures import Databases
-from identity.testing.relying_party import WELL_KNOWN
-from identity.testing.world import KeyPool, World
+from identity.testing.service import KeyPool
+from identity.testing.service_client import WELL_KNOWN
+from identity.testing.world import World
 from identity.worker import Job, Worker
 
 pytestmark = [pytest.mark.storages("postgresql"), pytest.mark.thorough]

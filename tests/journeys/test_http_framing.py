@@ -9,8 +9,9 @@ import pytest
 from identity.domain.permissions import INSTANCE
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
+from identity.testing.service import KeyPool
 from identity.testing.serving import loopback_socket, serving
-from identity.testing.world import KeyPool, World
+from identity.testing.world import World
 
 BODY = b"grant_type=x"
 CHUNKED = b"c\r\ngrant_type=x\r\n0\r\n\r\n"

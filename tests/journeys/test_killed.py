@@ -10,8 +10,9 @@ import pytest
 
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
-from identity.testing.relying_party import form_encoded
-from identity.testing.world import KeyPool, World
+from identity.testing.service import KeyPool
+from identity.testing.service_client import form_encoded
+from identity.testing.world import World
 
 pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough]  # memory ends with its process
 
@@ -19,7 +20,8 @@ pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough
 NODE = """
 import json, os, pickle, signal, sys
 from identity.testing.clock import RunningClock
-from identity.testing.world import KeyPool, World
+from identity.testing.service import KeyPool
+from identity.testing.world import World
 settings, requests = pickle.load(sys.stdin.buffer)
 world = World(settings, clock=RunningClock(), key_pool=KeyPool(0))
 for method, url, headers, body in requests:

@@ -14,8 +14,9 @@ from identity.storage.stores.users import UserKind
 from identity.testing.browser import Browser
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
+from identity.testing.service import KeyPool
 from identity.testing.serving import loopback_socket, serving
-from identity.testing.world import KeyPool, World
+from identity.testing.world import World
 
 pytestmark = pytest.mark.thorough
 

@@ -14,9 +14,10 @@ from identity.services import bootstrap
 from identity.testing.assertions import claims, signed
 from identity.testing.clock import MovableClock
 from identity.testing.fixtures import Databases
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_api_error, check_granted, check_inactive
-from identity.testing.world import KeyPool, World
+from identity.testing.service import KeyPool
+from identity.testing.service_client import Credentials
+from identity.testing.world import World
 
 pytestmark = pytest.mark.every_storage
 

@@ -21,8 +21,9 @@ import pytest
 from identity.domain.permissions import INSTANCE
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
+from identity.testing.service import THREE_HOSTS, KeyPool
 from identity.testing.serving import loopback_socket, self_signed_certificate, serving
-from identity.testing.world import THREE_HOSTS, KeyPool, World
+from identity.testing.world import World
 from tests.journeys.test_http_framing import CORPUS
 
 ROOT = Path(__file__).resolve().parents[2]

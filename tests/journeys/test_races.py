@@ -14,7 +14,8 @@ from identity.testing.browser import Browser, give_password
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases, MakeWorld
 from identity.testing.nodes import PROCESSES, Nodes
-from identity.testing.world import KeyPool, World
+from identity.testing.service import KeyPool
+from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
 

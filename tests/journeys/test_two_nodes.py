@@ -7,8 +7,9 @@ import pytest
 from identity.domain.users import HumanUser
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
-from identity.testing.relying_party import Credentials
-from identity.testing.world import BrowserSession, KeyPool, Robot, World
+from identity.testing.service import KeyPool
+from identity.testing.service_client import Credentials
+from identity.testing.world import BrowserSession, Robot, World
 
 pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough]  # memory belongs to one node
 

@@ -4,7 +4,7 @@ import pytest
 
 from identity.testing.grant_contract import GrantContract, MakeCall, TokenCall
 from identity.testing.plugin_contract import PluginContract
-from identity.testing.relying_party import JWT_BEARER
+from identity.testing.service_client import JWT_BEARER
 from identity.testing.world import World
 
 

@@ -20,7 +20,8 @@ from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import Worlds
 from identity.testing.plugin_contract import PluginContract
 from identity.testing.relying_party import RelyingParty
-from identity.testing.world import PLUGINS, World
+from identity.testing.service import PLUGINS
+from identity.testing.world import World
 
 PASSWORD = "correct horse battery staple"
 WRONG = "The login name or the password is wrong. Check both and try again."

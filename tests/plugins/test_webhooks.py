@@ -30,7 +30,8 @@ from identity.testing.factories import an_audit_event
 from identity.testing.fixtures import MakeWorld
 from identity.testing.plugin_contract import PluginContract
 from identity.testing.post import Post
-from identity.testing.world import PLUGINS, World
+from identity.testing.service import PLUGINS
+from identity.testing.world import World
 from identity.worker import Worker
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import CreateProject
 from identity.testing.clock import MovableClock
 from identity.testing.factories import an_id
-from identity.testing.world import PLUGINS
+from identity.testing.service import PLUGINS
 
 _URI = "https://app.example/callback"
 _WEB: dict[str, Any] = {"name": "Shop", "type": "web", "redirect_uris": [_URI]}

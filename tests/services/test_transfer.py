@@ -23,7 +23,8 @@ from identity.services.bundle import Services
 from identity.services.commands.service_users import CreateServiceUser
 from identity.services.transfer import Incoming, Transfer
 from identity.testing.fixtures import MakeWorld
-from identity.testing.world import KeyPool, World
+from identity.testing.service import KeyPool
+from identity.testing.world import World
 
 OTHER = "other.example"
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")

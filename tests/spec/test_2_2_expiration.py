@@ -20,8 +20,8 @@ from identity.services.bootstrap import ensure_key
 from identity.storage.paging import every_row
 from identity.testing.browser import Browser
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_api_error
+from identity.testing.service_client import Credentials
 from identity.testing.world import Robot, World
 from tests.plugins.management.estate import Api, a_public_key
 

@@ -11,8 +11,8 @@ from identity.services.access import THE_OPERATOR
 from identity.services.commands.organizations import ChangeOrganization
 from identity.testing.assertions import decoded
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted, check_refused
+from identity.testing.service_client import Credentials
 from identity.testing.world import BrowserSession, Robot, World
 
 ScopeOf = Callable[[Organization], str]

@@ -11,8 +11,8 @@ from identity.services.commands.projects import ChangeProject
 from identity.storage.memory.user_grants import MemoryUserGrantStore
 from identity.testing.assertions import decoded
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted, check_refused
+from identity.testing.service_client import Credentials
 from identity.testing.world import World
 
 ALL = "urn:service:iam:org:projects:roles"

@@ -11,7 +11,7 @@ from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.links import CodeKind
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Credentials
+from identity.testing.service_client import Credentials
 from identity.testing.world import BrowserSession, Code, World
 
 pytestmark = pytest.mark.every_storage

@@ -13,8 +13,8 @@ from identity.domain.organizations import Organization
 from identity.domain.projects import Project, ProjectGrant
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted
+from identity.testing.service_client import Credentials
 from identity.testing.world import Robot, World
 
 

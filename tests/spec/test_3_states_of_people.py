@@ -14,7 +14,7 @@ from identity.domain.organizations import Organization
 from identity.domain.projects import Project, ProjectGrant
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
-from identity.testing.relying_party import Credentials
+from identity.testing.service_client import Credentials
 from identity.testing.world import BrowserSession, Code, World
 
 Change = Callable[["Scene", Services], object]

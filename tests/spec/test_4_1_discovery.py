@@ -4,8 +4,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from identity.testing.relying_party import WELL_KNOWN
 from identity.testing.responses import check_refused
+from identity.testing.service_client import WELL_KNOWN
 from identity.testing.world import World
 
 ENDPOINTS = {

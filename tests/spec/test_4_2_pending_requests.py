@@ -12,8 +12,9 @@ from identity.domain.users import HumanUser
 from identity.services.access import THE_OPERATOR
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import FORM, Asked, RelyingParty
+from identity.testing.relying_party import Asked, RelyingParty
 from identity.testing.responses import check_page
+from identity.testing.service_client import FORM
 from identity.testing.world import World
 
 FOREIGN = "This sign-in was started in another browser"

@@ -7,10 +7,11 @@ from urllib.parse import urlencode
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.testing.assertions import encoded
+from identity.testing.assertions import encoded, s256
 from identity.testing.browser import Browser
-from identity.testing.relying_party import FORM, Asked, RelyingParty, s256
+from identity.testing.relying_party import Asked, RelyingParty
 from identity.testing.responses import check_page
+from identity.testing.service_client import FORM
 from identity.testing.world import World
 
 UNREADABLE = "This request cannot be read"

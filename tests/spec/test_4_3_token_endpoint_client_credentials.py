@@ -12,8 +12,8 @@ from identity.plugins import client_credentials
 from identity.services.access import THE_OPERATOR
 from identity.testing.assertions import decoded
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Credentials, basic
 from identity.testing.responses import check_granted, check_inactive, check_refused
+from identity.testing.service_client import Credentials, basic
 from identity.testing.world import AnyClient, Robot, World
 
 pytestmark = pytest.mark.every_storage

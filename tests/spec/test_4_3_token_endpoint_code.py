@@ -12,8 +12,8 @@ from identity.services.access import THE_OPERATOR
 from identity.testing.assertions import decoded
 from identity.testing.factories import a_code, a_family
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted, check_inactive, check_refused
+from identity.testing.service_client import Credentials
 from identity.testing.world import CALLBACK, VERIFIER, BrowserSession, Code, World
 
 pytestmark = pytest.mark.every_storage

@@ -6,8 +6,8 @@ import pytest
 
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.testing.assertions import LEFT_OUT
-from identity.testing.relying_party import FORM, JWT_BEARER, basic
 from identity.testing.responses import check_granted, check_refused
+from identity.testing.service_client import FORM, JWT_BEARER, basic
 from identity.testing.world import Robot, World
 
 pytestmark = pytest.mark.every_storage

@@ -9,8 +9,8 @@ import pytest
 from identity.domain.audit import AuditEvent
 from identity.testing.assertions import decoded
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted, check_inactive, check_refused
+from identity.testing.service_client import Credentials
 from identity.testing.world import AnyClient, BrowserSession, World
 
 pytestmark = pytest.mark.every_storage

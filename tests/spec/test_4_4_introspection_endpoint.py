@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from identity.domain.users import TokenFormat
 from identity.testing.fixtures import Worlds
-from identity.testing.relying_party import FORM, bearer
 from identity.testing.responses import check_inactive, check_private, check_refused
+from identity.testing.service_client import FORM, bearer
 from identity.testing.world import Robot, World
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from identity.domain.users import Address, Profile
-from identity.testing.relying_party import FORM, basic, bearer
 from identity.testing.responses import check_private, check_refused
+from identity.testing.service_client import FORM, basic, bearer
 from identity.testing.world import BrowserSession, Robot, World
 
 

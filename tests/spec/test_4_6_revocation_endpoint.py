@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from identity.testing.relying_party import FORM
 from identity.testing.responses import check_granted, check_inactive, check_private, check_refused
+from identity.testing.service_client import FORM
 from identity.testing.world import Robot, World
 
 pytestmark = pytest.mark.every_storage

@@ -13,9 +13,11 @@ from identity.services.access import THE_OPERATOR
 from identity.testing.assertions import decoded
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import Worlds
-from identity.testing.relying_party import FORM, RelyingParty, Tokens
+from identity.testing.relying_party import RelyingParty, Tokens
 from identity.testing.responses import check_inactive, check_page
-from identity.testing.world import KeyPool, World
+from identity.testing.service import KeyPool
+from identity.testing.service_client import FORM
+from identity.testing.world import World
 
 ASKED = "Sign out?"
 SIGNED_OUT = "You are signed out"

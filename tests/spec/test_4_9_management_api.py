@@ -5,8 +5,8 @@ import pytest
 from identity.domain.permissions import INSTANCE, project_resource
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.managers import ChangeManager
-from identity.testing.relying_party import basic
 from identity.testing.responses import check_api_error, check_refused
+from identity.testing.service_client import basic
 from identity.testing.world import Robot, World
 
 PATHS = ["/me", "/instance"]

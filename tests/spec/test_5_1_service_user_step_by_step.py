@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.service_users import AddServiceUserKey
 from identity.testing.assertions import signed
-from identity.testing.relying_party import JWT_BEARER
 from identity.testing.responses import check_granted, check_refused
+from identity.testing.service_client import JWT_BEARER
 from identity.testing.world import Robot, World
 
 

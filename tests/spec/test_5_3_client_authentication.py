@@ -12,8 +12,8 @@ from identity.crypto.secrets import digest, new_id
 from identity.domain.applications import ClientSecret
 from identity.domain.errors import Conflict
 from identity.services.access import THE_OPERATOR
-from identity.testing.relying_party import Credentials, basic
 from identity.testing.responses import check_granted, check_inactive, check_refused
+from identity.testing.service_client import Credentials, basic
 from identity.testing.world import World
 
 ENDPOINTS = ["introspection_endpoint", "revocation_endpoint"]

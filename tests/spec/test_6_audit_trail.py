@@ -17,7 +17,8 @@ from identity.storage.contract.factories import an_access_token, an_id
 from identity.storage.errors import Unavailable
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import RelyingParty, basic
+from identity.testing.relying_party import RelyingParty
+from identity.testing.service_client import basic
 from identity.testing.world import Robot, World, pkcs1_pem
 from tests.plugins.management.estate import Api
 

@@ -13,7 +13,7 @@ from identity.services.audit import MOST_OF_STRANGERS
 from identity.testing.assertions import signed
 from identity.testing.browser import Browser
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Credentials
+from identity.testing.service_client import Credentials
 from identity.testing.world import CALLBACK, CHALLENGE, World
 
 NUMBERS = count()

@@ -12,8 +12,8 @@ from identity.services.access import THE_OPERATOR
 from identity.services.commands.service_users import ChangeServiceUser
 from identity.services.tokens import Tokens
 from identity.storage.errors import Unavailable
-from identity.testing.relying_party import WELL_KNOWN
 from identity.testing.responses import check_api_error, check_granted, check_refused
+from identity.testing.service_client import WELL_KNOWN
 from identity.testing.world import Robot, World
 
 #: What the cause of a failure says, and no answer may repeat.

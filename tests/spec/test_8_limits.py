@@ -2,8 +2,8 @@
 
 import pytest
 
-from identity.testing.relying_party import FORM
 from identity.testing.responses import check_granted, check_refused
+from identity.testing.service_client import FORM
 from identity.testing.world import Robot, World
 
 

@@ -33,8 +33,9 @@ from identity.testing.assertions import decoded
 from identity.testing.browser import Browser
 from identity.testing.factories import an_access_token
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Credentials, RelyingParty
+from identity.testing.relying_party import RelyingParty
 from identity.testing.responses import check_api_error, check_inactive, check_refused
+from identity.testing.service_client import Credentials
 from identity.testing.world import BrowserSession, World
 from tests.plugins.management.estate import Api
 

@@ -19,7 +19,8 @@ from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import Asked, RelyingParty, Tokens
 from identity.testing.responses import check_api_error, check_inactive, check_refused
-from identity.testing.world import PLUGINS, World
+from identity.testing.service import PLUGINS
+from identity.testing.world import World
 from tests.plugins.management.estate import Api
 
 CONSENT = "consent"

@@ -14,7 +14,8 @@ from identity.services.leases import acquire
 from identity.services.mails import Mail, Reason
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import RelyingParty, bearer
+from identity.testing.relying_party import RelyingParty
+from identity.testing.service_client import bearer
 from identity.testing.world import World
 from tests.plugins.management.estate import an_estate
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from identity.testing.assertions import signed
 from identity.testing.fixtures import Worlds
-from identity.testing.relying_party import FORM, JWT_BEARER, WELL_KNOWN, basic
 from identity.testing.responses import check_granted
+from identity.testing.service_client import FORM, JWT_BEARER, WELL_KNOWN, basic
 from identity.testing.world import CALLBACK, VERIFIER, AnyClient, Robot, World
 
 fuzzing = settings(

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from identity.crypto.keys import PublicKey
 from identity.domain.permissions import INSTANCE, project_grant_resource, project_resource
 from identity.domain.users import Subject
 from identity.testing.browser import PASSWORD, Browser, give_password
-from identity.testing.relying_party import Credentials
-from identity.testing.world import CALLBACK, BrowserSession, Robot, World, _public_pem
+from identity.testing.service_client import Credentials
+from identity.testing.world import CALLBACK, BrowserSession, Robot, World
 from tests.plugins.management.estate import Api
 
 ROLE = {"key": "reader", "display_name": "Reader"}
@@ -207,7 +208,7 @@ def key(scene: Scene) -> None:
     """The very same key, uploaded once more."""
     path = f"/service-users/{scene.places['service_user']}/keys"
     scene.api.delete(f"{path}/{scene.robot.key_id}")
-    scene.api.post(path, {"public_key": _public_pem(scene.robot.key)})
+    scene.api.post(path, {"public_key": PublicKey(scene.robot.key.public_key()).to_pem()})
 
 
 def _make_user(scene: Scene) -> None:

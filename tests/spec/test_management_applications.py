@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_api_error, check_inactive, check_refused
+from identity.testing.service_client import Credentials
 from identity.testing.world import Robot, World
 from tests.plugins.management.estate import Api
 

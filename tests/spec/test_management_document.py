@@ -13,8 +13,8 @@ from schemathesis.checks import CHECKS
 
 from identity.domain.permissions import INSTANCE
 from identity.plugins.management.table import OPERATIONS
-from identity.testing.relying_party import bearer
 from identity.testing.responses import check_page, shown
+from identity.testing.service_client import bearer
 from identity.testing.world import World
 from tests.plugins.management.estate import an_estate
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from identity.domain.permissions import INSTANCE
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_api_error, check_granted
+from identity.testing.service_client import Credentials
 from identity.testing.world import Robot, World
 from tests.plugins.management.estate import Api, a_public_key, token_with
 

@@ -22,8 +22,8 @@ from identity.services.bundle import Services
 from identity.services.commands.applications import ChangeApplication
 from identity.services.commands.projects import ChangeProject
 from identity.testing.assertions import decoded
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted
+from identity.testing.service_client import Credentials
 from identity.testing.world import AnyClient, BrowserSession, Code, Robot, World
 
 ROLES = "urn:service:iam:org:projects:roles"

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.testing.browser import Browser, CookieJar, give_password, relation
+from identity.testing.browser import Browser, give_password, relation
+from identity.testing.cookies import CookieJar
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 

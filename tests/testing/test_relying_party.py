@@ -7,10 +7,11 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 
 from identity.crypto.jwt import sign
-from identity.testing.assertions import decoded, signed, unsigned
+from identity.testing.assertions import decoded, half_hash, s256, signed, unsigned
 from identity.testing.browser import Browser
-from identity.testing.relying_party import Asked, RelyingParty, half_hash, s256
-from identity.testing.world import KeyPool, World
+from identity.testing.relying_party import Asked, RelyingParty
+from identity.testing.service import KeyPool
+from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")  # nothing here depends on it
 

@@ -17,8 +17,8 @@ from identity.services.access import THE_OPERATOR
 from identity.services.commands.organizations import AddDomain
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.testing.assertions import claims, signed
-from identity.testing.relying_party import bearer
 from identity.testing.responses import shown
+from identity.testing.service_client import bearer
 from identity.testing.world import Robot, World
 
 ROLE = "reader"

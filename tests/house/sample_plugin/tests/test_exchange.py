@@ -7,8 +7,8 @@ from sample_plugin.exchange import ACCESS_TOKEN, GRANT_TYPE
 
 from identity.domain.projects import Project
 from identity.testing.grant_contract import GrantContract, MakeCall, TokenCall
-from identity.testing.relying_party import Credentials
 from identity.testing.responses import check_granted, check_refused
+from identity.testing.service_client import Credentials
 from identity.testing.world import BrowserSession, World
 
 TYPE = {"subject_token_type": ACCESS_TOKEN}

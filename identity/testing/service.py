@@ -1,0 +1,145 @@
+"""The service under test: assembled, bootstrapped, behind WebTest, with a clock that moves only when told."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
+from webtest import TestApp
+
+from identity import first_start
+from identity.app import assemble, configure
+from identity.crypto.passwords import Cost
+from identity.domain.audiences import audience_scope
+from identity.domain.audit import AuditEvent, AuditFilter
+from identity.domain.instance import Instance
+from identity.process import Identity
+from identity.services.bundle import Services
+from identity.storage.paging import MAX_PAGE, PageRequest
+from identity.testing.clock import MovableClock
+from identity.testing.service_client import ServiceClient
+from identity.worker import Worker
+
+#: All capabilities that come with the service; the plugin of the storage is put before them.
+PLUGINS = (
+    "client_secret_basic client_secret_post public_client authorization_code implicit refresh_token client_credentials"
+    " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles login account console"
+    " management"
+)
+
+HOST = {"identity.issuer_url": "https://id.example.com"}
+THREE_HOSTS = {
+    "identity.issuer_url": "https://id.example.com",
+    "identity.base_url": "https://api.example.com",
+    "identity.login_url": "https://login.example.com",
+}
+
+
+class _CompiledTemplates(BytecodeCache):
+    """Templates as they were compiled for the first world of this process: it takes longer than drawing them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_TEMPLATES = _CompiledTemplates()
+
+
+class _NextToNothing(Cost):
+    """What a password costs here: a thousandth of what the settings say, since nobody is after it."""
+
+    def __post_init__(self) -> None:
+        pass
+
+    @classmethod
+    def of(cls, cost: Cost) -> "_NextToNothing":
+        return cls(memory_kib=cost.memory_kib // 1000, iterations=cost.iterations)
+
+
+class KeyPool:
+    """A few RSA keys, handed out in turn: making one takes longer than a whole test."""
+
+    def __init__(self, size: int = 4) -> None:
+        self._keys = [generate_private_key(public_exponent=65537, key_size=2048) for _ in range(size)]
+        self._turn = itertools.cycle(self._keys)
+
+    def next(self) -> RSAPrivateKey:
+        """Another key than the last one."""
+        return next(self._turn)
+
+
+class AssembledService:
+    """One service with its storage and its clock, and ways to look into it."""
+
+    def __init__(self, settings: Mapping[str, str], *, clock: MovableClock, key_pool: KeyPool) -> None:
+        self.settings = dict(settings)
+        self.clock = clock
+        self.key_pool = key_pool
+        self.identity: Identity = assemble(self.settings, clock=clock)
+        self.identity.process.hasher.cost = _NextToNothing.of(self.identity.process.hasher.cost)
+        # Background work would meet tests at moments of its own choosing; they call it where they want it.
+        self.identity.worker = Worker([])
+        self.app = configure(self.identity, self.settings)
+        self.app.registry.pages.environment.bytecode_cache = _TEMPLATES
+        self.client = ServiceClient(TestApp(self.app), self.issuer)
+
+    def bootstrap(self) -> None:
+        """Bring schema, instance and signing key into place, as far as they are missing."""
+        self.identity.backend.migrate()
+        first_start.run(self.identity)
+
+    @property
+    def issuer(self) -> str:
+        """The issuer, as it stands in tokens."""
+        return self.identity.settings.issuer_url
+
+    @cached_property
+    def instance(self) -> Instance:
+        """The ids of the instance's own organization and project."""
+        with self.reading() as services:
+            found = services.storage.organizations.find_instance()
+        assert found is not None, "the world was not bootstrapped"
+        return found
+
+    def transaction(self) -> AbstractContextManager[Services]:
+        """Services of the operator, committed at the end."""
+        return self.identity.transaction()
+
+    def reading(self) -> AbstractContextManager[Services]:
+        """Services on a read connection."""
+        return self.identity.reading()
+
+    def audience_scope(self, project_id: str | None = None, *, namespace: str = "urn:service:iam") -> str:
+        """The scope that adds a project to the audience; by default the own project."""
+        return audience_scope(project_id or self.instance.project_id, namespace)
+
+    def audit_events(self, **filters: Any) -> tuple[AuditEvent, ...]:
+        """Audit events that fit the filters, newest first; a thousand at most."""
+        with self.reading() as services:
+            return services.storage.audit.page(PageRequest(limit=MAX_PAGE), AuditFilter(**filters)).items
+
+    def every_audit_event(self) -> Iterable[AuditEvent]:
+        """All audit events, newest first."""
+        request = PageRequest(limit=MAX_PAGE)
+        with self.reading() as services:
+            while True:
+                page = services.storage.audit.page(request)
+                yield from page.items
+                if page.next is None:
+                    return
+                request = PageRequest(limit=MAX_PAGE, cursor=page.next)
+
+    def close(self) -> None:
+        """Give back connections."""
+        self.identity.close()
