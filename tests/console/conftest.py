@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import Resource, organization_resource
+from identity.domain.permissions import INSTANCE, Resource, organization_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -40,6 +40,12 @@ def sign_in(world: World, organization: Organization) -> SignIn:
 def owner(sign_in: SignIn) -> Browser:
     """A browser of an ORG_OWNER."""
     return sign_in()
+
+
+@pytest.fixture
+def instance_owner(sign_in: SignIn) -> Browser:
+    """A browser of an IAM_OWNER."""
+    return sign_in("IAM_OWNER", resource=INSTANCE)
 
 
 @pytest.fixture

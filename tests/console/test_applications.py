@@ -9,7 +9,6 @@ import pytest
 from identity.domain.applications import Application, ApplicationType
 from identity.domain.entity import members
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE
 from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
 from identity.services.access import THE_OPERATOR
@@ -17,7 +16,6 @@ from identity.services.commands.applications import ChangeApplication
 from identity.testing.browser import Browser
 from identity.testing.service_client import Credentials
 from identity.testing.world import CALLBACK, World
-from tests.console.conftest import SignIn
 
 
 @pytest.fixture
@@ -78,31 +76,25 @@ def test_the_type_comes_first(owner: Browser, project: Project, new: str) -> Non
         owner.click(kind)
         assert owner.page.html.select_one(".section__lead").text == f"{kind} · Step 2 of 2"
     assert "Step 1 of 2" in owner.open(f"{new}?type=toaster")
+    token = owner.open(f"{new}?type=web").forms["page-form"]["csrf_token"].value
+    assert "Step 1 of 2" in owner.send(new, {"name": "Shop", "csrf_token": token}, by=owner.login_url)
 
 
-@pytest.mark.parametrize("kind", [*ApplicationType])
-def test_every_setting_is_asked_for_and_shown_where_it_is_of_use(
-    sign_in: SignIn, new: str, kind: ApplicationType
-) -> None:
-    browser = sign_in("IAM_OWNER", resource=INSTANCE)
-    form = browser.open(f"{new}?type={kind}").forms["page-form"]
-    useful = {
-        one.name: one.declared.label
-        for one in members(Application).values()
-        if one.changeable and (not one.declared.only_for or kind in one.declared.only_for)
-    }
+def test_every_setting_is_asked_for_and_shown_where_it_is_of_use(instance_owner: Browser, new: str) -> None:
+    settings = [one for one in members(Application).values() if one.changeable]
     renamed = {"response_types": "response_type", "grant_types": "grant_type"}
-    assert {renamed.get(name, name) for name in useful} == set(form.fields) - {"csrf_token", "once", None}
-    labels = {one.text for one in form.html.select("label, legend")}
-    assert set(useful.values()) <= labels
-    form["name"] = "Shop"
-    form["may_manage"] = True
-    if "redirect_uris" in useful:
-        form["redirect_uris"] = CALLBACK if kind is not ApplicationType.NATIVE else "com.example.app:/cb"
-    browser.submit(form="page-form")
-    page = browser.open(f"/console/applications/{browser.page.html.select_one('.identifier code').text}")
-    shown = {one.text for one in page.html.select("dt")}
-    assert set(useful.values()) - {"Name", "Development"} <= shown
+    for kind in ApplicationType:
+        form = instance_owner.open(f"{new}?type={kind}").forms["page-form"]
+        of_use = [one for one in settings if not one.declared.only_for or kind in one.declared.only_for]
+        labels = {one.declared.label for one in of_use}
+        assert {renamed.get(one.name, one.name) for one in of_use} == set(form.fields) - {"csrf_token", "once", None}
+        assert labels <= {one.text for one in form.html.select("label, legend")}
+        form["name"], form["may_manage"] = "Shop", True
+        if "redirect_uris" in form.fields:
+            form["redirect_uris"] = CALLBACK if kind is not ApplicationType.NATIVE else "com.example.app:/cb"
+        page = instance_owner.submit(form="page-form")
+        page = instance_owner.open(f"/console/applications/{page.html.select_one('.identifier code').text}")
+        assert labels - {"Name", "Development"} <= {one.text for one in page.html.select("dt")}
 
 
 def test_a_web_application(world: World, owner: Browser, new: str) -> None:
@@ -124,25 +116,14 @@ def test_a_web_application(world: World, owner: Browser, new: str) -> None:
     assert owner.path == f"/console/applications/{client_id}"
 
 
-@pytest.mark.parametrize(
-    ("kind", "uri"), [("native", "com.example.app:/cb"), ("native", "http://127.0.0.1/cb"), ("browser", CALLBACK)]
-)
-def test_a_public_application(world: World, owner: Browser, new: str, kind: str, uri: str) -> None:
-    client_id = _register(owner, new, kind, redirect_uris=uri)
-    assert "Application registered." in owner.page
-    assert owner.path == f"/console/applications/{client_id}"
-    assert _application(world, client_id).public
-    assert _secrets(world, client_id) == 0
-    assert owner.page.html.find(id="secrets") is None
-
-
-def test_an_api(world: World, owner: Browser, new: str) -> None:
-    owner.open(f"{new}?type=api")
-    assert "redirect_uris" not in owner.form("page-form").fields
-    assert "response_type" not in owner.form("page-form").fields
-    client_id = _register(owner, new, "api")
-    stored = _application(world, client_id)
-    assert (stored.type, stored.response_types, stored.grant_types) == (ApplicationType.API, frozenset(), frozenset())
+def test_a_public_application(world: World, owner: Browser, new: str) -> None:
+    for kind, uri in (("native", "com.example.app:/cb"), ("native", "http://127.0.0.1/cb"), ("browser", CALLBACK)):
+        client_id = _register(owner, new, kind, redirect_uris=uri)
+        assert "Application registered." in owner.page
+        assert owner.path == f"/console/applications/{client_id}"
+        assert _application(world, client_id).public
+        assert _secrets(world, client_id) == 0
+        assert owner.page.html.find(id="secrets") is None
 
 
 def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:
@@ -151,21 +132,16 @@ def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:
     for name, wanted in {"response_type": "id_token token", "grant_type": "refresh_token"}.items():
         next(one for one in form.fields[name] if one._value == wanted).checked = True
     form["authentication_method"] = "client_secret_post"
-    owner.submit(
-        {
-            "name": "Shop",
-            "redirect_uris": "http://shop.test/cb",
-            "post_logout_redirect_uris": "http://shop.test/bye",
-            "access_token_type": "jwt",
-            "access_token_lifetime": "5",
-            "id_token_lifetime": "720",
-            "id_token_userinfo_assertion": True,
-            "assert_roles_in_access_token": True,
-            "assert_roles_in_id_token": True,
-            "development": True,
-        },
-        form="page-form",
-    )
+    flags = ("id_token_userinfo_assertion", "assert_roles_in_access_token", "assert_roles_in_id_token", "development")
+    typed = {
+        "name": "Shop",
+        "redirect_uris": "http://shop.test/cb",
+        "post_logout_redirect_uris": "http://shop.test/bye",
+        "access_token_type": "jwt",
+        "access_token_lifetime": "5",
+        "id_token_lifetime": "720",
+    }
+    owner.submit(typed | dict.fromkeys(flags, True), form="page-form")
     stored = _application(world, owner.page.html.select_one(".identifier code").text)
     assert stored.response_types == {"code", "id_token token"}
     assert stored.grant_types == {"authorization_code", "implicit", "refresh_token"}
@@ -173,12 +149,8 @@ def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:
     assert stored.redirect_uris == ("http://shop.test/cb",)
     assert stored.post_logout_redirect_uris == ("http://shop.test/bye",)
     assert stored.access_token_type is TokenFormat.JWT
-    assert stored.access_token_lifetime == timedelta(minutes=5)
-    assert stored.id_token_lifetime == timedelta(hours=12)
-    assert stored.id_token_userinfo_assertion
-    assert stored.assert_roles_in_access_token
-    assert stored.assert_roles_in_id_token
-    assert stored.development
+    assert (stored.access_token_lifetime, stored.id_token_lifetime) == (timedelta(minutes=5), timedelta(hours=12))
+    assert all(getattr(stored, name) for name in flags)
 
 
 def test_only_what_an_application_can_use_is_offered(world: World, owner: Browser, new: str) -> None:
@@ -217,48 +189,23 @@ def test_what_is_wrong_is_said_for_all_fields_at_once(owner: Browser, new: str) 
     assert opened == ["Tokens"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "named", "said"),
-    [
-        ({"redirect_uris": ""}, "redirect_uris", "Enter the address to which people return"),
-        ({"grant_type": "refresh_token"}, "grant_type", "Choose authorization_code too"),
-        ({"authentication_method": "none", "grant_type": "client_credentials"}, "grant_type", "A public client has no"),
-        ({"grant_type": "password"}, "grant_type", "password is not offered here."),
-        ({"authentication_method": "tls"}, "authentication_method", "tls is not offered here."),
-        ({"access_token_type": "paper"}, "access_token_type", "Choose from opaque, jwt."),
-        ({"redirect_uris": "x" * 2001}, "redirect_uris", "longer than 2000"),
-        ({"redirect_uris": "javascript:alert(1)"}, "redirect_uris", "must be an absolute address"),
-    ],
-)
-def test_what_does_not_fit(
-    world: World, owner: Browser, project: Project, new: str, fields: dict[str, str], named: str, said: str
-) -> None:
+def test_what_does_not_fit(world: World, owner: Browser, project: Project, new: str) -> None:
     token = owner.open(f"{new}?type=web").forms["page-form"]["csrf_token"].value
     sent = {"name": "Shop", "response_type": "code", "redirect_uris": CALLBACK, "csrf_token": token}
-    answer = owner.send(f"{new}?type=web", {**sent, **fields}, by=owner.login_url)
-    assert answer.status_int == 422
-    assert said in answer.html.find(id=f"error-{named}").text
+    for named, value, said in (
+        ("redirect_uris", "", "Enter the address to which people return"),
+        ("redirect_uris", "x" * 2001, "longer than 2000"),
+        ("redirect_uris", "javascript:alert(1)", "must be an absolute address"),
+        ("grant_type", "refresh_token", "Choose authorization_code too"),
+        ("grant_type", "password", "password is not offered here."),
+        ("authentication_method", "tls", "tls is not offered here."),
+        ("access_token_type", "paper", "Choose from opaque, jwt."),
+    ):
+        answer = owner.send(f"{new}?type=web", {**sent, named: value}, by=owner.login_url)
+        assert answer.status_int == 422
+        assert said in answer.html.find(id=f"error-{named}").text
     with world.reading() as services:
         assert not services.storage.applications.page(project.id).items
-
-
-def test_a_form_registers_one_application_alone(world: World, owner: Browser, project: Project, new: str) -> None:
-    owner.open(f"{new}?type=web")
-    again = owner.tab()
-    again.answers = list(owner.answers)
-    fields = {"name": "Shop", "redirect_uris": CALLBACK}
-    owner.submit(fields, form="page-form")
-    page = again.submit(fields, form="page-form")
-    assert page.status_int == 409
-    assert "its secret was shown then" in page
-    with world.reading() as services:
-        assert len(services.storage.applications.page(project.id)) == 1
-
-
-def test_a_post_without_a_type_leads_to_the_choice(owner: Browser, new: str) -> None:
-    token = owner.open(f"{new}?type=web").forms["page-form"]["csrf_token"].value
-    page = owner.send(new, {"name": "Shop", "csrf_token": token}, by=owner.login_url)
-    assert "Step 1 of 2" in page
 
 
 # --- what is wrong, while it is typed --------------------------------------------------------------------------------
@@ -381,26 +328,6 @@ def test_what_is_emptied_is_taken_back(world: World, owner: Browser, client: Cre
     assert after.post_logout_redirect_uris == ()
 
 
-def test_a_stale_change_keeps_what_was_typed(world: World, owner: Browser, client: Credentials, href: str) -> None:
-    owner.open(f"{href}/edit")
-    with world.transaction() as services:
-        services.applications.change(client.client_id, ChangeApplication(name="Theirs"), by=THE_OPERATOR)
-    page = owner.submit({"name": "Mine", "redirect_uris": "https://mine.example/cb"}, form="page-form")
-    assert page.status_int == 409
-    assert "Saved now: Theirs" in page
-    assert f"Saved now: {CALLBACK}" in page
-    assert owner.form("page-form")["redirect_uris"].value.strip() == "https://mine.example/cb"
-    owner.submit(form="page-form")
-    assert _application(world, client.client_id).name == "Mine"
-
-
-def test_who_becomes_public_loses_the_secrets(world: World, owner: Browser, client: Credentials, href: str) -> None:
-    owner.open(f"{href}/edit")
-    page = owner.submit({"authentication_method": "none"}, form="page-form")
-    assert "The changes are saved." in page
-    assert _secrets(world, client.client_id) == 0
-
-
 # --- secrets ---------------------------------------------------------------------------------------------------------
 
 
@@ -446,38 +373,3 @@ def test_there_are_never_three_secrets(world: World, owner: Browser, client: Cre
     assert page.status_int == 409
     assert "End the older one first." in page
     assert _secrets(world, client.client_id) == 2
-
-
-def test_a_public_client_gets_no_secret(world: World, owner: Browser, project: Project) -> None:
-    client_id = world.a_public_application(project.id)
-    owner.open(f"/console/applications/{client_id}/secrets/new")
-    page = owner.submit(form="page-form")
-    assert page.status_int == 409
-    assert "The application is public and has no secret." in page
-
-
-def test_a_form_makes_one_secret_alone(world: World, owner: Browser, client: Credentials, href: str) -> None:
-    owner.open(f"{href}/secrets/new")
-    again = owner.tab()
-    again.answers = list(owner.answers)
-    owner.submit(form="page-form")
-    page = again.submit(form="page-form")
-    assert page.status_int == 409
-    assert "its secret was shown then" in page
-    assert _secrets(world, client.client_id) == 2
-
-
-# --- deactivate and delete -------------------------------------------------------------------------------------------
-
-
-def test_deactivate_and_reactivate(world: World, owner: Browser, client: Credentials, href: str) -> None:
-    owner.open(href)
-    owner.click("Deactivate …")
-    assert "Application deactivated." in owner.submit(form="page-form")
-    assert not _works(world, client.client_id, client.secret)
-    owner.click("Reactivate …")
-    assert "Application reactivated." in owner.submit(form="page-form")
-    assert _works(world, client.client_id, client.secret)
-
-
-# --- rights ----------------------------------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ TEMPLATE = "{{ 7331*1337 }}{% raise %}${7331*1337}%(name)s{application}"
 BIDI = "\u202e\u2066\u200f"
 LONG = "W" * 10000
 
+with_texts = pytest.mark.parametrize(
+    "text", [MARKUP + TEMPLATE + BIDI, pytest.param(LONG, marks=pytest.mark.thorough)], ids=["markup", "long"]
+)
+
 #: Everything that people and programs have written, table by table.
 TEXTS = {
     "organizations": ("name",),
@@ -85,9 +89,7 @@ def check_harmless(browser: Browser, text: str) -> bool:
     return text[:40].strip() in shown or text[:40].strip() in page.text
 
 
-@pytest.mark.parametrize(
-    "text", [MARKUP + TEMPLATE + BIDI, pytest.param(LONG, marks=pytest.mark.thorough)], ids=["markup", "long"]
-)
+@with_texts
 def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[..., World], text: str) -> None:
     world = make_world()
     estate = an_estate(world)
@@ -121,9 +123,7 @@ def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[...,
     assert shown > 30
 
 
-@pytest.mark.parametrize(
-    "text", [MARKUP + TEMPLATE + BIDI, pytest.param(LONG, marks=pytest.mark.thorough)], ids=["markup", "long"]
-)
+@with_texts
 def test_nor_do_the_pages_of_a_sign_in(make_world: Callable[..., World], text: str) -> None:
     world = make_world()
     party = RelyingParty.of(world)
@@ -141,9 +141,7 @@ def test_nor_do_the_pages_of_a_sign_in(make_world: Callable[..., World], text: s
     check_harmless(browser, text)
 
 
-@pytest.mark.parametrize(
-    "text", [MARKUP + TEMPLATE + BIDI, pytest.param(LONG, marks=pytest.mark.thorough)], ids=["markup", "long"]
-)
+@with_texts
 def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., World], text: str) -> None:
     """Application, project and organization of one tenant, shown to people of another; and people to each other."""
     world = make_world()

@@ -1,11 +1,9 @@
 """Managers in the console (service description §2.6, §5.2 step 1)."""
 
-from collections.abc import Callable
-
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE, organization_resource, project_grant_resource, project_resource
+from identity.domain.permissions import organization_resource, project_grant_resource, project_resource
 from identity.testing.browser import Browser
 from identity.testing.world import Robot, World
 from tests.console.conftest import SignIn
@@ -70,41 +68,10 @@ def test_change_and_remove(world: World, owner: Browser, organization: Organizat
     assert owner.open(f"/console/managers/{manager.id}/edit").status_int == 404
 
 
-@pytest.mark.storages("memory")
-def test_the_last_iam_owner_stays(make_world: Callable[..., World]) -> None:
-    """In a service of its own: in others there are many."""
-    world = make_world()
-    person = world.a_person()
-    own = world.make_manager(person, "IAM_OWNER", resource=INSTANCE)
-    with world.reading() as services:
-        others = [one.id for one in services.storage.managers.page(INSTANCE.key) if one.id != own.id]
-    browser = Browser(world)
-    browser.start_session(person)
-    for manager_id in others:
-        browser.open(f"/console/managers/{manager_id}/delete")
-        browser.submit(form="page-form")
-    browser.open(f"/console/managers/{own.id}/delete")
-    page = browser.submit(form="page-form")
-    assert page.status_int == 409
-    assert "This is the last active IAM_OWNER. Make somebody else one first." in page
-
-
 def test_a_user_that_one_may_not_know_of_is_not_there(world: World, owner: Browser, organization: Organization) -> None:
     stranger = world.a_robot()
     assert owner.open(f"{_managers(organization)}/new?user_id={stranger.id}").status_int == 404
     assert "zzz" in owner.open(f"{_managers(organization)}/new?q=zzz")
-
-
-def test_nobody_takes_the_roles_of_somebody_above_them(
-    world: World, sign_in: SignIn, organization: Organization
-) -> None:
-    """ORG_OWNER holds all of the organization, but not of the instance."""
-    boss = world.a_robot(organization)
-    world.make_manager(boss, "IAM_OWNER", resource=INSTANCE)
-    manager = world.make_manager(boss, "ORG_OWNER_VIEWER")
-    owner = sign_in("ORG_OWNER")
-    owner.open(f"/console/managers/{manager.id}/delete")
-    assert owner.submit(form="page-form").status_int == 403
 
 
 def test_who_may_not_read_users_finds_one_by_the_whole_login_name(

@@ -64,22 +64,19 @@ def test_the_project_shows_them(world: World, owner: Browser, project: Project, 
     assert _keys(owner) == list("abcdef")
 
 
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
+def test_a_key_that_cannot_be(world: World, owner: Browser, project: Project, roles: str) -> None:
+    _add(world, project, "taken")
+    owner.open(f"{roles}/new")
+    for key, said in (
         ("", "Enter a key."),
         ("two words", "Use 1 to 100 printable characters without spaces."),
         ("taken", "The project has a role with this key. Choose another."),
-    ],
-)
-def test_a_key_that_cannot_be(world: World, owner: Browser, project: Project, roles: str, key: str, said: str) -> None:
-    _add(world, project, "taken")
-    owner.open(f"{roles}/new")
-    page = owner.submit({"key": key, "display_name": "Editor", "group": "Staff"}, form="page-form")
-    assert page.status_int == 422
-    assert said in page.html.find(id="error-key").text
-    filled = owner.form("page-form")
-    assert (filled["key"].value, filled["display_name"].value, filled["group"].value) == (key, "Editor", "Staff")
+    ):
+        typed = {"key": key, "display_name": "Editor", "group": "Staff"}
+        page = owner.submit(typed, form="page-form")
+        assert page.status_int == 422
+        assert said in page.html.find(id="error-key").text
+        assert {name: owner.form("page-form")[name].value for name in typed} == typed
 
 
 def test_every_empty_field_is_named(owner: Browser, roles: str) -> None:
@@ -89,17 +86,17 @@ def test_every_empty_field_is_named(owner: Browser, roles: str) -> None:
     assert links == [("#field-key", "Enter a key."), ("#field-display_name", "Enter a display name.")]
 
 
-@pytest.mark.parametrize("key", ["a/b", "new", "50%", "a?b#c", "größer", "x/edit"])
-def test_any_key_has_its_pages(world: World, owner: Browser, project: Project, roles: str, key: str) -> None:
-    _add(world, project, key)
-    owner.open(roles)
-    owner.click("Change")
-    assert owner.page.html.h1.text == f"Change the role {key}"
-    owner.submit({"display_name": "Renamed"}, form="page-form")
-    assert "Renamed" in owner.page
-    owner.click("Delete …")
-    owner.submit(form="page-form")
-    assert _keys(owner) == []
+def test_any_key_has_its_pages(world: World, owner: Browser, project: Project, roles: str) -> None:
+    for key in ("a/b", "new", "50%", "a?b#c", "größer", "x/edit"):
+        _add(world, project, key)
+        owner.open(roles)
+        owner.click("Change")
+        assert owner.page.html.h1.text == f"Change the role {key}"
+        owner.submit({"display_name": "Renamed"}, form="page-form")
+        assert "Renamed" in owner.page
+        owner.click("Delete …")
+        owner.submit(form="page-form")
+        assert _keys(owner) == []
 
 
 def test_delete_names_who_loses_it(
@@ -136,21 +133,6 @@ def test_search_and_pages(world: World, owner: Browser, project: Project, roles:
     assert _keys(owner) == ["r3", "r4"]
     owner.click("First page")
     assert "Nothing here has “zebra” in it." in owner.open(f"{roles}?q=zebra")
-
-
-def test_a_role_that_is_gone(owner: Browser, roles: str) -> None:
-    for path in ("edit", "delete"):
-        assert owner.open(f"{roles}/gone/{path}").status_int == 404
-
-
-def test_a_form_adds_one_role_alone(owner: Browser, roles: str) -> None:
-    owner.open(f"{roles}/new")
-    again = owner.tab()
-    again.answers = list(owner.answers)
-    owner.submit({"key": "editor", "display_name": "Editor"}, form="page-form")
-    page = again.submit({"key": "editor2", "display_name": "Editor"}, form="page-form")
-    assert page.status_int == 409
-    assert again.form("page-form")["key"].value == "editor2"
 
 
 def test_who_gives_roles_sees_them(world: World, sign_in: SignIn, project: Project, roles: str) -> None:

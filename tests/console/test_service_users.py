@@ -78,28 +78,17 @@ def test_a_form_sends_back_all_that_was_typed(owner: Browser, organization: Orga
     assert form["access_token_type"].value == "jwt"
 
 
-def test_a_user_name_that_is_taken_is_told_at_its_field(
-    owner: Browser, organization: Organization, robot: Robot
-) -> None:
-    page = _new(owner, organization, user_name=robot.user.user_name.upper()).page
-    assert page.status_int == 422
-    assert "The organization has a user of this name. Choose another." in page
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"expiration_date": ""}, "Choose an expiration date, or tick “No expiration date”."),
-        ({"expiration_date": "tomorrow"}, "Enter a date such as 2027-12-31."),
-        ({"expiration_date": "2020-01-01"}, "Choose an expiration date in the future."),
-    ],
-)
-def test_an_expiration_date_that_cannot_be(owner: Browser, robot: Robot, fields: dict[str, str], said: str) -> None:
-    owner.open(f"/console/service-users/{robot.id}/keys/new")
-    page = owner.submit(fields, form="page-form")
-    assert page.status_int == 422
-    assert page.html.find(id="error-expiration_date").text.strip().endswith(said)
-    assert owner.form("page-form")["expiration_date"].value == fields["expiration_date"]
+def test_an_expiration_date_that_cannot_be(owner: Browser, robot: Robot) -> None:
+    for typed, said in (
+        ("", "Choose an expiration date, or tick “No expiration date”."),
+        ("tomorrow", "Enter a date such as 2027-12-31."),
+        ("2020-01-01", "Choose an expiration date in the future."),
+    ):
+        owner.open(f"/console/service-users/{robot.id}/keys/new")
+        page = owner.submit({"expiration_date": typed}, form="page-form")
+        assert page.status_int == 422
+        assert page.html.find(id="error-expiration_date").text.strip().endswith(said)
+        assert owner.form("page-form")["expiration_date"].value == typed
 
 
 def test_a_program_sends_the_expiration_date_alone(world: World, owner: Browser, robot: Robot) -> None:
@@ -149,16 +138,6 @@ def test_a_client_secret_is_shown_once(world: World, owner: Browser, robot: Robo
     assert "Client secret ended." in page
 
 
-def test_a_third_client_secret_has_to_wait(owner: Browser, robot: Robot) -> None:
-    for _ in range(2):
-        owner.open(f"/console/service-users/{robot.id}/secrets/new")
-        owner.submit(form="page-form")
-    owner.open(f"/console/service-users/{robot.id}/secrets/new")
-    page = owner.submit(form="page-form")
-    assert page.status_int == 409
-    assert "The service user has two live secrets. End the older one first." in page
-
-
 def test_a_personal_access_token_works_until_it_is_removed(world: World, owner: Browser, robot: Robot) -> None:
     owner.open(f"/console/service-users/{robot.id}/personal-access-tokens/new")
     assert owner.submit({"name": ""}, form="page-form").status_int == 422
@@ -175,16 +154,6 @@ def test_a_personal_access_token_works_until_it_is_removed(world: World, owner: 
     assert world.client.userinfo(token).status_int == 401
 
 
-def test_deactivate_and_reactivate(owner: Browser, robot: Robot) -> None:
-    owner.open(f"/console/service-users/{robot.id}/deactivate")
-    page = owner.submit(form="page-form")
-    assert "Deactivated" in page.html.find(class_="badge").text
-    assert robot.token().status_int == 400
-    owner.open(f"/console/service-users/{robot.id}/reactivate")
-    owner.submit(form="page-form")
-    check_granted(robot.token())
-
-
 def test_a_search_by_the_start_of_a_name_and_by_state(world: World, owner: Browser, organization: Organization) -> None:
     first, second = world.a_robot(organization), world.a_robot(organization)
     page = owner.open(f"{_list(organization)}?q={first.user.user_name}")
@@ -196,19 +165,6 @@ def test_a_search_by_the_start_of_a_name_and_by_state(world: World, owner: Brows
     assert first.user.user_name not in page
 
 
-def test_a_list_goes_on_by_cursor_and_nobody_makes_one_up(
-    world: World, owner: Browser, organization: Organization
-) -> None:
-    names = {world.a_robot(organization).user.user_name for _ in range(3)}
-    page = owner.open(f"{_list(organization)}?limit=2")
-    seen = {name for name in names if name in page}
-    page = owner.click("Next page")
-    assert seen | {name for name in names if name in page} == names
-    assert "First page" in page
-    for forged in ("x", owner.url.partition("cursor=")[2].partition("&")[0] + "x"):
-        assert owner.open(f"{_list(organization)}?cursor={forged}").status_int == 422
-
-
 def test_nobody_issues_a_key_for_somebody_above_them(world: World, sign_in: SignIn, robot: Robot) -> None:
     """Security 14.4: it would be a way to more power."""
     world.make_manager(robot, "ORG_OWNER")
@@ -217,13 +173,6 @@ def test_nobody_issues_a_key_for_somebody_above_them(world: World, sign_in: Sign
     page = clerk.submit(form="page-form")
     assert page.status_int == 403
     assert "manager roles beyond your own" in page
-
-
-def test_nobody_signed_in_signs_in_first_and_arrives(world: World, organization: Organization) -> None:
-    browser = Browser(world)
-    browser.open(_list(organization))
-    assert browser.path.startswith("/login/")
-    assert "to continue to the console" in browser.page.text
 
 
 def test_badges_tell_when_keys_expire(world: World, owner: Browser, organization: Organization) -> None:

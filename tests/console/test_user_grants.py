@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import project_grant_resource, project_resource
+from identity.domain.permissions import project_grant_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser
 from identity.services.access import THE_OPERATOR
@@ -81,18 +81,6 @@ def test_select_a_user_then_roles(world: World, owner: Browser, project: Project
     assert _roles(world, person.id, project) == {"reader"}
 
 
-def test_service_users_can_be_selected(
-    world: World, owner: Browser, organization: Organization, project: Project
-) -> None:
-    robot = world.a_robot(organization)
-    owner.open(_of_project(project, f"/new?user_id={robot.id}"))
-    owner.form("page-form").set("role", True, index=0)
-    owner.submit(form="page-form")
-    assert _roles(world, robot.id, project) == {"admin"}
-    row = owner.open(_of_project(project)).html.select_one("tbody tr")
-    assert row.find("a", class_="table__name")["href"] == f"/console/service-users/{robot.id}"
-
-
 def test_no_role_is_no_grant(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
     owner.open(_of_project(project, f"/new?user_id={person.id}"))
     page = owner.submit(form="page-form")
@@ -137,21 +125,6 @@ def test_users_of_other_organizations_are_not_there(
     assert _choices(owner, _of_project(project, f"/new?q={stranger.user_name}")) == []
     assert owner.open(_of_project(project, f"/new?user_id={stranger.id}")).status_int == 404
     assert owner.open(_of_project(project, "/new?user_id=nobody")).status_int == 404
-
-
-def test_who_may_not_read_users_finds_one_by_the_whole_login_name(
-    world: World, sign_in: SignIn, organization: Organization, project: Project, person: HumanUser
-) -> None:
-    browser = sign_in("PROJECT_OWNER", resource=project_resource(project))
-    chosen = [_of_project(project, f"/new?user_id={person.id}")]
-    login_name = f"{person.user_name}@{organization.primary_domain}"
-    assert _choices(browser, _of_project(project, "/new")) == []
-    assert _choices(browser, _of_project(project, f"/new?q={person.user_name[:-1]}")) == []
-    assert "There is no such user." in browser.page
-    assert _choices(browser, _of_project(project, f"/new?q={login_name}")) == chosen
-    assert _choices(browser, _of_project(project, f"/new?q={person.id}")) == chosen
-    stranger = world.a_person()
-    assert _choices(browser, _of_project(project, f"/new?q={stranger.id}")) == []
 
 
 def test_whom_one_does_not_see_stays_unnamed(
@@ -320,15 +293,6 @@ def test_a_change_that_came_too_late_keeps_what_was_ticked(owner: Browser, held:
     assert [field.checked for field in owner.form("page-form").fields["role"]] == [True, True, False]
 
 
-def test_a_change_to_no_role_is_refused(world: World, owner: Browser, held: UserGrant, project: Project) -> None:
-    owner.open(_page(held, "/edit"))
-    owner.form("page-form").set("role", False, index=1)
-    page = owner.submit(form="page-form")
-    assert page.status_int == 422
-    assert "Choose at least one role." in page.html.find(id="error-role").text
-    assert _roles(world, held.user_id, project) == {"reader"}
-
-
 def test_a_role_that_is_no_longer_granted_is_not_offered(
     world: World, holding: Browser, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
@@ -349,30 +313,6 @@ def test_remove_says_what_is_lost(
     assert "The roles are taken." in page
     assert owner.path == f"/console/users/{person.id}"
     assert _roles(world, person.id, project) is None
-
-
-def test_an_editor_of_user_grants_has_them(sign_in: SignIn, project: Project, person: HumanUser) -> None:
-    browser = sign_in("ORG_USER_PERMISSION_EDITOR")
-    for path in (_of_project(project), _of_user(person)):
-        assert f"{path}/new" in _links(browser, path)
-
-
-def test_an_owner_of_the_project_alone_gives_roles(
-    world: World, sign_in: SignIn, project: Project, person: HumanUser
-) -> None:
-    browser = sign_in("PROJECT_OWNER", resource=project_resource(project))
-    browser.open(_of_project(project, f"/new?user_id={person.id}"))
-    browser.form("page-form").set("role", True, index=0)
-    assert "The roles are given." in browser.submit(form="page-form")
-    assert browser.open(_of_user(person)).status_int == 403
-
-
-def test_strangers_see_nothing(
-    world: World, holding: Browser, project: Project, person: HumanUser, held: UserGrant
-) -> None:
-    paths = (_of_project(project), _of_project(project, "/new"), _of_user(person), _of_user(person, "/new"))
-    for path in (*paths, _page(held, "/edit"), _page(held, "/delete")):
-        assert holding.open(path).status_int == 404
 
 
 def test_lists_of_grants_have_a_field_to_search_in(

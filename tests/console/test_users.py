@@ -8,7 +8,6 @@ import pytest
 
 from identity import hookimpl
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE
 from identity.domain.users import HumanUser
 from identity.pages.frame import Item
 from identity.plugins.console.user_section import SectionRow, UserSection
@@ -19,7 +18,6 @@ from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.post import Post, text_of
 from identity.testing.world import World
-from tests.console.conftest import SignIn
 
 NEW = {"user_name": "anna", "given_name": "Anna", "family_name": "Berg"}
 
@@ -67,13 +65,8 @@ def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organi
     login_name = f"{invited.user_name}@{organization.primary_domain}"
     assert rows[invited.id][:4] == [login_name, invited.profile.email or "None", "Invited", "Never"]
     assert rows[active.id][2:4] == ["Active", "just now"]
-    assert sorted(row[2] for row in rows.values()) == [
-        "Active",
-        "Deactivated",
-        "Invited",
-        "Invited",
-        "Must change password",
-    ]
+    states = ["Active", "Deactivated", "Invited", "Invited", "Must change password"]
+    assert sorted(row[2] for row in rows.values()) == states
     page = users(owner, organization, "?state=deactivated")
     assert len(page.html.select("tbody tr")) == 1
     page = users(owner, organization, f"?q={active.user_name}")
@@ -108,7 +101,7 @@ def test_column_headings_sort_the_list_and_next_pages_go_on_with_it(
     add_people(world, organization)
     page = users(owner, organization)
     assert sorted_by(page) == {"Login name": "ascending"}
-    for column, emails in (("Email", ["", "a@acme.example", "grace@bolt.example"]), ("Name", None)):
+    for column, cell in (("Email", "td:nth-of-type(2)"), ("Name", "a")):
         for direction in ("ascending", "descending"):
             [heading] = [one for one in page.html.select("thead a") if one.get_text() == column]
             page = owner.open(f"{heading['href']}&limit=1")
@@ -116,7 +109,7 @@ def test_column_headings_sort_the_list_and_next_pages_go_on_with_it(
             values = []
             while True:
                 [row] = page.html.select("tbody tr")
-                values.append(row.select("td")[1].get_text() if emails else row.find("a").get_text())
+                values.append(row.select_one(cell).get_text())
                 following = page.html.select_one("a[rel=next]")
                 if following is None:
                     break
@@ -157,14 +150,6 @@ def add_people(world: World, organization: Organization) -> None:
 
 def sorted_by(page: Any) -> dict[str, str]:
     return {one.get_text(): one["aria-sort"] for one in page.html.select("thead [aria-sort]")}
-
-
-def test_an_empty_list_says_what_to_do(world: World, sign_in: SignIn) -> None:
-    empty = world.an_organization()
-    page = users(sign_in("IAM_OWNER", resource=INSTANCE), empty)
-    assert "No users yet" in page
-    assert "People who sign in. Create one and hand over the link." in page
-    assert len(page.html.select(".button--primary")) == 1
 
 
 # --- new --------------------------------------------------------------------------------------------------------------
@@ -208,11 +193,8 @@ def test_everything_that_is_wrong_is_said_and_nothing_is_lost(owner: Browser, or
     typed = {"user_name": "two words", "given_name": "", "family_name": "Berg", "email": "nothing"}
     page = owner.submit({**typed, "initial": "one_time_password"}, form="page-form")
     assert page.status_int == 422
-    assert [one["href"] for one in page.html.select("#errors a")] == [
-        "#field-user_name",
-        "#field-given_name",
-        "#field-email",
-    ]
+    named = [f"#field-{name}" for name in ("user_name", "given_name", "email")]
+    assert [one["href"] for one in page.html.select("#errors a")] == named
     assert "Enter a given name." in page
     form = page.forms["page-form"]
     assert {name: form[name].value for name in typed} == typed
@@ -244,16 +226,6 @@ def test_everything_about_one(world: World, owner: Browser, organization: Organi
     assert len(page.html.select(".button--primary, .button--danger")) == 0
 
 
-def test_nobody_changes_somebody_who_holds_more(world: World, sign_in: SignIn, organization: Organization) -> None:
-    admin = world.a_person(organization)
-    world.make_manager(admin, "IAM_OWNER", resource=INSTANCE)
-    browser = sign_in()
-    for rest in ("/password-link", "/one-time-password", "/deactivate"):
-        show(browser, admin, rest)
-        assert browser.submit(form="page-form").status_int == 403, rest
-    assert stored(world, admin).active
-
-
 # --- change -----------------------------------------------------------------------------------------------------------
 
 
@@ -264,15 +236,8 @@ def test_change(world: World, owner: Browser, anna: HumanUser) -> None:
     assert "The changes are saved." in page
     assert page.html.h1.get_text() == "Änne <b> Lovelace"
     profile = stored(world, anna).profile
-    assert (profile.given_name, profile.email, profile.email_verified, profile.locale) == (
-        "Änne <b>",
-        "anna@example.com",
-        False,
-        "de",
-    )
-
-
-def test_what_is_wrong_with_a_change(owner: Browser, anna: HumanUser) -> None:
+    assert (profile.given_name, profile.email, profile.locale) == ("Änne <b>", "anna@example.com", "de")
+    assert not profile.email_verified
     show(owner, anna, "/edit")
     page = owner.submit({"family_name": "", "zoneinfo": "Mars/Base", "nickname": "Addie"}, form="page-form")
     assert page.status_int == 422
@@ -360,40 +325,6 @@ def test_all_sessions_are_ended(world: World, owner: Browser, anna: HumanUser) -
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
-
-
-def test_deactivate_and_reactivate(world: World, owner: Browser, anna: HumanUser) -> None:
-    browser = Browser(world)
-    browser.start_session(anna)
-    show(owner, anna)
-    owner.click("Deactivate …")
-    assert "1 session ends at once." in owner.page
-    page = owner.submit(form="page-form")
-    assert "User deactivated." in page
-    assert not stored(world, anna).active
-    browser.open("/account")
-    assert browser.step == ""
-    owner.click("Reactivate …")
-    page = owner.submit(form="page-form")
-    assert "User reactivated." in page
-    assert stored(world, anna).active
-
-
-def test_the_last_owner_stays(own_world: World) -> None:
-    alone = own_world.a_person()
-    own_world.make_manager(alone, "IAM_OWNER", resource=INSTANCE)
-    with own_world.transaction() as services:
-        for manager in services.storage.managers.page(INSTANCE.key):
-            if manager.user_id != alone.id:
-                services.storage.managers.remove(manager.id)
-    browser = Browser(own_world)
-    browser.start_session(alone)
-    for rest, typed in (("/deactivate", {}), ("/delete", {"confirm_name": alone.user_name})):
-        show(browser, alone, rest)
-        page = browser.submit(typed, form="page-form")
-        assert page.status_int == 409
-        assert "This is the last active IAM_OWNER." in page
-    assert stored(own_world, alone).active
 
 
 # --- mail -------------------------------------------------------------------------------------------------------------
