@@ -20,13 +20,14 @@ from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain_checks import DomainChecks
 from identity.hashing import Hasher
 from identity.ini_file import with_variables
+from identity.ini_values import BadSetting
 from identity.mailer import Mailer
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.process import Identity
 from identity.provider.endpoints import metadata
 from identity.services.signing_keys import KeyRing
 from identity.services.unit_of_work import ProcessState
-from identity.settings import BadSetting, Settings, read_settings
+from identity.settings import Settings, read_settings
 from identity.storage.errors import Unavailable
 
 log = logging.getLogger(__name__)

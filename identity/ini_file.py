@@ -12,7 +12,7 @@ from typing import Any
 import plaster
 from plaster_pastedeploy import Loader
 
-from identity.settings import BadSetting
+from identity.ini_values import BadSetting
 
 APPLICATION = "app:main"
 

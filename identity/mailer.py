@@ -6,9 +6,10 @@ from datetime import timedelta
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
+from identity.ini_values import BadSetting
 from identity.services.mails import KIND, Mail
 from identity.services.outbox import Delivery, Undeliverable
-from identity.settings import BadSetting, SmtpSecurity, SmtpSettings
+from identity.settings import SmtpSecurity, SmtpSettings
 
 _TIMEOUT = 10.0
 #: Replies from here on stay the same however often one asks (RFC 5321 §4.2.1).

@@ -6,6 +6,7 @@ from typing import Any
 from identity.domain.managers import Role
 from identity.domain.permissions import PERMISSIONS
 from identity.domain.users import User
+from identity.ini_values import BadSetting
 from identity.mailer import MailDelivery, Mailer
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.provider.endpoints import ENDPOINTS
@@ -19,7 +20,7 @@ from identity.services.choices import Choices
 from identity.services.lookup import Lookup
 from identity.services.mails import KIND
 from identity.services.outbox import Delivery
-from identity.settings import BadSetting, Settings
+from identity.settings import Settings
 from identity.storage.backend import Backend
 
 #: Plugins' word on a password: user, password, lookup → whether it is theirs, or None for no opinion.

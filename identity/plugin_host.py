@@ -12,7 +12,8 @@ import pluggy
 from identity import hookspecs
 from identity.domain.records import CORE, NameSpace
 from identity.domain.verdicts import misfit
-from identity.settings import PLUGIN_PREFIX, parse
+from identity.ini_values import parse
+from identity.settings import PLUGIN_PREFIX
 
 if TYPE_CHECKING:
     from identity.domain.audit import AuditEvent

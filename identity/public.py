@@ -11,6 +11,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "plugins": (
         "identity.clock",
         "identity.hookspecs",
+        "identity.ini_values",
         "identity.operations",
         "identity.outgoing",
         "identity.settings",

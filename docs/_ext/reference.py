@@ -18,11 +18,12 @@ from typing import Any
 from public_names import public
 
 from identity import hookspecs
+from identity.ini_values import describe
 from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.plugins.manager_roles import ROLES
 from identity.provider.endpoints import ENDPOINTS
 from identity.public import MODULES
-from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings, describe
+from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings
 
 _FAMILY = re.compile(r"^# --- (\w+) -+$")
 _FUNCTION = re.compile(r"^def (\w+)\(")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from identity.domain.errors import DomainError, Invalid
-from identity.settings import BadSetting
+from identity.ini_values import BadSetting
 from identity.storage.errors import StorageError
 
 if TYPE_CHECKING:

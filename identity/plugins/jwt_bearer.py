@@ -21,11 +21,11 @@ from identity.crypto.jwt import BadSignature, Malformed, UnverifiedToken, inspec
 from identity.crypto.keys import PublicKey, generate_private_key
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import Subject
+from identity.ini_values import setting, span
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization, ClientRule, Grant, Supposed, TokenRequest
 from identity.provider.scope import OPENID, check_words
-from identity.settings import setting
 from identity.storage.errors import AlreadyUsed
 
 ALGORITHM = "RS256"
@@ -213,8 +213,8 @@ class Plugin:
     class Settings:
         """How strict assertions are judged."""
 
-        max_assertion_age: timedelta = setting("The oldest iat accepted.", default=timedelta(hours=1))
-        max_assertion_lifetime: timedelta = setting("The longest span from iat to exp.", default=timedelta(hours=24))
+        max_assertion_age: timedelta = span("The oldest iat accepted.", "1h")
+        max_assertion_lifetime: timedelta = span("The longest span from iat to exp.", "24h")
         jti: JtiRule = setting(
             "Whether an assertion's jti makes it single-use: off, when-present or required.",
             default=JtiRule.WHEN_PRESENT,

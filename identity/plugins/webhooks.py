@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 from identity import __version__, clock, hookimpl
 from identity.domain.audit import EVENTS, AuditEvent
+from identity.ini_values import BadSetting, setting, span
 from identity.outgoing import Outgoing, Refused, networks_of
 from identity.services.audit import representation
 from identity.services.outbox import Delivery, NotTaken
-from identity.settings import BadSetting, setting
 from identity.settings import Settings as CoreSettings
 
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - what secrets begin with
@@ -84,12 +84,11 @@ class Settings:
     events: tuple[str, ...] = setting(
         "Which events are sent, by name or pattern: ``user.created service_user.* *.removed``.", default=("*",)
     )
-    timeout: timedelta = setting(
-        "How long a receiver may take, from the connection to the end of its answer; 20 s at most.",
-        default=timedelta(seconds=5),
+    timeout: timedelta = span(
+        "How long a receiver may take, from the connection to the end of its answer.", "5s", at_most="20s"
     )
-    give_up_after: timedelta = setting(
-        "How long a message is tried again, with growing delays.", default=timedelta(days=7)
+    give_up_after: timedelta = span(
+        "How long a message is tried again, with growing delays.", "7d", at_least="1m", at_most="30d"
     )
     ca_file: Path | None = setting(
         "A file of certificate authorities (PEM) to trust in place of the usual ones, for receivers with a certificate"
@@ -112,10 +111,6 @@ class Settings:
                 raise BadSetting("events", f"{pattern} fits the name of no event; names are such as user.created")
         if not self.events:
             raise BadSetting("events", "must name an event or a pattern; * stands for all")
-        if not timedelta(seconds=1) <= self.timeout <= timedelta(seconds=20):
-            raise BadSetting("timeout", "must be between 1 second and 20 seconds")
-        if not timedelta(minutes=1) <= self.give_up_after <= timedelta(days=30):
-            raise BadSetting("give_up_after", "must be between 1 minute and 30 days")
         if self.ca_file is not None and not self.ca_file.is_file():
             raise BadSetting("ca_file", f"{self.ca_file} is no file")
         if self.proxy and not _is_proxy(self.proxy):

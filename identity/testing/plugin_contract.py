@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 import pytest
 
 from identity import hookspecs
+from identity.ini_values import BadSetting, describe
 from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost, PluginProblem, installed
-from identity.settings import PLUGIN_PREFIX, BadSetting, describe
+from identity.settings import PLUGIN_PREFIX
 
 
 class PluginContract:

@@ -21,6 +21,7 @@ import requests
 from identity import hookspecs
 from identity.app import main as identity_application
 from identity.ini_file import APPLICATION, read_section
+from identity.ini_values import describe
 from identity.plugins import (
     authorization_code,
     client_credentials,
@@ -47,7 +48,7 @@ from identity.provider import (
     scope,
 )
 from identity.provider.endpoints import ENDPOINTS, authorize, end_session, token
-from identity.settings import PLUGIN_PREFIX, describe
+from identity.settings import PLUGIN_PREFIX
 from identity.testing.fixtures import MakeWorld
 from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import pkcs1_pem

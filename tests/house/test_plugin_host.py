@@ -22,6 +22,7 @@ from identity.domain.managers import Manager, Role
 from identity.domain.permissions import Level, organization_resource
 from identity.domain.records import NameSpace
 from identity.domain.users import Subject
+from identity.ini_values import BadSetting, setting
 from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost, PluginProblem, installed
 from identity.provider.claims import claims_about, contribute
 from identity.provider.discovery import complete
@@ -29,7 +30,6 @@ from identity.provider.errors import TemporarilyUnavailable
 from identity.provider.interaction import Interaction, first_required
 from identity.services.access import Access, Deny, Principal
 from identity.services.lookup import Lookup
-from identity.settings import BadSetting, setting
 from identity.testing.factories import a_manager, a_service_user, an_organization
 from identity.testing.service_client import Credentials
 from identity.testing.world import World

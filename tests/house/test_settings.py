@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from identity.settings import PREFIX, BadSetting, Settings, describe, parse, read_settings, setting
+from identity.ini_values import BadSetting, describe, parse, setting, span
+from identity.settings import PREFIX, Settings, read_settings
 
 SMALLEST: Mapping[str, str] = {
     "identity.issuer_url": "https://id.example.com",
@@ -51,6 +52,22 @@ class Every:
     file: Path | None = setting("File.", default=None)
     words: tuple[str, ...] = setting("Words.", default=())
     colour: Colour = setting("Colour.", default=Colour.RED)
+
+
+def even(number: str) -> None:
+    if int(number) % 2:
+        raise ValueError("must be even")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounded:
+    """Settings for which not every value fits."""
+
+    port: int = setting("Port.", default=80, at_least=1, at_most=65535)
+    workers: int = setting("Workers.", default=1, at_least=1)
+    age: timedelta = span("Age.", "1h", at_most="12h")
+    pause: timedelta = span("Pause.", "0", at_least="0", at_most=timedelta(days=1))
+    numbers: tuple[str, ...] = setting("Numbers.", default=(), check=even)
 
 
 def read(**values: str) -> Any:
@@ -112,6 +129,37 @@ def test_a_bad_value_is_named_in_full(name: str, text: str, said: str) -> None:
     with pytest.raises(BadSetting) as refusal:
         read(**{name: text})
     assert (refusal.value.key, refusal.value.problem) == (f"every.{name}", said)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        *(("port", one, "must be between 1 and 65535") for one in ("0", "65536", "-1")),
+        ("workers", "0", "must be at least 1"),
+        *(("age", one, "must be between 1s and 12h") for one in ("0", "43201", "13h")),
+        ("pause", "25h", "must be between 0s and 1d"),
+        ("numbers", "2 3 4", "must be even"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_in_full(name: str, text: str, said: str) -> None:
+    with pytest.raises(BadSetting) as refusal:
+        parse(Bounded, {name: text}, "bounded.")
+    assert (refusal.value.key, refusal.value.problem) == (f"bounded.{name}", said)
+
+
+def test_values_at_their_bounds_fit() -> None:
+    made = parse(Bounded, {"port": "65535", "age": "12h", "pause": "0", "numbers": "2 4"}, "bounded.")
+    assert (made.port, made.age, made.pause, made.numbers) == (65535, timedelta(hours=12), timedelta(), ("2", "4"))
+
+
+def test_bounds_are_described() -> None:
+    assert [meaning for *_, meaning in describe(Bounded)] == [
+        "Port. At most 65535.",
+        "Workers.",
+        "Age. At most 12h.",
+        "Pause. At most 1d.",
+        "Numbers.",
+    ]
 
 
 def test_a_type_without_a_reader_is_a_mistake_of_ours() -> None:

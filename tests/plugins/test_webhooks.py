@@ -20,12 +20,12 @@ from identity.app import assemble
 from identity.domain.audit import SYSTEM, AuditEvent, Result
 from identity.domain.errors import Invalid
 from identity.domain.permissions import INSTANCE
+from identity.ini_values import BadSetting
 from identity.plugins.webhooks import Settings, Webhook, read_secrets, signature
 from identity.process import Identity
 from identity.sender import Sender
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.mails import Mail, Reason
-from identity.settings import BadSetting
 from identity.testing.factories import an_audit_event
 from identity.testing.fixtures import MakeWorld
 from identity.testing.plugin_contract import PluginContract
@@ -463,8 +463,6 @@ def test_a_secret_file_that_others_may_read(secret_file: Path) -> None:
         ({"urls": ("https://[::1",)}, "urls"),
         ({"events": ("organisation.*",)}, "events"),
         ({"events": ()}, "events"),
-        ({"timeout": timedelta(seconds=21)}, "timeout"),
-        ({"give_up_after": timedelta(days=31)}, "give_up_after"),
         ({"secret_file": None}, "secret_file"),
         ({"secret_file": Path("/nowhere/secret")}, "secret_file"),
         ({"ca_file": Path("/nowhere/ca.pem")}, "ca_file"),

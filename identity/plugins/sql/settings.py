@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from identity.settings import BadSetting, setting
+from identity.ini_values import BadSetting, setting, span
 
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
@@ -29,21 +29,19 @@ class Settings:
         "Connections that each process keeps open for reading and, with PostgreSQL, as many again for writing. "
         "They are opened when needed, so there are never more than threads.",
         default=10,
+        at_least=1,
     )
-    max_overflow: int = setting("Connections beyond pool_size during a rush.", default=10)
-    pool_timeout: timedelta = setting("How long a request waits for a free connection.", default=timedelta(seconds=5))
-    connect_timeout: timedelta = setting("PostgreSQL: how long connecting may take.", default=timedelta(seconds=3))
-    statement_timeout: timedelta = setting("PostgreSQL: how long a statement may run.", default=timedelta(seconds=5))
-    lock_timeout: timedelta = setting(
-        "PostgreSQL: how long a statement waits for a lock.", default=timedelta(seconds=3)
+    max_overflow: int = setting("Connections beyond pool_size during a rush.", default=10, at_least=0)
+    pool_timeout: timedelta = span("How long a request waits for a free connection.", "5s")
+    connect_timeout: timedelta = span("PostgreSQL: how long connecting may take.", "3s")
+    statement_timeout: timedelta = span("PostgreSQL: how long a statement may run; 0 for ever.", "5s", at_least="0")
+    lock_timeout: timedelta = span("PostgreSQL: how long a statement waits for a lock; 0 for ever.", "3s", at_least="0")
+    idle_timeout: timedelta = span(
+        "PostgreSQL: how long a transaction may do nothing before the database ends it; 0 for ever.",
+        "10s",
+        at_least="0",
     )
-    idle_timeout: timedelta = setting(
-        "PostgreSQL: how long a transaction may do nothing before the database ends it.",
-        default=timedelta(seconds=10),
-    )
-    busy_timeout: timedelta = setting(
-        "SQLite: how long a writer waits for other writers.", default=timedelta(seconds=5)
-    )
+    busy_timeout: timedelta = span("SQLite: how long a writer waits for other writers.", "5s", at_least="0")
 
     def __post_init__(self) -> None:
         self.database_url()

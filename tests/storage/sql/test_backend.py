@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
+from identity.ini_values import BadSetting
 from identity.plugins.sql import Plugin, Settings, SqlBackend
 from identity.plugins.sql.paging import prefix_end
-from identity.settings import BadSetting
 from identity.storage.contract.factories import (
     NOW,
     a_human_user,

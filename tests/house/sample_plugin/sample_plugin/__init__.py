@@ -9,6 +9,7 @@ from identity import hookimpl
 from identity.domain.organizations import Organization
 from identity.domain.records import NameSpace
 from identity.domain.users import User
+from identity.ini_values import setting
 from identity.pages.frame import Item
 from identity.plugins.console.places import add_places
 from identity.provider.grant import Grant
@@ -16,7 +17,6 @@ from identity.provider.interaction import Interaction
 from identity.provider.scope import Scope
 from identity.services.access import Principal
 from identity.services.lookup import Lookup
-from identity.settings import setting
 from identity.storage.backend import Backend
 from sample_plugin import doors, page
 from sample_plugin.exchange import TokenExchange
