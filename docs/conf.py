@@ -9,7 +9,7 @@ from identity import __version__
 
 project = "identity"
 version = release = __version__
-extensions = ["reference", "sphinx_copybutton"]
+extensions = ["pictures", "reference", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 nitpicky = True
 highlight_language = "none"
@@ -25,3 +25,4 @@ copybutton_prompt_text = r"\$ |> "
 copybutton_prompt_is_regexp = True
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
