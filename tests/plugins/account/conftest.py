@@ -1,0 +1,64 @@
+"""Ada at a browser where she is signed in, and what is stored of her.
+
+What goes through a mail server is tested in tests/journeys.
+"""
+
+from typing import Any
+
+import pytest
+
+from identity.domain.sessions import Session
+from identity.domain.users import HumanUser
+from identity.testing.browser import Browser, give_password
+from identity.testing.world import World
+
+OLD, NEW = "the old password of Ada", "a new and longer password"
+#: Whose forms these pages take.
+HERE = "https://id.example.com"
+
+
+def a_person(world: World) -> HumanUser:
+    """Somebody with a password."""
+    person = world.a_person()
+    give_password(world, person, OLD)
+    return person
+
+
+@pytest.fixture
+def ada(world: World) -> HumanUser:
+    return a_person(world)
+
+
+@pytest.fixture
+def browser(world: World, ada: HumanUser) -> Browser:
+    browser = Browser(world)
+    browser.start_session(ada)
+    return browser
+
+
+def stored(world: World, person: HumanUser) -> HumanUser:
+    with world.reading() as services:
+        return services.users.get(person.id)
+
+
+def sessions_of(world: World, person: HumanUser) -> tuple[Session, ...]:
+    with world.reading() as services:
+        return services.sessions.of_user(person.id)
+
+
+def form_of(browser: Browser) -> Any:
+    return browser.form("page-form")
+
+
+def token_of(browser: Browser) -> str:
+    """What every form of this session is known by."""
+    browser.open("/account/sessions")
+    return str(next(iter(browser.page.forms.values()))["csrf_token"].value)
+
+
+def press(browser: Browser, **hidden: str) -> None:
+    """Send the form of the shown page that has this hidden field."""
+    [(name, value)] = hidden.items()
+    forms = browser.page.forms.values()
+    form = next(one for one in forms if name in one.fields and one[name].value == value)
+    browser.send(form.action, dict(form.submit_fields()), by=HERE)

@@ -1,0 +1,273 @@
+"""The person's own pages: who may see them, and what people say of themselves."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from identity.domain.users import Address, HumanUser, Profile
+from identity.services.commands.users import ChangeAddress, ChangeProfile
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.account.conftest import HERE, NEW, OLD, form_of, stored
+
+#: What people say of themselves, and what cannot be said here.
+PROFILE = {
+    "given_name": "Ada",
+    "family_name": "Lovelace",
+    "display_name": "Countess <Ada> & co",
+    "nickname": "Ada",
+    "email": "ada@acme.example",
+    "phone": "+44 20 1234567",
+    "locale": "en",
+    "zoneinfo": "Europe/London",
+    "middle_name": "King",
+    "gender": "female",
+    "birthdate": "1815-12-10",
+    "profile": "https://ada.example/about",
+    "website": "https://ada.example/",
+    "picture": "https://ada.example/ada.png",
+}
+ADDRESS = {
+    "street_address": "12 St James's Square\nFirst floor",
+    "postal_code": "SW1Y 4JH",
+    "locality": "London",
+    "region": "Greater London",
+    "country": "United Kingdom",
+    "formatted": "Ada Lovelace\n12 St James's Square\nLondon",
+}
+
+
+# --- who may see them -------------------------------------------------------------------------------------------------
+
+OWN = ["/account", "/account/profile", "/account/password", "/account/sessions", "/account/applications"]
+
+
+def test_somebody_who_is_not_signed_in_signs_in_and_comes_back(world: World, ada: HumanUser) -> None:
+    deeper = ["/account/profile/email", "/account/applications/x/disconnect?a=b"]
+    for path in (*OWN, *deeper):
+        browser = Browser(world)
+        browser.open(path)
+        assert browser.answers[0].status_int == 303
+        assert browser.step == ""
+        browser.sign_in(ada.user_name, OLD)
+        assert browser.path.startswith(path.partition("/profile/email")[0].partition("?")[0])
+
+
+def test_a_post_of_somebody_who_is_signed_out_meanwhile_leads_to_the_sign_in(world: World, browser: Browser) -> None:
+    browser.open("/account/profile")
+    form = form_of(browser)
+    browser.cookies.clear()
+    browser.send("/account/profile", dict(form.submit_fields()), by=HERE)
+    assert browser.path.startswith("/login/")
+
+
+def test_pages_are_whole_and_their_titles_unique(browser: Browser) -> None:
+    titles = {
+        "/account/profile": "Profile",
+        "/account/password": "Password",
+        "/account/sessions": "Sessions",
+        "/account/applications": "Applications",
+    }
+    seen = set()
+    for path, title in titles.items():
+        tree = check_page(browser.open(path), 200, title)
+        seen.add(tree.findtext(".//title"))
+        current = [one for one in tree.iter("a") if one.attrib.get("aria-current") == "page"]
+        assert {one.attrib["href"] for one in current} == {path}
+    assert seen == {f"{title} – Your account – Identity" for title in titles.values()}
+    assert browser.open("/account").request.path == "/account/profile"
+
+
+def test_pages_speak_the_person_s_language(world: World, browser: Browser, ada: HumanUser) -> None:
+    with world.transaction() as services:
+        services.users.change_profile(ada.id, ChangeProfile(locale="de-CH"))
+    assert '<html lang="de">' in browser.open("/account/password").text
+    assert '<html lang="fr">' in browser.open("/account/password?ui_locales=fr").text
+
+
+def test_a_language_that_pages_do_not_speak_stays(world: World, browser: Browser, ada: HumanUser) -> None:
+    with world.transaction() as services:
+        services.users.change_profile(ada.id, ChangeProfile(locale="nl-BE"))
+    browser.open("/account/profile")
+    browser.submit({"nickname": "A."}, form="page-form")
+    assert (stored(world, ada).profile.locale, stored(world, ada).profile.nickname) == ("nl-BE", "A.")
+
+
+# --- profile ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_claim_of_a_profile_can_be_said(world: World, browser: Browser, ada: HumanUser) -> None:
+    browser.open("/account/profile")
+    browser.submit(PROFILE | ADDRESS | {"current_password": OLD}, form="page-form")
+    assert "Your profile is saved." in browser.page.text
+    profile = stored(world, ada).profile
+    assert {name: getattr(profile, name) for name in PROFILE} == PROFILE
+    assert {name: getattr(profile.address, name) for name in ADDRESS} == ADDRESS
+    assert not profile.email_verified
+    # They stand in the form again, and saving it as it is changes nothing.
+    check_page(browser.open("/account/profile"), 200, "Profile")
+    assert {name: form_of(browser)[name].value for name in PROFILE} == PROFILE
+    # A textarea loses the line feed that begins it, and says CRLF when it is sent.
+    assert form_of(browser)["formatted"].value.strip() == ADDRESS["formatted"]
+    version = stored(world, ada).version
+    browser.submit(form="page-form")
+    assert stored(world, ada).version == version
+
+
+def test_all_fields_of_the_commands_are_on_the_page() -> None:
+    """A profile holds every standard claim; only what is verified elsewhere is missing here."""
+    assert PROFILE.keys() == ChangeProfile.model_fields.keys() - {"address"}
+    assert ADDRESS.keys() == ChangeAddress.model_fields.keys() == {one.name for one in fields(Address)}
+    assert {one.name for one in fields(Profile)} - PROFILE.keys() == {"email_verified", "phone_verified", "address"}
+
+
+def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: Browser, ada: HumanUser) -> None:
+    """Security 10.8: every field of user and profile that is not on the page, and names that programs might try."""
+    other = world.an_organization()
+    before = stored(world, ada)
+    tried = {
+        "email_verified": "true",
+        "phone_verified": "true",
+        "phone_number_verified": "true",
+        "roles": "IAM_OWNER",
+        "role": "ORG_OWNER",
+        "organization": other.id,
+        "organization_id": other.id,
+        "user_name": "root",
+        "login_name": "root",
+        "active": "false",
+        "state": "deactivated",
+        "id": "another",
+        "user_id": "another",
+        "created_at": "2000-01-01T00:00:00Z",
+        "changed_at": "2000-01-01T00:00:00Z",
+        "last_sign_in_at": "2000-01-01T00:00:00Z",
+        "named_at": "2000-01-01T00:00:00Z",
+        "registered": "true",
+        "must_change": "true",
+        "password": NEW,
+        "hash": "x",
+        "profile.email_verified": "true",
+        "address": "{}",
+        "sub": "another",
+    }
+    assert {one.name for one in fields(HumanUser)} - {"version", "profile"} <= tried.keys()
+    browser.open("/account/profile")
+    sent = dict(form_of(browser).submit_fields()) | tried
+    sent |= {"email": "ada@acme.example", "phone": "+44 20 1", "current_password": OLD}
+    answer = browser.send("/account/profile", sent, by=HERE)
+    assert answer.status_int == 200
+    after = stored(world, ada)
+    assert after.profile == type(after.profile)(
+        given_name="Ada", family_name="Lovelace", email="ada@acme.example", phone="+44 20 1"
+    )
+    for name in ("id", "organization_id", "user_name", "active", "created_at", "named_at", "registered"):
+        assert getattr(after, name) == getattr(before, name)
+    with world.reading() as services:
+        assert services.storage.managers.of_user(ada.id) == ()
+    other_browser = Browser(world)
+    other_browser.open("/account")
+    other_browser.sign_in(ada.user_name, OLD)
+    assert other_browser.path == "/account/profile"
+
+
+def test_an_address_that_changes_is_not_verified_any_more(world: World, browser: Browser, ada: HumanUser) -> None:
+    verified = replace(ada.profile, email="ada@acme.example", email_verified=True, phone="+44 1", phone_verified=True)
+    with world.transaction() as services:
+        services.storage.users.update(replace(ada, profile=verified, version=ada.version + 1))
+    browser.open("/account/profile")
+    browser.submit({"nickname": "A"}, form="page-form")
+    assert stored(world, ada).profile.email_verified
+    browser.open("/account/profile")
+    browser.submit({"email": "eve@acme.example", "phone": "+44 2", "current_password": OLD}, form="page-form")
+    profile = stored(world, ada).profile
+    assert (profile.email, profile.email_verified, profile.phone_verified) == ("eve@acme.example", False, False)
+
+
+@pytest.mark.parametrize("address", ["eve@acme.example", ""])
+def test_a_session_left_open_is_not_enough_for_another_address(
+    world: World, browser: Browser, ada: HumanUser, address: str
+) -> None:
+    """Whoever reads the mail of the address can choose a new password."""
+    with world.transaction() as services:
+        services.users.change_profile(ada.id, ChangeProfile(email="ada@acme.example"))
+    browser.open("/account/profile")
+    for current, sentence in (
+        ("", "Enter your present password."),
+        ("not the password", "This is not your present password."),
+    ):
+        browser.submit({"email": address, "nickname": "Eve", "current_password": current}, form="page-form")
+        assert browser.page.status_int == 422
+        assert sentence in browser.page.text
+        form = form_of(browser)
+        assert (form["email"].value, form["nickname"].value, form["current_password"].value) == (address, "Eve", "")
+        assert (stored(world, ada).profile.email, stored(world, ada).profile.nickname) == ("ada@acme.example", "")
+
+
+def test_without_a_mail_server_the_page_promises_nothing(browser: Browser) -> None:
+    assert "It stays unconfirmed: this service cannot send mail." in browser.open("/account/profile").text
+    assert browser.open("/account/profile/email").request.path == "/account/profile"
+
+
+BAD = {
+    "given_name": ("", "Enter your given name."),
+    "family_name": ("x" * 201, "Use at most 200 characters."),
+    "display_name": ("a\u202eb", "Use printable characters only."),
+    "nickname": ("x" * 201, "Use at most 200 characters."),
+    "email": ("ada", "Enter an email address such as anna@example.com."),
+    "phone": ("call me", "Enter a phone number such as +49 30 1234567."),
+    "zoneinfo": ("Mars/Olympus", "Enter a time zone such as Europe/Berlin."),
+    "birthdate": ("yesterday", "Enter a date such as 1990-12-31."),
+    "website": ("javascript:alert(1)", "Enter an address that starts with https://."),
+    "picture": ("data:image/png,", "Enter an address that starts with https://."),
+    "profile": ("ada.example", "Enter an address that starts with https://."),
+    "middle_name": ("x" * 201, "Use at most 200 characters."),
+    "gender": ("x" * 201, "Use at most 200 characters."),
+    "street_address": ("x" * 201, "Use at most 200 characters."),
+    "country": ("a\tb", "Use printable characters only."),
+}
+
+
+@pytest.mark.storages("memory")
+def test_bad_fields_and_nothing_typed_is_lost(world: World, browser: Browser, ada: HumanUser) -> None:
+    for bad in (["email"], ["website"], BAD):
+        browser.open("/account/profile")
+        typed = PROFILE | ADDRESS | {name: BAD[name][0] for name in bad}
+        tree = check_page(browser.submit(typed, form="page-form"), 422, "Profile")
+        assert tree.findtext(".//title").startswith("Error: ")
+        for name in bad:
+            said = "".join(tree.find(f".//*[@id='error-{name}']").itertext())
+            assert said.split("Error:")[1].strip() == BAD[name][1]
+        links = [one.attrib["href"] for one in tree.find(".//*[@id='errors']").iter("a")]
+        assert sorted(links) == sorted(f"#field-{name}" for name in bad)
+        kept = {name: form_of(browser)[name].value.replace("\r\n", "\n").strip() for name in typed}
+        assert kept == {name: text.strip() for name, text in typed.items()}
+        assert stored(world, ada).version == ada.version
+        # The error is to be seen: what is closed by itself is open then.
+        hidden = tree.find(".//form/details")
+        held = [hidden.find(f".//*[@id='field-{name}']") is not None for name in bad]
+        assert ("open" in hidden.attrib) == any(held)
+
+
+def test_somebody_else_was_faster(world: World, browser: Browser, ada: HumanUser) -> None:
+    slow = browser.tab()
+    slow.open("/account/profile")
+    browser.open("/account/profile")
+    browser.submit({"nickname": "Countess"}, form="page-form")
+    check_page(slow.submit({"nickname": "A.", "phone": "+44 1234"}, form="page-form"), 409, "Profile")
+    assert "Somebody changed this meanwhile." in slow.page.text
+    assert "Saved now: Countess" in slow.page.text
+    assert (form_of(slow)["nickname"].value, form_of(slow)["phone"].value) == ("A.", "+44 1234")
+    slow.submit(form="page-form")
+    assert (stored(world, ada).profile.nickname, stored(world, ada).profile.phone) == ("A.", "+44 1234")
+
+
+@pytest.mark.storages("memory")
+def test_a_form_without_a_version_changes_nothing(world: World, browser: Browser, ada: HumanUser) -> None:
+    browser.open("/account/profile")
+    fields = dict(form_of(browser).submit_fields())
+    for version in ("", "x", "-1", "9" * 30, "²"):
+        sent = fields | {"version": version, "nickname": "A."}
+        assert browser.send("/account/profile", sent, by=HERE).status_int == 409
+        assert stored(world, ada).profile.nickname == ""

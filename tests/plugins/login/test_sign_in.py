@@ -1,0 +1,332 @@
+"""The pages of a sign-in, their words and statuses (pages §4), and what no page may tell."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from identity.hashing import Busy, Hasher
+from identity.provider.context import Context
+from identity.provider.interaction import Interaction, SignIn
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.login.conftest import Person, normal, opened, token_of
+
+WRONG = "The login name or the password is wrong. Check both and try again."
+
+
+# --- the way through --------------------------------------------------------------------------------------------------
+
+
+def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: Person) -> None:
+    asked = opened(browser, party, scope="openid profile email offline_access")
+    tree = check_page(browser.page, 200, "Sign in")
+    assert len(browser.page.body) <= 8 * 1024
+    assert tree.findtext(".//title") == "Sign in – Invoices – Identity"
+    assert "to continue to <strong>Invoices</strong>" in browser.page.text
+    assert "After signing in you return to app.example." in browser.page.text
+    field = tree.find(".//input[@id='field-login_name']").attrib
+    assert (field["autocomplete"], field["autocapitalize"], field["spellcheck"]) == ("username", "none", "false")
+    browser.submit({"login_name": ada.login_name}, form="page-form")
+    assert browser.step == "password"
+    tree = check_page(browser.page, 200, "Enter your password")
+    assert ada.login_name in browser.page.text
+    assert "Invoices receives your name and profile, your email address." in browser.page.text
+    assert "Invoices stays connected until you disconnect it on your account page." in browser.page.text
+    hidden = tree.find(".//input[@name='login_name']").attrib
+    assert (hidden["autocomplete"], hidden["value"], hidden["tabindex"]) == ("username", ada.login_name, "-1")
+    assert tree.find(".//input[@id='field-password']").attrib["autocomplete"] == "current-password"
+    answer = browser.submit({"password": PASSWORD}, form="page-form")
+    tokens = party.tokens(answer, asked)
+    assert tokens.claims["sub"] == ada.user.id
+    assert len(browser.session_cookies) == 1
+
+
+def test_the_login_name_is_taken_from_the_hint_and_kept(browser: Browser, party: RelyingParty, ada: Person) -> None:
+    opened(browser, party, login_hint=ada.login_name)
+    assert browser.form("page-form")["login_name"].value == ada.login_name
+    browser.submit(form="page-form")
+    browser.click("Not you?")
+    assert browser.form("page-form")["login_name"].value == ada.login_name
+
+
+@pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": 0}])
+def test_the_password_is_asked_again(
+    world: World, browser: Browser, party: RelyingParty, ada: Person, parameters: dict[str, Any]
+) -> None:
+    browser.start_session(ada.user)
+    world.clock.advance(minutes=5)
+    asked = opened(browser, party, **parameters)
+    assert browser.step == "password"
+    assert "<strong>Invoices</strong> asks you to enter your password again." in browser.page.text
+    tokens = party.tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+    assert tokens.claims["auth_time"] == world.clock.seconds
+
+
+def test_two_tabs_do_not_disturb_each_other(browser: Browser, party: RelyingParty, ada: Person) -> None:
+    one, other = browser, browser.tab()
+    first, second = opened(one, party), opened(other, party)
+    one.submit({"login_name": ada.login_name}, form="page-form")
+    party.tokens(other.sign_in(ada.login_name, PASSWORD), second)
+    party.tokens(one.submit({"password": PASSWORD}, form="page-form"), first)
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def test_empty_fields(browser: Browser, party: RelyingParty, ada: Person) -> None:
+    opened(browser, party)
+    browser.submit({"login_name": "  "}, form="page-form")
+    check_page(browser.page, 422, "Sign in")
+    assert "Enter your login name." in browser.page.text
+    browser.submit({"login_name": ada.login_name}, form="page-form")
+    browser.submit({"password": ""}, form="page-form")
+    check_page(browser.page, 422, "Enter your password")
+    assert "Enter your password." in browser.page.text
+
+
+def test_nobody_learns_who_has_an_account(world: World, party: RelyingParty, ada: Person) -> None:
+    """Security 10.4: unknown, wrong, deactivated, service user: the same page, status, headers and cookies."""
+    grace, robot = Person(world), world.a_robot()
+    with world.transaction() as services:
+        services.storage.users.update(replace(grace.user, active=False, version=grace.user.version + 1))
+    names = [ada.login_name, "nobody@nowhere.example", grace.login_name]
+    names.append(f"{robot.user.user_name}@{robot.organization.primary_domain}")
+    answers = set()
+    for name in names:
+        browser = Browser(world)
+        opened(browser, party, login_hint="")
+        browser.submit({"login_name": name}, form="page-form")
+        password = PASSWORD if name == grace.login_name else "wrong and unique"
+        answer = browser.submit({"password": password}, form="page-form")
+        check_page(answer, 422, "Enter your password")
+        assert WRONG in answer.text
+        assert password not in answer.text
+        answers.add(normal(answer, name))
+    assert len(answers) == 1
+
+
+def test_attempts_are_delayed_for_unknown_names_alike(world: World, party: RelyingParty, ada: Person) -> None:
+    answers = set()
+    for name in (ada.login_name, "nobody-at-all@nowhere.example"):
+        browser = Browser(world)
+        opened(browser, party)
+        browser.submit({"login_name": name}, form="page-form")
+        for _ in range(5):
+            assert browser.submit({"password": "wrong"}, form="page-form").status_int == 422
+        answer = browser.submit({"password": PASSWORD}, form="page-form")
+        check_page(answer, 429, "Enter your password")
+        assert answer.headers["Retry-After"] == "1"
+        assert "Too many attempts. Wait 1 second, then try again." in answer.text
+        assert '<a href="/password/reset">You can also choose a new password.</a>' in answer.text
+        answers.add(normal(answer, name))
+    assert len(answers) == 1
+    world.clock.advance(2)
+
+
+def test_busy(browser: Browser, party: RelyingParty, ada: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*args: object) -> None:
+        raise Busy
+
+    monkeypatch.setattr(Hasher, "verify", busy)
+    asked = opened(browser, party)
+    browser.submit({"login_name": ada.login_name}, form="page-form")
+    answer = browser.submit({"password": PASSWORD}, form="page-form")
+    check_page(answer, 503, "Enter your password")
+    assert "We are busy just now. Wait 5 seconds, then send the page again." in answer.text
+    assert answer.headers["Retry-After"] == "5"
+    monkeypatch.undo()
+    party.tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+
+
+def test_a_stale_form_keeps_what_was_typed(browser: Browser, party: RelyingParty, ada: Person) -> None:
+    opened(browser, party)
+    browser.submit({"login_name": ada.login_name, "csrf_token": "old"}, form="page-form")
+    assert browser.page.status_int == 422
+    assert "This page had been open for too long." in browser.page.text
+    assert browser.form("page-form")["login_name"].value == ada.login_name
+    browser.submit(form="page-form")
+    assert browser.step == "password"
+
+
+def test_an_account_of_the_required_organization(world: World, browser: Browser, party: RelyingParty) -> None:
+    acme = world.an_organization()
+    ada, grace = Person(world, acme), Person(world)
+    asked = opened(browser, party, scope=f"openid urn:service:iam:org:id:{acme.id}")
+    assert f"You need an account of {acme.name}." in browser.page.text
+    answer = browser.sign_in(grace.login_name, PASSWORD)
+    check_page(answer, 422, "Enter your password")
+    assert f"Invoices needs an account of {acme.name}." in answer.text
+    assert not browser.session_cookies
+    browser.click("Use another account.")
+    browser.submit({"login_name": ada.login_name}, form="page-form")
+    party.tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+
+
+# --- the chooser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grace(world: World) -> Person:
+    return Person(world)
+
+
+def test_several_accounts_and_no_prompt(browser: Browser, party: RelyingParty, ada: Person, grace: Person) -> None:
+    browser.start_session(ada.user)
+    browser.start_session(grace.user)
+    asked = opened(browser, party)
+    assert browser.step == "accounts"
+    check_page(browser.page, 200, "Choose an account")
+    assert party.tokens(browser.choose(ada.login_name), asked).claims["sub"] == ada.user.id
+
+
+def test_another_account(browser: Browser, party: RelyingParty, ada: Person, grace: Person) -> None:
+    browser.start_session(ada.user)
+    asked = opened(browser, party, prompt="select_account")
+    browser.choose("Use another account")
+    assert browser.step == ""
+    assert browser.form("page-form")["login_name"].value == ""
+    answer = browser.sign_in(grace.login_name, PASSWORD)
+    assert party.tokens(answer, asked).claims["sub"] == grace.user.id
+    assert len(browser.session_cookies) == 2
+
+
+def test_a_signed_out_account_needs_the_password(
+    world: World, browser: Browser, party: RelyingParty, ada: Person
+) -> None:
+    browser.start_session(ada.user)
+    world.clock.advance(hours=13)
+    asked = opened(browser, party, prompt="select_account")
+    assert "Signed out – needs the password" in browser.page.text
+    browser.choose(ada.login_name)
+    assert browser.step == "password"
+    party.tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+
+
+def test_accounts_of_other_organizations_cannot_be_chosen(
+    world: World, browser: Browser, party: RelyingParty, ada: Person, grace: Person
+) -> None:
+    browser.start_session(ada.user)
+    session = browser.start_session(grace.user)
+    opened(browser, party, scope=f"openid urn:service:iam:org:id:{ada.organization.id}", prompt="select_account")
+    assert "Belongs to another organization" in browser.page.text
+    button = browser.page.html.find("button", attrs={"value": session.id})
+    assert button.has_attr("disabled")
+    token = token_of(browser)
+    answer = browser.send(browser.path, {"csrf_token": token, "session": session.id}, by=browser.login_url)
+    check_page(answer, 422, "Choose an account")
+
+
+def test_the_hinted_account_comes_first(browser: Browser, party: RelyingParty, ada: Person, grace: Person) -> None:
+    browser.start_session(ada.user)
+    browser.start_session(grace.user)
+    for one in (ada, grace):
+        opened(browser, party, prompt="select_account", login_hint=one.login_name)
+        first = browser.page.html.find("button", attrs={"name": "session"})
+        assert one.login_name in first.get_text()
+
+
+def test_what_was_not_offered_cannot_be_chosen(browser: Browser, party: RelyingParty, ada: Person) -> None:
+    browser.start_session(ada.user)
+    opened(browser, party, prompt="select_account")
+    token, path = token_of(browser), browser.path
+    for reference in ("", "unknown", "x' or 1=1"):
+        answer = browser.send(path, {"csrf_token": token, "session": reference}, by=browser.login_url)
+        check_page(answer, 422, "Choose an account")
+        assert "Choose an account." in answer.text
+
+
+# --- consent ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decision", ["allow", "refuse"])
+def test_consent(browser: Browser, party: RelyingParty, ada: Person, decision: str) -> None:
+    browser.start_session(ada.user)
+    asked = opened(browser, party, prompt="consent", scope="openid email offline_access")
+    assert browser.step == "consent"
+    check_page(browser.page, 200, "Allow access?")
+    assert "Invoices receives your email address." in browser.page.text
+    answer = browser.submit(press=("decision", decision), form="page-form")
+    if decision == "allow":
+        party.tokens(answer, asked)
+    else:
+        party.refused(answer, asked, "access_denied")
+
+
+def test_consent_cannot_be_given_before_anybody_is_there(browser: Browser, party: RelyingParty, ada: Person) -> None:
+    asked = opened(browser, party, prompt="consent")
+    token = token_of(browser)
+    browser.send(f"{browser.path}/consent", {"csrf_token": token, "decision": "allow"}, by=browser.login_url)
+    browser.sign_in(ada.login_name, PASSWORD)
+    assert browser.step == "consent"
+    party.tokens(browser.submit(press=("decision", "allow"), form="page-form"), asked)
+
+
+class Door(Interaction):
+    """A second step of another plugin, asked of whoever has given a password."""
+
+    name = "door"
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        return sign_in.proved is not None and not sign_in.done(self.name)
+
+    def path(self, sign_in: SignIn) -> str:
+        return self.name
+
+
+def test_nobody_gets_past_a_second_step_to_the_new_password(make_world: Callable[..., World]) -> None:
+    """Whoever has read a one-time password, and nothing else, must not make the account theirs."""
+    world = make_world()
+    interactions = {"door": Door(), **world.identity.protocol.interactions}
+    world.identity.protocol = replace(world.identity.protocol, interactions=interactions)
+    ada = Person(world, password="one time only", must_change=True)
+    browser = Browser(world)
+    opened(browser, RelyingParty.of(world))
+    browser.submit({"login_name": ada.login_name}, form="page-form")
+    token = token_of(browser)
+    browser.submit({"password": "one time only"}, form="page-form")
+    assert browser.step == "door"
+    root = browser.path.removesuffix("/door")
+    browser.open(f"{root}/password/change")
+    assert browser.step == "door"
+    new = "a password of the thief"
+    fields = {"csrf_token": token, "new_password": new, "new_password_again": new}
+    browser.send(f"{root}/password/change", fields, by=browser.login_url)
+    assert browser.step == "door"
+    with world.reading() as services:
+        stored = services.storage.users.find_password(ada.user.id)
+    assert stored is not None
+    assert stored.must_change
+
+
+def test_steps_out_of_order_do_not_advance(browser: Browser, party: RelyingParty) -> None:
+    """Security 11.5: empty and reordered posts."""
+    opened(browser, party)
+    token, root = token_of(browser), browser.path
+    for path in ("/password", "/accounts", "/consent", "/password/change"):
+        browser.send(f"{root}{path}", {"csrf_token": token}, by=browser.login_url)
+        assert not browser.session_cookies
+        browser.open(root)
+        check_page(browser.page, 200, "Sign in")
+
+
+# --- languages --------------------------------------------------------------------------------------------------------
+
+
+def test_a_language_is_kept_for_all_pages_of_the_sign_in(browser: Browser, party: RelyingParty, ada: Person) -> None:
+    opened(browser, party)
+    answer = browser.submit({"login_name": ada.login_name}, press=("ui_locales", "de"), form="page-form")
+    assert answer.status_int == 200
+    assert '<html lang="de">' in answer.text
+    assert browser.form("page-form")["login_name"].value == ada.login_name
+    browser.submit(form="page-form")
+    assert browser.step == "password"
+    assert '<html lang="de">' in browser.page.text
+
+
+def test_the_client_asks_for_a_language(browser: Browser, party: RelyingParty) -> None:
+    opened(browser, party, ui_locales="xx fr-CA de")
+    assert '<html lang="fr">' in browser.page.text

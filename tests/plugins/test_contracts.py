@@ -1,0 +1,17 @@
+"""Every plugin that comes with the service passes the contract, found by its entry point."""
+
+from importlib.metadata import distribution
+
+from identity.plugin_host import ENTRY_POINT_GROUP
+from identity.testing.plugin_contract import PluginContract
+
+#: Of those that cannot be constructed without.
+SETTINGS = {"sql": {"url": "sqlite:///identity.sqlite"}}
+
+for _name in sorted(distribution("identity").entry_points.select(group=ENTRY_POINT_GROUP).names):
+    _members = {"name": _name, "settings": SETTINGS.get(_name, {})}
+    globals()[f"Test_{_name}"] = type(f"Test_{_name}", (PluginContract,), _members)
+
+
+def test_there_are_plugins() -> None:
+    assert {"Test_sql", "Test_login", "Test_jwt_bearer"} <= globals().keys()

@@ -1,0 +1,140 @@
+"""Receivers that speak HTTP, and a service that sends to one."""
+
+import base64
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identity.process import Identity
+from identity.sender import Sender
+from identity.testing.fixtures import MakeWorld
+from identity.testing.service import PLUGINS
+from identity.testing.world import World
+
+SECRET, OTHER = bytes(range(32)), bytes(range(32, 64))
+
+
+def line(secret: bytes) -> str:
+    return f"whsec_{base64.b64encode(secret).decode()}\n"
+
+
+class Received:
+    """One request, as it came."""
+
+    def __init__(self, path: str, headers: Any, body: bytes) -> None:
+        self.path, self.headers, self.body = path, dict(headers), body
+        self.event: dict[str, Any] = json.loads(body)
+
+
+class Receiver:
+    """An HTTP server on the loopback interface. ``answers`` are its next status codes, then come 204s."""
+
+    def __init__(self) -> None:
+        self.received: list[Received] = []
+        self.answers: list[int] = []
+        self.arrived = threading.Event()
+        #: While it is not set, nobody gets an answer.
+        self.answering = threading.Event()
+        self.answering.set()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.received.append(Received(self.path, self.headers, body))
+                status = receiver.answers.pop(0) if receiver.answers else 204
+                receiver.arrived.set()
+                receiver.answering.wait(30)
+                try:
+                    self.send_response(status)
+                    self.send_header("Location", "/elsewhere")
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                except OSError:
+                    pass  # nobody waits any more
+
+            do_GET = do_POST  # noqa: N815
+
+            def log_message(self, *words: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/events?key=confidential"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+
+    def close(self) -> None:
+        self.answering.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def names(self) -> list[str]:
+        return [one.event["event"] for one in self.received]
+
+
+@pytest.fixture
+def make_receiver() -> Iterator[Callable[[], Receiver]]:
+    made: list[Receiver] = []
+
+    def make() -> Receiver:
+        made.append(Receiver())
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def receiver(make_receiver: Callable[[], Receiver]) -> Receiver:
+    return make_receiver()
+
+
+@pytest.fixture
+def secret_file(tmp_path: Path) -> Path:
+    file = tmp_path / "webhooks.secret"
+    file.write_text(line(SECRET))
+    file.chmod(0o600)
+    return file
+
+
+@pytest.fixture
+def settings(receiver: Receiver, secret_file: Path, storage_name: str) -> dict[str, str]:
+    storage = "memory" if storage_name == "memory" else "sql"
+    return {
+        "identity.plugins": f"{storage} {PLUGINS} webhooks",
+        "identity.plugin.webhooks.urls": receiver.url,
+        "identity.plugin.webhooks.secret_file": str(secret_file),
+        "identity.plugin.webhooks.timeout": "1s",
+        "identity.plugin.webhooks.events": "organization.* authentication.refused",
+    }
+
+
+@pytest.fixture
+def world(make_world: MakeWorld, settings: dict[str, str]) -> World:
+    return make_world(**settings)
+
+
+def webhook(identity: Identity) -> Sender:
+    (found,) = [one for kind, one in identity.senders.items() if kind.startswith("webhook ")]
+    return found
+
+
+def flush(world: World) -> None:
+    """Send what the start of the world has written."""
+    webhook(world.identity).send_due()
+
+
+@pytest.fixture
+def sender(world: World, receiver: Receiver) -> Sender:
+    """The way to the receiver, with nothing in it."""
+    flush(world)
+    receiver.received.clear()
+    return webhook(world.identity)

@@ -1,0 +1,164 @@
+"""What webhooks are set to: secrets, addresses that may be sent to, proxies; and the example receiver."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from identity import outgoing
+from identity.app import assemble
+from identity.ini_values import BadSetting
+from identity.plugins.webhooks import Settings, Webhook, read_secrets, signature
+from identity.sender import Sender
+from identity.services.outbox import NotTaken
+from identity.testing.fixtures import MakeWorld
+from identity.testing.world import World
+from tests.plugins.webhooks.conftest import OTHER, SECRET, Receiver, flush, line, webhook
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.storages("memory")
+def test_two_secrets_sign_while_they_are_exchanged(
+    world: World, sender: Sender, receiver: Receiver, secret_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret_file.write_text(line(OTHER) + line(SECRET))
+    world.an_organization()
+    sender.send_due()
+    (message,) = receiver.received
+    timestamp = int(message.headers["webhook-timestamp"])
+    both = [signature(one, message.headers["webhook-id"], timestamp, message.body) for one in (OTHER, SECRET)]
+    assert message.headers["webhook-signature"].split() == both
+    # A file that is spoilt meanwhile holds messages back, and loses none.
+    secret_file.write_text("oops")
+    world.an_organization()
+    assert sender.run() is not None
+    assert "must hold one secret" in caplog.text
+    secret_file.write_text(line(SECRET))
+    world.clock.advance(10)
+    assert sender.run() is None
+    assert len(receiver.received) == 2
+
+
+def test_a_secret_file_that_will_not_do(secret_file: Path) -> None:
+    for content in (
+        "",
+        "whsec_",
+        line(SECRET)[6:],
+        line(b"x" * 23),
+        line(b"x" * 65),
+        line(SECRET) * 3,
+        "whsec_###",
+        "ü",
+    ):
+        secret_file.write_text(content)
+        with pytest.raises(BadSetting, match="must hold one secret") as refusal:
+            read_secrets(secret_file)
+        assert line(SECRET).strip() not in str(refusal.value)
+
+
+def test_a_secret_file_that_others_may_read(secret_file: Path) -> None:
+    secret_file.chmod(0o640)
+    with pytest.raises(BadSetting, match="chmod 600"):
+        read_secrets(secret_file)
+
+
+def test_settings_that_do_not_fit(secret_file: Path) -> None:
+    for key, value in (
+        ("urls", ("https://example.com", "https://example.com")),
+        *(("urls", (one,)) for one in ("https://user:password@example.com", "ftp://example.com", "https://[::1")),
+        *(("events", value) for value in (("organisation.*",), ())),
+        *(("secret_file", value) for value in (None, Path("/nowhere/secret"))),
+        ("ca_file", Path("/nowhere/ca.pem")),
+        *(("proxy", f"{one}proxy.example.com:3128") for one in ("https://", "socks5://", "")),
+    ):
+        with pytest.raises(BadSetting) as refusal:
+            Settings(**{"urls": ("https://example.com/events",), "secret_file": secret_file, key: value})
+        assert refusal.value.key == key
+        assert "password@" not in str(refusal.value)
+
+
+@pytest.mark.storages("memory")
+def test_plain_http_goes_to_this_machine_alone_but_in_development(
+    world: World, settings: dict[str, str], tmp_path: Path
+) -> None:
+    elsewhere = world.settings | {"identity.plugin.webhooks.urls": "http://example.com/events"}
+    with pytest.raises(BadSetting, match="must start with https://"):
+        assemble(elsewhere)
+    assemble(elsewhere | {"identity.development": "true"}).close()
+
+
+@pytest.mark.parametrize("host", ["receiver.example", "2130706433", "0x7f.1"])
+def test_a_name_that_leads_to_a_private_address_has_to_be_named(
+    receiver: Receiver, secret_file: Path, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = outgoing.Outgoing.__init__
+    to_loopback = {**made.__kwdefaults__, "resolve": lambda host, seconds: ["127.0.0.1"]}
+    monkeypatch.setattr(made, "__kwdefaults__", to_loopback)
+    url, settings = receiver.url.replace("127.0.0.1", host), Settings(secret_file=secret_file)
+    content = json.dumps({"id": "1", "event": "user.created"}).encode()
+    with pytest.raises(NotTaken, match=r"identity\.outgoing_networks"):
+        Webhook(url, settings).send(content)
+    assert receiver.received == []
+    Webhook(url, settings, ["127.0.0.0/8"]).send(content)
+    assert receiver.names == ["user.created"]
+
+
+@pytest.mark.storages("memory")
+def test_the_environment_says_nothing_about_proxies(
+    world: World, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    world.an_organization()
+    assert sender.send_due() == 1
+
+
+@pytest.mark.storages("memory")
+def test_a_proxy_that_is_named_is_used(
+    make_world: MakeWorld, settings: dict[str, str], receiver: Receiver, make_receiver: Callable[[], Receiver]
+) -> None:
+    proxy = make_receiver()
+    address = proxy.url.partition("/events")[0]
+    world = make_world(**settings | {"identity.plugin.webhooks.proxy": address})
+    flush(world)
+    assert receiver.received == []
+    assert proxy.received[0].path == receiver.url
+
+
+# --- the example of the documentation ---------------------------------------------------------------------------------
+
+
+@pytest.mark.storages("memory")
+def test_the_example_receiver_believes_what_is_signed(
+    make_world: MakeWorld, settings: dict[str, str], secret_file: Path
+) -> None:
+    script = ROOT / "docs" / "integrators" / "examples" / "webhook_receiver.py"
+    command = [sys.executable, str(script), "0", str(secret_file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            (port,) = re.findall(r"\d+", process.stdout.readline())
+            url = f"http://127.0.0.1:{port}/"
+            world = make_world(**settings | {"identity.plugin.webhooks.urls": url})
+            flush(world)
+            organization = world.an_organization()
+            assert webhook(world.identity).send_due() == 1
+            told = [process.stdout.readline()]
+            while organization.id not in told[-1]:
+                told.append(process.stdout.readline())
+            assert "organization.created" in told[-1]
+            secret_file.write_text(line(OTHER))
+            world.an_organization()
+            assert webhook(world.identity).send_due() == 0, "signed with another secret"
+        finally:
+            process.terminate()
