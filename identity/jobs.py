@@ -9,8 +9,9 @@ from identity.clock import Clock
 from identity.domain.audit import SYSTEM, Actor
 from identity.services import last_uses, leases
 from identity.services.bundle import Services
-from identity.services.purge import BATCH, PURGES
+from identity.services.purge import BATCH, purge
 from identity.services.unit_of_work import ProcessState
+from identity.storage.stores.purges import Purged
 from identity.worker import Job
 
 _EXPIRY_INTERVAL = timedelta(hours=6)
@@ -56,11 +57,11 @@ class Jobs:
     def purge(self) -> dict[str, int]:
         """Delete all that has expired, batch by batch; returns how many of each kind went."""
         before = self._clock() - self._settings.purge_after
-        deleted = dict.fromkeys(PURGES, 0)
-        for kind, purge in PURGES.items():
+        deleted: dict[str, int] = dict.fromkeys(Purged, 0)
+        for kind in Purged:
             while True:
                 with self._transaction(SYSTEM) as services:
-                    count = purge(services.storage, before)
+                    count = purge(services.storage, kind, before)
                 deleted[kind] += count
                 if count < BATCH or self._stopping():
                     break

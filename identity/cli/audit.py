@@ -96,11 +96,11 @@ def _start(identity: "Identity", wanted: "AuditFilter", arguments: Namespace) ->
     if arguments.limit is None:
         return after
     with identity.reading() as services:
-        if arguments.limit == 0:
-            return max(after, services.storage.audit.last_sequence())
         newest = every_row(lambda request: services.storage.audit.page(request, wanted))
-        last = next(islice(newest, arguments.limit - 1, None), None)
-    return after if last is None or last.sequence is None else max(after, last.sequence - 1)
+        last = next(islice(newest, max(arguments.limit - 1, 0), None), None)
+    if last is None or last.sequence is None:
+        return after
+    return max(after, last.sequence - 1 if arguments.limit else last.sequence)
 
 
 def _print_until_now(identity: "Identity", wanted: "AuditFilter", arguments: Namespace) -> None:

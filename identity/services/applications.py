@@ -143,13 +143,13 @@ class Applications(Lifecycle[Application]):
             raise Conflict(
                 say("The application is public and has no secret. Choose another authentication method first.")
             )
-        if len(self._storage.applications.lock_secrets(application_id)) >= MAX_LIVE_SECRETS:
+        if len(self._storage.applications.secrets(application_id, locked=True)) >= MAX_LIVE_SECRETS:
             raise Conflict(say("The application has two live secrets. End the older one first."))
         return self._new_secret(application)
 
     def replace_oldest_secret(self, application_id: str, *, by: Principal) -> str:
         """A new secret, shown this once; if two are live already, the older one ends. Raises NotFound, Denied."""
-        secrets = self._storage.applications.lock_secrets(application_id)
+        secrets = self._storage.applications.secrets(application_id, locked=True)
         if len(secrets) >= MAX_LIVE_SECRETS:
             self.remove_secret(application_id, secrets[0].id, by=by)
         _, text = self.add_secret(application_id, by=by)

@@ -100,7 +100,7 @@ def ensure_key(services: Services, user: ServiceUser, present: KeyFile | None) -
 
 def ensure_roles(services: Services, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
     """The user as manager of the resource, holding at least these roles. Raises Invalid for unknown roles."""
-    manager = services.storage.managers.find_for(user_id, resource.key)
+    manager = next((one for one in services.storage.managers.of_user(user_id) if one.resource == resource.key), None)
     if manager is None:
         command = decode(AddManager, {"user_id": user_id, "roles": roles})
         return services.managers.add(resource, command, by=THE_OPERATOR)

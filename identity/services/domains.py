@@ -205,7 +205,7 @@ class Domains(UseCases):
         self._remove(holder)
 
     def _add(self, domain: OrganizationDomain) -> None:
-        if len(self._storage.organizations.lock_domains(domain.organization_id)) >= MOST_DOMAINS:
+        if len(self._storage.organizations.domains(domain.organization_id, locked=True)) >= MOST_DOMAINS:
             raise Invalid({"domain": _TOO_MANY})
         self._storage.organizations.add_domain(domain)
 

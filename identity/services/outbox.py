@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from identity.crypto.sealing import Sealer
 from identity.crypto.secrets import new_id
@@ -117,11 +118,13 @@ class Outbox(UseCases):
 
     def due(self, kind: str) -> tuple[OutgoingMessage, ...]:
         """What is to be sent now: as much as is taken up at a time."""
-        return self._storage.outbox.due(kind, self._now, _AT_ONCE)
+        waiting = self._storage.outbox.waiting(kind, self._now, _AT_ONCE)
+        return tuple(takewhile(lambda message: message.next_at <= self._now, waiting))
 
     def next_at(self, kind: str) -> datetime | None:
         """When the next message is due, past moments included; None if nothing waits."""
-        return self._storage.outbox.next_at(kind, self._now)
+        first = self._storage.outbox.waiting(kind, self._now, 1)
+        return first[0].next_at if first else None
 
     def backlog(self, kind: str) -> Backlog:
         """What could not be sent until now, or at all."""

@@ -169,7 +169,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         Raises NotFound; Conflict if two are live; Denied if the user holds manager roles beyond the caller's.
         """
         user = self._governed(user_id, by)
-        if len(self._storage.credentials.lock_secrets(user_id)) >= MAX_LIVE_SECRETS:
+        if len(self._storage.credentials.secrets(user_id, locked=True)) >= MAX_LIVE_SECRETS:
             raise Conflict(say("The service user has two live secrets. End the older one first."))
         text = new_token()
         secret = ServiceUserSecret(id=new_id(), user_id=user_id, digest=digest(text), created_at=self._now)

@@ -149,9 +149,10 @@ class Tokens(UseCases):
                 self._end(issued.token)
                 self._record(issued.token.id, client, "access_token")
             return
-        refresh = self._storage.tokens.find_refresh(key)
-        if refresh is None:
+        presented = self._storage.tokens.find_presented(key)
+        if presented is None:
             return
+        refresh = presented.token
         if refresh.client_id != client.id:
             raise Denied("The token was issued to another client.")
         self._storage.tokens.revoke_family(refresh.family_id, self._now)

@@ -240,7 +240,8 @@ class _Export:
     def _project(self, project: Project) -> dict[str, Any]:
         applications = sorted(every_row(partial(self._storage.applications.page, project.id)), key=_by_name)
         grants = map(
-            partial(self._grant, project), self._visible(partial(self._storage.project_grants.page, project.id))
+            partial(self._grant, project),
+            self._visible(partial(self._storage.project_grants.page, "project_id", project.id)),
         )
         return {
             **_members(project, CreateProject),
@@ -260,7 +261,7 @@ class _Export:
         }
 
     def _user_grants(self, project: Project) -> Iterator[dict[str, Any]]:
-        grants = self._visible(partial(self._storage.user_grants.page_of_project, project.id))
+        grants = self._visible(partial(self._storage.user_grants.page, "project_id", project.id))
         own = (grant for grant in grants if grant.project_grant_id is None)
         return self._with_users(own, lambda grant: {"roles": sorted(grant.roles), "active": grant.active})
 

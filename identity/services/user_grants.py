@@ -41,12 +41,13 @@ class UserGrants(Lifecycle[UserGrant]):
     def page_of_project(self, project_id: str, request: PageRequest, *, by: Principal) -> Page[UserGrant]:
         """The grants in a project; whom the caller is not told by name, no search finds."""
         seen = self._access.seen_organizations(by)
-        return self._access.page_of(by, self._storage.user_grants.page_of_project(project_id, request, within=seen))
+        return self._access.page_of(by, self._storage.user_grants.page("project_id", project_id, request, within=seen))
 
     def page_of_project_grant(self, grant_id: str, request: PageRequest, *, by: Principal) -> Page[UserGrant]:
         """The same of those that derive from a project grant."""
         seen = self._access.seen_organizations(by)
-        return self._access.page_of(by, self._storage.user_grants.page_of_project_grant(grant_id, request, within=seen))
+        page = self._storage.user_grants.page("project_grant_id", grant_id, request, within=seen)
+        return self._access.page_of(by, page)
 
     def add(self, command: AddUserGrant, *, by: Principal) -> UserGrant:
         """A user's roles in a project.

@@ -261,7 +261,7 @@ class Users(Lifecycle[HumanUser]):
         Raises NotFound if there is neither.
         """
         withdrawn = self._consents.withdraw(subject, client_id)
-        if not self._storage.tokens.revoke_of_client(subject.user.id, client_id, self._now):
+        if not self._storage.tokens.revoke_of_user(subject.user.id, self._now, client_id=client_id):
             if withdrawn:
                 return
             raise NotFound("application", client_id)

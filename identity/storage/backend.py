@@ -16,6 +16,7 @@ from identity.storage.stores.organizations import OrganizationStore
 from identity.storage.stores.outbox import OutboxStore
 from identity.storage.stores.project_grants import ProjectGrantStore
 from identity.storage.stores.projects import ProjectStore
+from identity.storage.stores.purges import PurgeStore
 from identity.storage.stores.records import RecordStore
 from identity.storage.stores.sessions import SessionStore
 from identity.storage.stores.signing_keys import SigningKeyStore
@@ -51,6 +52,7 @@ class Storage(ABC):
     audit: AuditStore
     records: RecordStore
     effects: EffectStore
+    purges: PurgeStore
 
 
 class LazyStorage(Storage):

@@ -116,7 +116,7 @@ def test_delete_names_who_loses_it(
     ]
     owner.submit(form="page-form")
     with world.reading() as services:
-        assert {one.roles for one in services.storage.user_grants.page_of_project(project.id)} == {
+        assert {one.roles for one in services.storage.user_grants.page("project_id", project.id)} == {
             frozenset({"reader"})
         }
 

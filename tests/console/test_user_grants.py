@@ -51,7 +51,7 @@ def _page(held: UserGrant, below: str) -> str:
 def _roles(world: World, user_id: str, project: Project) -> frozenset[str] | None:
     """The roles that the user holds in the project; None without a grant."""
     with world.reading() as services:
-        found = services.storage.user_grants.page_of_user(user_id).items
+        found = services.storage.user_grants.page("user_id", user_id).items
     return next((one.roles for one in found if one.project_id == project.id), None)
 
 

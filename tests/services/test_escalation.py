@@ -151,7 +151,8 @@ class Graph:
 
     def manager(self, target: User, resource: Resource, by: Principal) -> Manager:
         self.require(by, _MANAGER_WRITE[resource.key.level], resource)
-        found = self.services.storage.managers.find_for(target.id, resource.key)
+        held = self.services.storage.managers.of_user(target.id)
+        found = next((one for one in held if one.resource == resource.key), None)
         if found is None:
             raise Denied("no manager")
         return found

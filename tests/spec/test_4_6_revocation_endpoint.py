@@ -45,9 +45,9 @@ def test_an_application_revokes_its_own_access_token_and_keeps_the_refresh_token
     check_revoked(world.client.revoke(issued.access_token, client))
     assert world.client.userinfo(issued.access_token).status_int == 401
     with world.reading() as services:
-        family = services.storage.tokens.find_family(issued.family_id)
-    assert family is not None
-    assert family.revoked_at is None
+        presented = services.tokens.find_refresh(issued.refresh_token)
+    assert presented is not None
+    assert presented.family.revoked_at is None
 
 
 @pytest.mark.parametrize("hint", [None, "refresh_token", "access_token", "anything"])
@@ -61,9 +61,9 @@ def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World, hint: 
     assert world.client.userinfo(issued.access_token).status_int == 401
     check_inactive(world.client.introspect(issued.access_token, client))
     with world.reading() as services:
-        family = services.storage.tokens.find_family(issued.family_id)
-    assert family is not None
-    assert family.revoked_at == world.clock()
+        presented = services.tokens.find_refresh(issued.refresh_token)
+    assert presented is not None
+    assert presented.family.revoked_at == world.clock()
     assert world.client.userinfo(other.access_token).status_int == 200
 
 
@@ -92,9 +92,9 @@ def test_a_foreign_token_is_refused_and_stays_live(world: World, robot: Robot) -
             check_refused(world.client.revoke(token, stranger), "invalid_grant")
     assert world.client.introspect(issued.access_token, client).json["active"] is True
     with world.reading() as services:
-        family = services.storage.tokens.find_family(issued.family_id)
-    assert family is not None
-    assert family.revoked_at is None
+        presented = services.tokens.find_refresh(issued.refresh_token)
+    assert presented is not None
+    assert presented.family.revoked_at is None
 
 
 def test_a_service_user_s_token_is_foreign_to_every_other_application(world: World, robot: Robot) -> None:

@@ -29,6 +29,7 @@ from identity.plugins.sql.stores.organizations import SqlOrganizationStore
 from identity.plugins.sql.stores.outbox import SqlOutboxStore
 from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
 from identity.plugins.sql.stores.projects import SqlProjectStore
+from identity.plugins.sql.stores.purges import SqlPurgeStore
 from identity.plugins.sql.stores.records import SqlRecordStore
 from identity.plugins.sql.stores.sessions import SqlSessionStore
 from identity.plugins.sql.stores.signing_keys import SqlSigningKeyStore
@@ -61,6 +62,7 @@ _STORES: dict[str, type[SqlStore]] = {
     "audit": SqlAuditStore,
     "records": SqlRecordStore,
     "effects": SqlEffectStore,
+    "purges": SqlPurgeStore,
 }
 
 #: SQLite begins to see with the first statement that reads. Whoever takes what is read may be slow.

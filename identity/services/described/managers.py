@@ -49,7 +49,8 @@ def _ensure_manager(
         return
     name, roles = f"{subject.login_name} of {where}", ", ".join(sorted(described.roles))
     with build.refusals_at(path):
-        manager = build.storage.managers.find_for(subject.user.id, resource.key)
+        held = build.storage.managers.of_user(subject.user.id)
+        manager = next((one for one in held if one.resource == resource.key), None)
         if manager is None:
             manager = managers.add(resource, AddManager(user_id=subject.user.id, roles=described.roles), by=build.by)
             build.note(Action.ADD, _MANAGER, name, roles)

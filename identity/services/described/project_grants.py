@@ -34,7 +34,7 @@ def ensure_project_grants(build: Build, place: Place) -> list[Place]:
     build.prune(
         f"{place.path}.grants",
         kind.name,
-        lambda: every_row(partial(build.storage.project_grants.page, project.id)),
+        lambda: every_row(partial(build.storage.project_grants.page, "project_id", project.id)),
         key=lambda grant: (kind.name, grant.id),
         name=lambda grant: f"{place.name} → {_holder(build, grant)}",
         remove=lambda grant: grants.remove(grant.id, by=build.by),

@@ -71,8 +71,10 @@ def _roles(build: Build, place: Place) -> Iterable[str]:
 def _grants(build: Build, place: Place) -> Iterable[UserGrant]:
     stored = build.storage.user_grants
     if place.grant is not None:
-        return every_row(partial(stored.page_of_project_grant, place.grant.id))
-    return (one for one in every_row(partial(stored.page_of_project, place.project.id)) if one.project_grant_id is None)
+        return every_row(partial(stored.page, "project_grant_id", place.grant.id))
+    return (
+        one for one in every_row(partial(stored.page, "project_id", place.project.id)) if one.project_grant_id is None
+    )
 
 
 def _login_name(build: Build, grant: UserGrant) -> str:

@@ -2,9 +2,7 @@
 
     from functools import partial
 
-    from pkgutil import iter_modules
-
-import pytest
+    import pytest
 
     from identity.storage.contract import StorageContract
 
@@ -38,36 +36,35 @@ from identity.storage.contract.attempts import AttemptContract  # noqa: E402
 from identity.storage.contract.audit import AuditContract  # noqa: E402
 from identity.storage.contract.authorization_codes import AuthorizationCodeContract  # noqa: E402
 from identity.storage.contract.authorization_requests import AuthorizationRequestContract  # noqa: E402
+from identity.storage.contract.cascades import CascadeContract  # noqa: E402
+from identity.storage.contract.credentials import CredentialContract  # noqa: E402
 from identity.storage.contract.domains import DomainContract  # noqa: E402
 from identity.storage.contract.effects import EffectContract  # noqa: E402
 from identity.storage.contract.entities import EntityContract  # noqa: E402
-from identity.storage.contract.instance import InstanceContract  # noqa: E402
 from identity.storage.contract.lists import ListContract  # noqa: E402
 from identity.storage.contract.managers import ManagerContract  # noqa: E402
 from identity.storage.contract.organizations import OrganizationContract  # noqa: E402
 from identity.storage.contract.outbox import OutboxContract  # noqa: E402
 from identity.storage.contract.passwords import PasswordContract  # noqa: E402
-from identity.storage.contract.personal_access_tokens import PersonalAccessTokenContract  # noqa: E402
 from identity.storage.contract.project_grants import ProjectGrantContract  # noqa: E402
 from identity.storage.contract.projects import ProjectContract  # noqa: E402
 from identity.storage.contract.races import RaceContract  # noqa: E402
 from identity.storage.contract.records import RecordContract  # noqa: E402
 from identity.storage.contract.refresh_tokens import ConnectionContract, RefreshTokenContract  # noqa: E402
-from identity.storage.contract.service_user_keys import ServiceUserKeyContract  # noqa: E402
-from identity.storage.contract.service_user_secrets import ServiceUserSecretContract  # noqa: E402
 from identity.storage.contract.sessions import SessionContract  # noqa: E402
 from identity.storage.contract.signing_keys import SigningKeyContract  # noqa: E402
 from identity.storage.contract.tokens import TokenContract  # noqa: E402
 from identity.storage.contract.user_grants import UserGrantContract  # noqa: E402
 from identity.storage.contract.user_lists import UserListContract  # noqa: E402
 from identity.storage.contract.users import UserContract  # noqa: E402
+from identity.storage.contract.values import ValueContract  # noqa: E402
 
 __all__ = ["StorageContract"]
 
 
 class StorageContract(
-    InstanceContract,
     EntityContract,
+    ValueContract,
     ListContract,
     OrganizationContract,
     DomainContract,
@@ -77,9 +74,7 @@ class StorageContract(
     UserContract,
     UserListContract,
     PasswordContract,
-    ServiceUserKeyContract,
-    ServiceUserSecretContract,
-    PersonalAccessTokenContract,
+    CredentialContract,
     ApplicationContract,
     ManagerContract,
     SessionContract,
@@ -93,6 +88,7 @@ class StorageContract(
     OutboxContract,
     AuditContract,
     RecordContract,
+    CascadeContract,
     EffectContract,
     AtomicityContract,
     RaceContract,

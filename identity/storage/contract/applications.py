@@ -10,9 +10,7 @@ from identity.storage.contract.base import ContractBase, On, there
 from identity.storage.contract.factories import (
     NOW,
     a_client_secret,
-    a_code,
     a_family,
-    a_refresh_token,
     an_access_token,
     an_application,
     an_id,
@@ -122,24 +120,6 @@ class ApplicationContract(ContractBase):
         on.write.applications.update(replace(on.application, name="Store", version=2))
         assert on.read.applications.secrets(on.application.id) == (secret,)
 
-    def test_applications_remove_takes_secrets_codes_and_tokens_along(self, on: On) -> None:
-        application = on.application
-        family = a_family(on.human_user, application)
-        code, refresh = a_code(family), a_refresh_token(family)
-        token, own_token = an_access_token(on.human_user, application, family), an_access_token(None, application)
-        on.save(family, code, refresh, token, own_token)
-        on.write.applications.add_secret(application.id, a_client_secret())
-        on.write.applications.remove(application.id)
-        assert on.read.applications.find(application.id) is None
-        assert on.read.applications.find_client(application.id) is None
-        assert on.read.applications.secrets(application.id) == ()
-        assert on.read.tokens.find_family(family.id) is None
-        assert on.read.tokens.find_access(token.digest) is None
-        assert on.read.tokens.find_access(own_token.digest) is None
-        assert on.read.tokens.find_refresh(refresh.digest) is None
-        with pytest.raises(Missing):
-            on.write.tokens.redeem_code(code.digest, client_id=application.id, at=code.issued_at)
-
     def test_applications_remove_leaves_other_applications_alone(self, on: On) -> None:
         application = on.application
         other = an_application(on.project)
@@ -150,8 +130,8 @@ class ApplicationContract(ContractBase):
         on.write.applications.remove(application.id)
         assert on.read.applications.find(other.id) == other
         assert on.read.applications.secrets(other.id) == (secret,)
-        assert on.read.tokens.find_family(family.id) == family
-        assert on.read.tokens.find_access(token.digest) == token
+        assert on.stored(family) == family
+        assert on.stored(token) == token
 
     def test_applications_page_by_any_part_of_the_name(self, on: On, applications: Fetch[Application]) -> None:
         shop, street, percent = (an_application(on.project, name=name) for name in ("Shop", "Straße", "%"))

@@ -167,16 +167,16 @@ class TransactionContract(ContractBase):
         assert on.read.organizations.find(organization.id) == organization
         assert on.read.users.find(human_user.id) == human_user
         assert on.read.applications.find(application.id) == application
-        assert on.read.tokens.find_refresh(refresh.digest) == refresh
-        assert on.read.tokens.find_refresh(successor.digest) is None
-        assert on.read.tokens.find_access(access.digest) == access
-        assert on.read.tokens.find_family(family.id) == family
+        assert on.stored(refresh) == refresh
+        assert on.stored(successor) is None
+        assert on.stored(access) == access
+        assert on.stored(family) == family
         assert on.read.audit.find(event.id) is None
         assert on.read.signing_keys.all() == (key,)
         assert on.read.sessions.find(session.id) == session
         assert on.read.authorization_requests.find(pending.id) == pending
         assert on.read.records.find(once.plugin, once.kind, once.key) == once
-        assert on.read.outbox.next_at("mail", NOW) is None
+        assert on.read.outbox.waiting("mail", NOW, 10) == ()
         with on.writing() as storage:
             assert storage.attempts.reserve("ada", at=NOW).failures == 1
             storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
@@ -259,7 +259,7 @@ class TransactionContract(ContractBase):
             storage.tokens.revoke_family(family.id, NOW)
         assert on.read.organizations.find(added.id) is None
         assert on.read.organizations.find(organization.id) == organization
-        assert on.read.tokens.find_family(family.id) == family
+        assert on.stored(family) == family
 
 
 class AtomicityContract(BackendContract, TransactionContract):

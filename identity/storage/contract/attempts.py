@@ -18,6 +18,7 @@ from identity.storage.backend import Storage
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import NOW, an_id
 from identity.storage.errors import Missing
+from identity.storage.stores.purges import Purged
 
 SECOND = timedelta(seconds=1)
 SPAN = timedelta(minutes=10)
@@ -178,7 +179,7 @@ class AttemptContract(ContractBase):
                     storage.attempts.reserve(key, at=at, user_id=user_id)
                 for number in range(MOST_ATTEMPTS, 0, -1):
                     storage.attempts.reserve(f"spent {key}", at=before - number * LONGEST_DELAY, user_id=user_id)
-        assert on.write.attempts.purge(NOW, 10) == 3
+        assert on.write.purges.of(Purged.ATTEMPTS, NOW, 10) == 3
         with on.writing() as storage:
             for key in keys:
                 assert [storage.attempts.failures(f"{word}{key}") for word in ("old ", "", "spent ")] == [0, 2, 100]
@@ -189,7 +190,7 @@ class AttemptContract(ContractBase):
         with on.writing() as storage:
             for _ in range(5):
                 storage.attempts.reserve(an_id(), at=NOW)
-        counts = [on.write.attempts.purge(NOW + SECOND, 2) for _ in range(4)]
+        counts = [on.write.purges.of(Purged.ATTEMPTS, NOW + SECOND, 2) for _ in range(4)]
         assert counts == [2, 2, 1, 0]
 
     def test_attempts_races_no_more_are_allowed_than_are_free(self, on: On) -> None:

@@ -11,7 +11,7 @@ from identity.domain.sessions import PendingAuthorization
 from identity.storage.backend import Storage
 from identity.storage.contract.base import ContractBase, On, there
 from identity.storage.contract.factories import NOW, a_digest, a_human_user, a_pending, an_id
-from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale
+from identity.storage.errors import AlreadyUsed, Missing, Stale
 
 SECOND = timedelta(seconds=1)
 
@@ -24,41 +24,12 @@ class AuthorizationRequestContract(ContractBase):
         """A stored request that waits."""
         return on.saved(a_pending())
 
-    def test_requests_find_returns_what_was_added(self, on: On) -> None:
-        pending = a_pending(
-            digest=bytes(range(32)),
-            parameters={"client_id": "shop", "state": "ü 株\u2028\U0001f511\x00", "scope": "openid profile", "": ""},
-            target="/account?x=ü",
-            login_name="ada@acme.example",
-            ui_locales="de-CH fr",
-            user_id=on.human_user.id,
-            authenticated_at=NOW + SECOND,
-            methods=("pwd", "otp"),
-            session_id="gone",
-            done=frozenset({"password_change", "consent"}),
-            finished_at=NOW + 2 * SECOND,
-            version=7,
-        )
-        bare = a_pending(parameters={})
-        on.save(pending, bare)
-        assert on.read.authorization_requests.find(pending.id) == pending
-        assert on.read.authorization_requests.find(bare.id) == bare
-        assert on.read.authorization_requests.find(an_id()) is None
-
     def test_requests_keep_their_parameters_whatever_becomes_of_the_caller_s(self, on: On) -> None:
         parameters = {"state": "before"}
         pending = on.saved(a_pending(parameters=parameters))
         parameters["state"] = "after"
         found = there(on.read.authorization_requests.find(pending.id))
         assert found.parameters == {"state": "before"}
-
-    def test_requests_a_taken_id_is_refused(self, on: On, pending: PendingAuthorization) -> None:
-        with on.writing() as storage:
-            with pytest.raises(Duplicate) as refusal:
-                storage.authorization_requests.add(a_pending(id=pending.id))
-            assert refusal.value.field == "id"
-            storage.authorization_requests.add(a_pending(digest=pending.digest))
-        assert on.read.authorization_requests.find(pending.id) == pending
 
     def test_requests_update_replaces_the_value(self, on: On, pending: PendingAuthorization) -> None:
         other = on.saved(a_pending())
@@ -155,18 +126,6 @@ class AuthorizationRequestContract(ContractBase):
     def test_requests_an_unknown_one_cannot_be_finished(self, on: On) -> None:
         with pytest.raises(Missing):
             on.write.authorization_requests.finish(an_id(), NOW, version=1)
-
-    def test_requests_purge_deletes_what_expired_before(self, on: On) -> None:
-        expired, expiring, finished = (
-            a_pending(expires_at=NOW - SECOND),
-            a_pending(expires_at=NOW),
-            a_pending(finished_at=NOW - SECOND),
-        )
-        on.save(expired, expiring, finished)
-        assert on.write.authorization_requests.purge(NOW, 10) == 1
-        assert on.read.authorization_requests.find(expired.id) is None
-        assert on.read.authorization_requests.find(expiring.id) == expiring
-        assert on.read.authorization_requests.find(finished.id) == finished
 
     def test_requests_races_a_request_is_finished_once(self, on: On, pending: PendingAuthorization) -> None:
         winner = on.race(partial(finish, request_id=pending.id, at=NOW), 100).only_winner(losers="AlreadyUsed")

@@ -1,7 +1,8 @@
 """What all parts of the storage contract share: the backend under test, and what a test does with it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from identity.storage.contract.factories import (
     a_family,
     a_human_user,
     a_project,
+    a_refresh_token,
     a_service_user,
     a_session,
     an_application,
@@ -35,6 +37,7 @@ from identity.storage.contract.factories import (
 )
 from identity.storage.contract.racing import Attempt, Outcomes, Racers, race_over_threads
 from identity.storage.contract.transactions import Transactions, aborting, committing
+from identity.storage.errors import Missing
 
 Kept = TypeVar("Kept")
 
@@ -112,6 +115,16 @@ class On:
         """The value, which is stored."""
         self.save(value)
         return value
+
+    def stored(self, value: Kept) -> Kept | None:
+        """The same thing as it is stored now, if it is."""
+        with self.aborted() as storage:
+            found: Kept | None = _HOMES[type(value)].find(storage, value)
+        return found
+
+    def left(self, *values: object) -> list[object]:
+        """Those of the values that are stored, unchanged."""
+        return [value for value in values if self.stored(value) == value]
 
     def race(self, attempt: Attempt, times: int) -> Outcomes:
         """Make the attempt so often at once, over processes where the backend can be shared."""
@@ -194,36 +207,83 @@ class ContractBase:
             yield on
 
 
-#: The store that keeps each kind of value, and how it takes a new one.
-_ADD: dict[type, tuple[str, str]] = {
-    Instance: ("organizations", "add_instance"),
-    Organization: ("organizations", "add"),
-    OrganizationDomain: ("organizations", "add_domain"),
-    Project: ("projects", "add"),
-    ProjectRole: ("projects", "add_role"),
-    ProjectGrant: ("project_grants", "add"),
-    UserGrant: ("user_grants", "add"),
-    HumanUser: ("users", "add"),
-    ServiceUser: ("users", "add"),
-    PasswordHash: ("users", "set_password"),
-    ServiceUserKey: ("credentials", "add"),
-    ServiceUserSecret: ("credentials", "add"),
-    PersonalAccessToken: ("credentials", "add"),
-    Application: ("applications", "add"),
-    Manager: ("managers", "add"),
-    Session: ("sessions", "add"),
-    PendingAuthorization: ("authorization_requests", "add"),
-    TokenFamily: ("tokens", "start_family"),
-    AuthorizationCode: ("tokens", "add_code"),
-    AccessToken: ("tokens", "add_access"),
-    RefreshToken: ("tokens", "add_refresh"),
-    SigningKey: ("signing_keys", "add"),
-    OutgoingMessage: ("outbox", "add"),
-    Record: ("records", "add"),
+@dataclass(frozen=True)
+class Home:
+    """The store that keeps a kind of value: how it takes a new one, and how the same thing is found there."""
+
+    store: str
+    find: Callable[[Storage, Any], Any]
+    add: str = "add"
+
+
+def _by_id(store: str) -> Home:
+    return Home(store, lambda storage, value: getattr(storage, store).find(value.id))
+
+
+def _family(storage: Storage, family: TokenFamily) -> TokenFamily | None:
+    # It is seen with each of its tokens alone.
+    token = a_refresh_token(family)
+    try:
+        storage.tokens.add_refresh(token)
+    except Missing:
+        return None
+    return there(storage.tokens.find_presented(token.digest)).family
+
+
+def _one(found: Iterable[Any], value: Any) -> Any:
+    return next((one for one in found if one.id == value.id), None)
+
+
+_CREDENTIAL = Home("credentials", lambda storage, value: storage.credentials.find(type(value), value.id, value.user_id))
+_HOMES: dict[type, Home] = {
+    Instance: Home("organizations", lambda storage, _: storage.organizations.find_instance(), "add_instance"),
+    Organization: _by_id("organizations"),
+    OrganizationDomain: Home(
+        "organizations",
+        lambda storage, value: storage.organizations.find_domain(value.organization_id, value.name),
+        "add_domain",
+    ),
+    Project: _by_id("projects"),
+    ProjectRole: Home(
+        "projects",
+        lambda storage, value: next(
+            (one for one in storage.projects.roles(value.project_id) if one.key == value.key), None
+        ),
+        "add_role",
+    ),
+    ProjectGrant: _by_id("project_grants"),
+    UserGrant: _by_id("user_grants"),
+    HumanUser: _by_id("users"),
+    ServiceUser: _by_id("users"),
+    PasswordHash: Home("users", lambda storage, value: storage.users.find_password(value.user_id), "set_password"),
+    ServiceUserKey: _CREDENTIAL,
+    ServiceUserSecret: _CREDENTIAL,
+    PersonalAccessToken: _CREDENTIAL,
+    Application: _by_id("applications"),
+    Manager: _by_id("managers"),
+    Session: _by_id("sessions"),
+    PendingAuthorization: _by_id("authorization_requests"),
+    TokenFamily: Home("tokens", _family, "start_family"),
+    AuthorizationCode: Home(
+        "tokens", lambda storage, value: getattr(storage.tokens.find_code(value.digest), "code", None), "add_code"
+    ),
+    AccessToken: Home(
+        "tokens", lambda storage, value: getattr(storage.tokens.find_issued(value.digest), "token", None), "add_access"
+    ),
+    RefreshToken: Home(
+        "tokens",
+        lambda storage, value: getattr(storage.tokens.find_presented(value.digest), "token", None),
+        "add_refresh",
+    ),
+    SigningKey: Home("signing_keys", lambda storage, value: _one(storage.signing_keys.all(), value)),
+    OutgoingMessage: Home(
+        "outbox", lambda storage, value: _one(storage.outbox.waiting(value.kind, value.created_at, 1000), value)
+    ),
+    Record: Home("records", lambda storage, value: storage.records.find(value.plugin, value.kind, value.key)),
 }
 
 
 def add(storage: Storage, value: Any) -> None:
     """Store a new domain value in the store that keeps its kind."""
-    store, method = _ADD[type(value)]
-    assert getattr(getattr(storage, store), method)(value) is None, "another value has its place"
+    home = _HOMES[type(value)]
+    assert getattr(getattr(storage, home.store), home.add)(value) is None, "another value has its place"

@@ -90,15 +90,6 @@ class DomainContract(ContractBase):
         with pytest.raises(Missing):
             on.write.organizations.remove_domain(waiting.organization_id, waiting.name)
 
-    def test_domains_that_count_outlive_their_organization(self, on: On, waiting: OrganizationDomain) -> None:
-        kept = a_domain(on.organization, proof=Proof.ASSERTED, verified_at=NOW)
-        foreign = a_domain(on.other_organization)
-        on.save(kept, foreign)
-        on.write.organizations.remove(on.organization.id)
-        assert on.read.organizations.domains(on.organization.id) == (kept,)
-        assert on.read.organizations.find_domain_holder(kept.name) == kept
-        assert on.read.organizations.find_domain(foreign.organization_id, foreign.name) == foreign
-
     def test_domains_unproven_are_those_that_count_outside_of_the_name_space(
         self, on: On, waiting: OrganizationDomain
     ) -> None:

@@ -5,72 +5,23 @@ from datetime import timedelta
 import pytest
 
 from identity.domain.effects import Effects, Removed
-from identity.domain.permissions import Level, ResourceKey
 from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import (
-    NOW,
-    a_client_secret,
-    a_family,
-    a_human_user,
-    a_key,
-    a_manager,
-    a_personal_access_token,
-    a_project,
-    a_project_grant,
-    a_project_role,
-    a_service_user,
-    a_service_user_secret,
-    a_session,
-    a_user_grant,
-    an_access_token,
-    an_application,
-    an_id,
-    an_organization,
+from identity.storage.contract.cascades import (
+    ACME,
+    ADA,
+    CLIENT_SECRETS,
+    KEY,
+    LENT,
+    PLANE,
+    ROBOT,
+    ROCKET,
+    SECRET,
+    SHOP,
+    VALUES,
 )
+from identity.storage.contract.factories import NOW, an_id
 
 HOUR = timedelta(hours=1)
-
-# Two organizations with one of everything, each of which holds a grant of the other's project.
-ACME, BOLT = an_organization(name="Acme"), an_organization(name="Bolt")
-ADA, ROBOT, BOB = a_human_user(ACME), a_service_user(ACME), a_human_user(BOLT)
-ROCKET, PLANE = a_project(ACME), a_project(BOLT)
-SHOP, SITE = an_application(ROCKET), an_application(PLANE)
-LENT = a_project_grant(ROCKET, BOLT, roles=frozenset({"reader"}))
-HELD = a_project_grant(PLANE, ACME, roles=frozenset({"pilot"}))
-KEY, SECRET, PERSONAL = a_key(ROBOT), a_service_user_secret(ROBOT), a_personal_access_token(ROBOT)
-CLIENT_SECRETS = (a_client_secret(), a_client_secret())
-OVER = a_session(ADA, ended_at=NOW)
-FAMILY, OTHER_FAMILY = a_family(ADA, SHOP), a_family(ADA, SITE)
-REVOKED_FAMILY = a_family(BOB, SHOP, revoked_at=NOW)
-VALUES = (
-    ACME, BOLT, ADA, ROBOT, BOB, ROCKET, PLANE, SHOP, SITE, LENT, HELD, KEY, SECRET, PERSONAL,
-    a_project_role(ROCKET, key="reader"), a_project_role(ROCKET, key="writer"), a_project_role(PLANE, key="pilot"),
-    a_user_grant(ADA, ROCKET),
-    a_user_grant(ROBOT, ROCKET, roles=frozenset({"writer"})),
-    a_user_grant(BOB, ROCKET, LENT),
-    a_user_grant(ADA, PLANE, HELD, roles=frozenset({"pilot"})),
-    a_user_grant(BOB, PLANE, roles=frozenset({"pilot", "reader"})),
-    a_manager(ADA),
-    a_manager(ADA, ResourceKey(Level.PROJECT_GRANT, HELD.id)),
-    a_manager(BOB, ResourceKey(Level.PROJECT_GRANT, HELD.id)),
-    a_manager(BOB, ResourceKey(Level.ORGANIZATION, ACME.id)),
-    a_manager(BOB, ResourceKey(Level.PROJECT, ROCKET.id)),
-    a_manager(BOB, ResourceKey(Level.PROJECT_GRANT, LENT.id)),
-    a_manager(BOB, ResourceKey(Level.ORGANIZATION, BOLT.id)),
-    OVER, a_session(ADA), a_session(ADA, ends_at=NOW), a_session(BOB),
-    FAMILY, OTHER_FAMILY, REVOKED_FAMILY,
-    an_access_token(ADA, SHOP, FAMILY),
-    an_access_token(ADA, SHOP, FAMILY, expires_at=NOW),
-    an_access_token(ADA, SHOP, FAMILY, revoked_at=NOW),
-    an_access_token(ADA, SHOP, FAMILY, session_id=OVER.id),
-    an_access_token(ADA, SITE, OTHER_FAMILY),
-    an_access_token(BOB, SHOP, REVOKED_FAMILY),
-    an_access_token(BOB, SITE),
-    an_access_token(None, SHOP),
-    an_access_token(ROBOT, key_id=KEY.id),
-    an_access_token(ROBOT, secret_id=SECRET.id),
-    an_access_token(ROBOT, personal_access_token_id=PERSONAL.id),
-)  # fmt: skip
 
 
 class EffectContract(ContractBase):

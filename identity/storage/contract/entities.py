@@ -9,27 +9,15 @@ import pytest
 
 from identity.domain.applications import ApplicationType, ConsentRule
 from identity.domain.users import Address, Profile, TokenFormat
-from identity.storage.contract.base import ContractBase, On, add
+from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     NOW,
-    a_code,
-    a_family,
     a_human_user,
-    a_key,
     a_manager,
-    a_password,
-    a_pending,
-    a_personal_access_token,
     a_project,
     a_project_grant,
-    a_project_role,
-    a_record,
-    a_refresh_token,
     a_service_user,
-    a_service_user_secret,
-    a_session,
     a_user_grant,
-    an_access_token,
     an_application,
     an_id,
     an_organization,
@@ -162,30 +150,6 @@ ENTITIES = {
 }
 
 
-#: Values of other stores that lack what they belong to.
-ORPHANS: tuple[Callable[[On], Any], ...] = (
-    lambda on: a_project_role(),
-    lambda on: a_password(),
-    lambda on: a_key(),
-    lambda on: a_service_user_secret(),
-    lambda on: a_personal_access_token(),
-    lambda on: a_session(),
-    lambda on: a_family(None, on.application),
-    lambda on: a_family(on.human_user, None),
-    lambda on: a_code(a_family(on.human_user, on.application)),
-    lambda on: a_refresh_token(a_family(on.human_user, on.application)),
-)
-#: What is purged: how to make one that has expired now, and the store's name and method.
-PURGED: dict[str, tuple[Callable[[On], Any], str, str]] = {
-    "families": (lambda on: a_family(on.human_user, on.application, ends_at=NOW), "tokens", "purge_families"),
-    "access tokens": (lambda on: an_access_token(on.service_user, expires_at=NOW), "tokens", "purge_access"),
-    "codes": (lambda on: a_code(on.family, expires_at=NOW), "tokens", "purge_codes"),
-    "requests": (lambda on: a_pending(expires_at=NOW), "authorization_requests", "purge"),
-    "sessions": (lambda on: a_session(on.human_user, ends_at=NOW), "sessions", "purge"),
-    "records": (lambda on: a_record(expires_at=NOW), "records", "purge"),
-}
-
-
 class EntityContract(ContractBase):
     """An entity is found by its id, changed by its next version, and removed once."""
 
@@ -248,17 +212,3 @@ class EntityContract(ContractBase):
                     getattr(storage, entity.store).remove(unknown)
         assert getattr(on.read, entity.store).find(gone.id) is None
         assert getattr(on.read, entity.store).find_many([gone.id, kept.id]) == {kept.id: kept}
-
-    def test_values_need_what_they_belong_to_and_the_transaction_goes_on(self, on: On) -> None:
-        orphans = [orphan(on) for orphan in ORPHANS]
-        with on.writing() as storage:
-            for orphan in orphans:
-                with pytest.raises(Missing):
-                    add(storage, orphan)
-
-    @pytest.mark.parametrize("kind", PURGED)
-    def test_values_are_purged_no_more_than_the_limit_at_once(self, on: On, kind: str) -> None:
-        make, store, purge = PURGED[kind]
-        on.save(*[make(on) for _ in range(5)])
-        counts = [getattr(getattr(on.write, store), purge)(NOW + SECOND, 2) for _ in range(4)]
-        assert counts == [2, 2, 1, 0]

@@ -6,7 +6,6 @@ from identity.domain.managers import Manager
 from identity.domain.permissions import INSTANCE_KEY, Level, ResourceKey
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import a_human_user, a_manager, a_service_user, an_id, an_organization
-from identity.storage.errors import Duplicate
 
 
 class ManagerContract(ContractBase):
@@ -21,26 +20,6 @@ class ManagerContract(ContractBase):
     def manager(self, on: On, resource: ResourceKey) -> Manager:
         """``human_user`` as a stored manager of ``organization``."""
         return on.saved(a_manager(on.human_user, resource, roles=frozenset({"ORG_OWNER"}), organization_id=resource.id))
-
-    @pytest.mark.parametrize("level", list(Level))
-    def test_managers_find_returns_what_was_added(self, on: On, level: Level) -> None:
-        manager = on.saved(
-            a_manager(
-                on.human_user,
-                ResourceKey(level, "instance" if level is Level.INSTANCE else an_id()),
-                roles=frozenset({"A_ROLE", "B_ROLE"}),
-                organization_id=None if level is Level.INSTANCE else on.organization.id,
-                version=2,
-            )
-        )
-        assert on.read.managers.find(manager.id) == manager
-        assert on.read.managers.find(an_id()) is None
-
-    def test_managers_find_for_compares_level_and_id(self, on: On, manager: Manager, resource: ResourceKey) -> None:
-        assert on.read.managers.find_for(on.human_user.id, resource) == manager
-        assert on.read.managers.find_for(on.human_user.id, ResourceKey(Level.PROJECT, resource.id)) is None
-        assert on.read.managers.find_for(on.human_user.id, ResourceKey(Level.ORGANIZATION, an_id())) is None
-        assert on.read.managers.find_for(an_id(), resource) is None
 
     def test_managers_of_user_holds_everything_of_the_user_alone(self, on: On, manager: Manager) -> None:
         stranger = a_human_user(on.organization)
@@ -63,13 +42,6 @@ class ManagerContract(ContractBase):
         held = on.read.managers.of_users_of(on.organization.id)
         assert on.read.managers.of_users_of(an_id()) == ()
         assert {each.id: each for each in held} == {each.id: each for each in (manager, on_instance)}
-
-    def test_managers_a_second_row_for_user_and_resource_is_refused(
-        self, on: On, manager: Manager, resource: ResourceKey
-    ) -> None:
-        with pytest.raises(Duplicate) as refusal:
-            on.write.managers.add(a_manager(on.human_user, resource))
-        assert refusal.value.field == "user_id"
 
     def test_managers_lock_holders_returns_active_users_who_hold_the_role_there(self, on: On) -> None:
         closed = an_organization(active=False)

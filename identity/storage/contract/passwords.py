@@ -10,19 +10,6 @@ from identity.storage.contract.factories import a_human_user, a_password
 class PasswordContract(ContractBase):
     """A user has one password hash at most."""
 
-    def test_passwords_find_before_any_was_set(self, on: On) -> None:
-        assert on.read.users.find_password(on.human_user.id) is None
-
-    def test_passwords_find_returns_what_was_set(self, on: On) -> None:
-        other = a_human_user(on.organization)
-        password, other_password = (
-            a_password(on.human_user, must_change=True),
-            a_password(other, hash="$argon2id$other"),
-        )
-        on.save(other, password, other_password)
-        assert on.read.users.find_password(on.human_user.id) == password
-        assert on.read.users.find_password(other.id) == other_password
-
     def test_passwords_set_replaces_the_one_before(self, on: On) -> None:
         first = a_password(on.human_user, must_change=True)
         second = replace(

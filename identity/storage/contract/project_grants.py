@@ -2,14 +2,10 @@
 
 import pytest
 
-from identity.domain.permissions import Level, ResourceKey
 from identity.domain.projects import ProjectGrant
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
-    a_human_user,
-    a_manager,
     a_project_grant,
-    a_user_grant,
     an_id,
     an_organization,
 )
@@ -18,7 +14,6 @@ from identity.storage.contract.paging import (
     check_query,
     fetching,
 )
-from identity.storage.errors import Duplicate
 
 
 class ProjectGrantContract(ContractBase):
@@ -33,44 +28,24 @@ class ProjectGrantContract(ContractBase):
     def grants(self, on: On) -> Fetch[ProjectGrant]:
         """The list of the grants of ``project``."""
         project = on.project
-        return fetching(on.reading, lambda storage, request: storage.project_grants.page(project.id, request))
+        return fetching(
+            on.reading, lambda storage, request: storage.project_grants.page("project_id", project.id, request)
+        )
 
     @pytest.fixture
     def grants_held(self, on: On) -> Fetch[ProjectGrant]:
         """The list of the grants that ``other_organization`` holds."""
         other_organization = on.other_organization
         return fetching(
-            on.reading, lambda storage, request: storage.project_grants.page_held(other_organization.id, request)
+            on.reading,
+            lambda storage, request: storage.project_grants.page("organization_id", other_organization.id, request),
         )
-
-    def test_project_grants_a_grant_may_hold_no_role(self, on: On) -> None:
-        grant = on.saved(a_project_grant(on.project, on.other_organization, roles=frozenset()))
-        assert on.read.project_grants.find(grant.id) == grant
 
     def test_project_grants_find_for(self, on: On, grant: ProjectGrant) -> None:
         organization = on.organization
         assert on.read.project_grants.find_for(on.project.id, on.other_organization.id) == grant
         assert on.read.project_grants.find_for(on.project.id, organization.id) is None
         assert on.read.project_grants.find_for(an_id(), on.other_organization.id) is None
-
-    def test_project_grants_a_second_grant_to_the_same_organization_is_refused(
-        self, on: On, grant: ProjectGrant
-    ) -> None:
-        with pytest.raises(Duplicate) as refusal:
-            on.write.project_grants.add(a_project_grant(on.project, on.other_organization))
-        assert refusal.value.field == "organization_id"
-
-    def test_project_grants_remove_takes_what_derives_from_it_along(self, on: On, grant: ProjectGrant) -> None:
-        user = a_human_user(on.other_organization)
-        derived, direct = a_user_grant(user, on.project, grant), a_user_grant(user, on.project)
-        manager = a_manager(user, ResourceKey(Level.PROJECT_GRANT, grant.id))
-        elsewhere = a_manager(user, ResourceKey(Level.PROJECT, on.project.id))
-        on.save(user, derived, direct, manager, elsewhere)
-        on.write.project_grants.remove(grant.id)
-        assert on.read.project_grants.find(grant.id) is None
-        assert on.read.user_grants.find(derived.id) is None
-        assert on.read.user_grants.find(direct.id) == direct, "a user grant by the owner stays"
-        assert on.read.managers.of_user(user.id) == (elsewhere,)
 
     def test_project_grants_pages_by_what_stands_at_the_other_end(
         self, on: On, grants: Fetch[ProjectGrant], grants_held: Fetch[ProjectGrant], grant: ProjectGrant

@@ -5,21 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from identity.domain.permissions import Level, ResourceKey
 from identity.domain.projects import Project
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
-    a_client_secret,
-    a_code,
-    a_family,
-    a_human_user,
-    a_manager,
     a_project,
     a_project_grant,
     a_project_role,
-    a_refresh_token,
     a_user_grant,
-    an_access_token,
     an_application,
     an_id,
     an_organization,
@@ -29,7 +21,7 @@ from identity.storage.contract.paging import (
     check_query,
     fetching,
 )
-from identity.storage.errors import Duplicate, Missing, Stale
+from identity.storage.errors import Missing, Stale
 
 
 class ProjectContract(ContractBase):
@@ -40,51 +32,6 @@ class ProjectContract(ContractBase):
         """The list of the projects of ``organization``."""
         organization = on.organization
         return fetching(on.reading, lambda storage, request: storage.projects.page(organization.id, request))
-
-    def test_projects_remove_takes_everything_along(self, on: On) -> None:
-        project = on.project
-        role, application, grant = (
-            a_project_role(project),
-            an_application(project),
-            a_project_grant(project, on.other_organization),
-        )
-        stranger = a_human_user(on.other_organization)
-        own_grant, derived_grant = a_user_grant(on.human_user, project), a_user_grant(stranger, project, grant)
-        manager = a_manager(on.human_user, ResourceKey(Level.PROJECT, project.id))
-        grant_manager = a_manager(stranger, ResourceKey(Level.PROJECT_GRANT, grant.id))
-        family = a_family(on.human_user, application)
-        code, token, refresh = (
-            a_code(family),
-            an_access_token(on.human_user, application, family),
-            a_refresh_token(family),
-        )
-        on.save(role, application, grant, stranger, own_grant, derived_grant, manager, grant_manager)
-        on.save(family, code, token, refresh)
-        on.write.applications.add_secret(application.id, a_client_secret())
-        on.write.projects.remove(project.id)
-        assert on.read.projects.find(project.id) is None
-        assert on.read.projects.roles(project.id) == ()
-        assert on.read.applications.find(application.id) is None
-        assert on.read.applications.secrets(application.id) == ()
-        assert on.read.project_grants.find(grant.id) is None
-        assert on.read.user_grants.find(own_grant.id) is None
-        assert on.read.user_grants.find(derived_grant.id) is None
-        assert on.read.managers.find(manager.id) is None
-        assert on.read.managers.find(grant_manager.id) is None
-        assert on.read.tokens.find_family(family.id) is None
-        assert on.read.tokens.find_access(token.digest) is None
-        assert on.read.tokens.find_refresh(refresh.digest) is None
-        assert on.read.users.find(on.human_user.id) == on.human_user, "users stay"
-
-    def test_projects_remove_leaves_other_projects_alone(self, on: On) -> None:
-        project = on.project
-        other = a_project(on.organization)
-        application, role = an_application(other), a_project_role(other)
-        on.save(other, application, role)
-        on.write.projects.remove(project.id)
-        assert on.read.projects.find(other.id) == other
-        assert on.read.applications.find(application.id) == application
-        assert on.read.projects.roles(other.id) == (role,)
 
     def test_projects_page_by_any_part_of_the_name(self, on: On, projects: Fetch[Project]) -> None:
         rocket, straight, percent = (a_project(on.organization, name=name) for name in ("Rocket", "Straße", "%"))
@@ -136,12 +83,6 @@ class ProjectContract(ContractBase):
         on.save(*reversed(ordered))
         assert on.read.projects.roles(on.project.id) == tuple(ordered)
         assert on.read.projects.roles(an_id()) == ()
-
-    def test_projects_a_taken_role_key_is_refused(self, on: On) -> None:
-        on.save(a_project_role(on.project, key="reader"))
-        with pytest.raises(Duplicate) as refusal:
-            on.write.projects.add_role(a_project_role(on.project, key="reader"))
-        assert refusal.value.field == "key"
 
     def test_projects_two_projects_may_have_the_same_role_key(self, on: On) -> None:
         other = a_project(on.organization)

@@ -58,7 +58,7 @@ class RaceContract(ContractBase):
         winner = on.race(partial(rotate, digest=token.digest, successors=successors, at=NOW), 100).only_winner(
             losers="AlreadyUsed"
         )
-        stored = [each for each in successors if on.read.tokens.find_refresh(each.digest) is not None]
+        stored = [each for each in successors if on.stored(each) is not None]
         assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
 
     def test_races_a_signing_key_generation_is_added_once(self, on: On) -> None:
@@ -142,7 +142,7 @@ class RaceContract(ContractBase):
                 partial(rotate_or_revoke, user=on.human_user, application=on.application, first=first, at=NOW), 24
             )
             assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
-            stored = on.read.tokens.find_family(family.id)
+            stored = on.stored(family)
             issued = [on.read.tokens.find_issued(pair[1]) for pair in outcomes.values if pair]
             assert stored is not None
             assert stored.revoked_at == NOW
@@ -213,8 +213,8 @@ def touch(storage: Storage, number: int, *, ids: list[str], at: datetime) -> Non
 
 def add_unless_two(storage: Storage, number: int, *, user_id: str, application_id: str) -> bool:
     """Add a secret to either, or to none of them if it has two; True if one was added."""
-    service_user_has_room = len(storage.credentials.lock_secrets(user_id)) < 2
-    application_has_room = len(storage.applications.lock_secrets(application_id)) < 2
+    service_user_has_room = len(storage.credentials.secrets(user_id, locked=True)) < 2
+    application_has_room = len(storage.applications.secrets(application_id, locked=True)) < 2
     if service_user_has_room:
         storage.credentials.add(a_service_user_secret(user_id=user_id))
     if application_has_room:

@@ -24,27 +24,6 @@ def place(record: Record) -> tuple[str, str, bytes]:
 class RecordContract(ContractBase):
     """Stored once, taken once, replaced by the next version alone, and gone with whom it belongs to."""
 
-    def test_records_find_returns_what_was_added(self, on: On) -> None:
-        full = a_record(
-            on.human_user,
-            on.application,
-            plugin="größe",
-            kind="a kind",
-            key=bytes(range(32)),
-            value={"text": "Zoë\n\x00株'\"", "number": 1.5, "list": [1, None, True, {"a": {}}], "": ""},
-            sealed=bytes(range(256)),
-            expires_at=NOW + SECOND,
-            taken_at=NOW + 2 * SECOND,
-            version=9,
-        )
-        bare = a_record(expires_at=None)
-        with on.writing() as storage:
-            assert storage.records.add(full) is None
-            assert storage.records.add(bare) is None
-        assert on.read.records.find(*place(full)) == full
-        assert on.read.records.find(*place(bare)) == bare
-        assert on.read.records.find(full.plugin, full.kind, a_digest()) is None
-
     @pytest.mark.parametrize("other", [{"plugin": "other"}, {"kind": "other"}, {"key": bytes(32)}])
     def test_records_name_spaces_and_kinds_know_nothing_of_each_other(self, on: On, other: dict[str, Any]) -> None:
         mine = on.saved(a_record(on.human_user, on.application))
@@ -102,23 +81,6 @@ class RecordContract(ContractBase):
                 storage.records.replace(replace(stored, **owner, version=2))
             assert storage.records.add(a_record()) is None, "the transaction goes on"
             assert storage.records.find(*place(stored)) == stored
-
-    @pytest.mark.parametrize("gone", ["user", "application", "organization"])
-    def test_records_go_with_whom_they_belong_to(self, on: On, gone: str) -> None:
-        user, application = on.human_user, on.application
-        of_user, of_application, of_nobody = a_record(user), a_record(None, application), a_record()
-        records = (a_record(user, application), of_user, of_application, of_nobody)
-        on.save(*records)
-        with on.writing() as storage:
-            if gone == "user":
-                storage.users.remove(user.id)
-            elif gone == "application":
-                storage.applications.remove(application.id)
-            else:
-                storage.organizations.remove(on.organization.id)
-        found = [one for one in records if on.read.records.find(*place(one)) is not None]
-        left = {"user": [of_application, of_nobody], "application": [of_user, of_nobody], "organization": [of_nobody]}
-        assert found == left[gone]
 
     def test_records_replace_puts_the_next_version_in_its_place(self, on: On) -> None:
         first, other = on.saved(a_record(value={"a": 1}, sealed=b"old")), on.saved(a_record())
@@ -221,14 +183,6 @@ class RecordContract(ContractBase):
             assert not storage.records.drop(*place(gone))
             assert storage.records.find(*place(kept)) == kept
             assert storage.records.add(gone) is None, "the key is free"
-
-    def test_records_purge_deletes_what_expired_before_and_no_more_than_the_limit(self, on: On) -> None:
-        kept = [a_record(expires_at=NOW), a_record(expires_at=None), a_record(taken_at=NOW - SECOND)]
-        gone = [a_record(expires_at=NOW - SECOND, plugin=f"plugin {number}") for number in range(5)]
-        on.save(*kept, *gone)
-        counts = [on.write.records.purge(NOW, 2) for _ in range(4)]
-        assert counts == [2, 2, 1, 0]
-        assert [on.read.records.find(*place(one)) for one in kept] == kept
 
     def test_records_races_one_is_taken_once(self, on: On) -> None:
         record = on.saved(a_record(expires_at=NOW + timedelta(days=1)))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,8 @@ from identity.storage.contract.factories import (
     an_id,
     an_organization,
 )
-from identity.storage.errors import AlreadyUsed, Duplicate, Missing
+from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.stores.purges import Purged
 
 SECOND = timedelta(seconds=1)
 
@@ -36,104 +38,49 @@ class RefreshTokenContract(ContractBase):
         """A stored, live refresh token of ``family``."""
         return on.saved(a_refresh_token(on.family))
 
-    def test_refresh_tokens_find_returns_what_was_added(self, on: On) -> None:
-        token = on.saved(
-            a_refresh_token(
-                on.family,
-                digest=bytes(range(100, 132)),
-                scope=("openid", "z", "a"),
-                session_id="session",
-                nonce="nönce",
-                predecessor_id=an_id(),
-            )
-        )
-        assert on.read.tokens.find_refresh(token.digest) == token
-        assert on.read.tokens.find_refresh(a_digest()) is None
-        assert on.read.tokens.find_access(token.digest) is None, "a refresh token is no access token"
-
-    def test_refresh_tokens_a_taken_digest_is_refused(self, on: On, refresh: RefreshToken) -> None:
-        with pytest.raises(Duplicate):
-            on.write.tokens.add_refresh(a_refresh_token(on.family, digest=refresh.digest))
-
     def test_refresh_tokens_rotate_stores_the_successor_and_returns_the_old_one_as_it_was(
         self, on: On, refresh: RefreshToken
     ) -> None:
         successor = a_refresh_token(on.family, predecessor_id=refresh.id, issued_at=NOW + SECOND)
         assert on.write.tokens.rotate(refresh.digest, successor, NOW + SECOND) == refresh
-        assert on.read.tokens.find_refresh(refresh.digest) == replace(refresh, rotated_at=NOW + SECOND)
-        assert on.read.tokens.find_refresh(successor.digest) == successor
+        assert on.stored(refresh) == replace(refresh, rotated_at=NOW + SECOND)
+        assert on.stored(successor) == successor
 
-    def test_refresh_tokens_a_chain_can_be_rotated_on(self, on: On, refresh: RefreshToken) -> None:
-        current = refresh
-        for _ in range(3):
-            successor = a_refresh_token(on.family, predecessor_id=current.id)
-            assert on.write.tokens.rotate(current.digest, successor, NOW) == current
-            current = successor
-
-    def test_refresh_tokens_a_second_rotation_is_told_with_the_row_and_stores_nothing(
+    def test_refresh_tokens_a_second_rotation_is_told_with_the_row_also_when_it_expired_and_the_transaction_goes_on(
         self, on: On, refresh: RefreshToken
     ) -> None:
         on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
         second = a_refresh_token(on.family)
         with on.writing() as storage:
-            with pytest.raises(AlreadyUsed) as refusal:
-                storage.tokens.rotate(refresh.digest, second, NOW + SECOND)
-            assert refusal.value.value == replace(refresh, rotated_at=NOW), "the first rotation is the one that counts"
-        assert on.read.tokens.find_refresh(second.digest) is None
+            for at in (NOW, refresh.expires_at + SECOND):
+                with pytest.raises(AlreadyUsed) as refusal:
+                    storage.tokens.rotate(refresh.digest, second, at)
+                assert refusal.value.value == replace(refresh, rotated_at=NOW), "the first one is the one that counts"
+            storage.tokens.revoke_family(on.family.id, NOW)
+        assert on.stored(second) is None
+        assert on.stored(on.family) == replace(on.family, revoked_at=NOW)
 
-    def test_refresh_tokens_a_replay_is_told_even_after_the_token_expired(self, on: On, refresh: RefreshToken) -> None:
-        on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
-        with pytest.raises(AlreadyUsed):
-            on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), refresh.expires_at + SECOND)
-
-    def test_refresh_tokens_the_transaction_of_a_replay_can_go_on(self, on: On, refresh: RefreshToken) -> None:
-        family = on.family
-        on.write.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
-        with on.writing() as storage:
-            with pytest.raises(AlreadyUsed):
-                storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
-            storage.tokens.revoke_family(family.id, NOW)
-        assert on.read.tokens.find_family(family.id) == replace(family, revoked_at=NOW)
-
-    def test_refresh_tokens_an_unknown_token_cannot_be_rotated(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.tokens.rotate(a_digest(), a_refresh_token(on.family), NOW)
-
-    def test_refresh_tokens_a_token_expires_to_the_second(self, on: On, refresh: RefreshToken) -> None:
-        other, successor = a_refresh_token(on.family), a_refresh_token(on.family)
-        on.save(other)
-        on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), refresh.expires_at - SECOND)
-        with on.writing() as storage, pytest.raises(Missing):
-            storage.tokens.rotate(other.digest, successor, other.expires_at)
-        assert on.read.tokens.find_refresh(other.digest) == other
-        assert on.read.tokens.find_refresh(successor.digest) is None
-
-    def test_refresh_tokens_a_revoked_token_cannot_be_rotated_and_keeps_its_moment(
-        self, on: On, refresh: RefreshToken
+    @pytest.mark.parametrize(
+        ("dead", "live"),
+        [
+            ({"revoked_at": NOW - SECOND}, {}),
+            ({"expires_at": NOW}, {"expires_at": NOW + SECOND}),
+            ({"ends_at": NOW}, {"ends_at": NOW + SECOND}),
+            ({"digest": a_digest()}, {}),
+        ],
+    )
+    def test_refresh_tokens_that_are_not_live_cannot_be_rotated(
+        self, on: On, refresh: RefreshToken, dead: dict[str, Any], live: dict[str, Any]
     ) -> None:
-        for at in (NOW, NOW + SECOND):
-            on.write.tokens.revoke_refresh(refresh.digest, at)
-        successor = a_refresh_token(on.family)
+        token = replace(refresh, id=an_id(), **({"digest": a_digest()} | dead))
+        successor, other = a_refresh_token(on.family), a_refresh_token(on.family, **live)
+        on.save(other)
+        if "digest" not in dead:
+            on.save(token)
         with on.writing() as storage, pytest.raises(Missing):
-            storage.tokens.rotate(refresh.digest, successor, NOW)
-        assert on.read.tokens.find_refresh(refresh.digest) == replace(refresh, revoked_at=NOW)
-        assert on.read.tokens.find_refresh(successor.digest) is None
-
-    def test_refresh_tokens_revoking_a_token_leaves_the_family_alone(self, on: On, refresh: RefreshToken) -> None:
-        other = on.saved(a_refresh_token(on.family))
-        on.write.tokens.revoke_refresh(refresh.digest, NOW)
-        assert on.read.tokens.find_refresh(other.digest) == other
-        assert on.read.tokens.find_family(on.family.id) == on.family
-
-    def test_refresh_tokens_revoking_an_unknown_token_does_nothing(self, on: On) -> None:
-        on.write.tokens.revoke_refresh(a_digest(), NOW)
-
-    def test_refresh_tokens_a_token_of_a_revoked_family_cannot_be_rotated(self, on: On, refresh: RefreshToken) -> None:
-        on.write.tokens.revoke_family(on.family.id, NOW)
-        successor = a_refresh_token(on.family)
-        with on.writing() as storage, pytest.raises(Missing):
-            storage.tokens.rotate(refresh.digest, successor, NOW)
-        assert on.read.tokens.find_refresh(successor.digest) is None
+            storage.tokens.rotate(token.digest, successor, NOW)
+        assert on.left(token, successor) == ([] if "digest" in dead else [token])
+        on.write.tokens.rotate(other.digest, successor, NOW)
 
     def test_refresh_tokens_find_presented_returns_everything_around_the_token(self, on: On) -> None:
         family = on.family
@@ -159,16 +106,10 @@ class RefreshTokenContract(ContractBase):
         on.write.sessions.end(on.session.id, NOW)
         found = [on.read.tokens.find_presented(token.digest) for token in tokens]
         assert [each is not None and each.session_ended for each in found] == [True, False, False]
-        assert on.write.sessions.purge(on.session.ends_at + SECOND, 10) == 1
+        assert on.write.purges.of(Purged.SESSIONS, on.session.ends_at + SECOND, 10) == 1
         found = [on.read.tokens.find_presented(token.digest) for token in tokens]
         assert [each is not None and each.session_ended for each in found] == [False, False, False]
         assert [each and each.token for each in found] == tokens
-
-    def test_refresh_tokens_the_end_of_all_rotation_is_a_token_s_end(self, on: On) -> None:
-        token = on.saved(a_refresh_token(on.family, expires_at=NOW + 2 * SECOND, ends_at=NOW + SECOND))
-        with on.writing() as storage, pytest.raises(Missing):
-            storage.tokens.rotate(token.digest, a_refresh_token(on.family), NOW + SECOND)
-        on.write.tokens.rotate(token.digest, a_refresh_token(on.family), NOW)
 
     def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: On, refresh: RefreshToken) -> None:
         first, second, third = (a_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
@@ -176,31 +117,27 @@ class RefreshTokenContract(ContractBase):
         rotated = replace(refresh, rotated_at=NOW)
         for index, successor in enumerate((second, third), 1):
             assert on.write.tokens.replace_successor(rotated, successor, NOW + index * SECOND)
-        assert on.read.tokens.find_refresh(first.digest) == replace(first, revoked_at=NOW + SECOND)
-        assert on.read.tokens.find_refresh(second.digest) == replace(second, revoked_at=NOW + 2 * SECOND)
-        assert on.read.tokens.find_refresh(third.digest) == third
-        assert on.read.tokens.find_refresh(refresh.digest) == rotated
+        assert on.stored(first) == replace(first, revoked_at=NOW + SECOND)
+        assert on.stored(second) == replace(second, revoked_at=NOW + 2 * SECOND)
+        assert on.stored(third) == third
+        assert on.stored(refresh) == rotated
         on.write.tokens.rotate(third.digest, a_refresh_token(on.family, predecessor_id=third.id), NOW)
 
     @pytest.mark.parametrize("reason", ["used", "revoked", "family", "never rotated"])
-    def test_refresh_tokens_a_successor_that_is_not_live_is_not_replaced(
-        self, on: On, refresh: RefreshToken, reason: str
-    ) -> None:
+    def test_refresh_tokens_a_successor_that_is_not_live_is_not_replaced(self, on: On, reason: str) -> None:
+        refresh = a_refresh_token(on.family, rotated_at=NOW)
         successor, other = (a_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
-        with on.writing() as storage:
-            if reason != "never rotated":
-                storage.tokens.rotate(refresh.digest, successor, NOW)
-            if reason == "used":
-                # The successor of the successor is live: it is not the one that is asked for.
-                storage.tokens.rotate(successor.digest, a_refresh_token(on.family, predecessor_id=successor.id), NOW)
-            elif reason == "revoked":
-                storage.tokens.revoke_refresh(successor.digest, NOW)
-            elif reason == "family":
-                storage.tokens.revoke_family(on.family.id, NOW)
-        before = on.read.tokens.find_refresh(successor.digest)
-        assert not on.write.tokens.replace_successor(replace(refresh, rotated_at=NOW), other, NOW + SECOND)
-        assert on.read.tokens.find_refresh(other.digest) is None
-        assert on.read.tokens.find_refresh(successor.digest) == before
+        successor = replace(successor, revoked_at=NOW if reason == "revoked" else None)
+        on.save(refresh, *([] if reason == "never rotated" else [successor]))
+        if reason == "used":
+            # The successor of the successor is live: it is not the one that is asked for.
+            on.write.tokens.rotate(successor.digest, a_refresh_token(on.family, predecessor_id=successor.id), NOW)
+        if reason == "family":
+            on.write.tokens.revoke_family(on.family.id, NOW)
+        before = on.stored(successor)
+        assert not on.write.tokens.replace_successor(refresh, other, NOW + SECOND)
+        assert on.stored(other) is None
+        assert on.stored(successor) == before
 
     def test_refresh_tokens_replacing_a_successor_leaves_others_alone(self, on: On, refresh: RefreshToken) -> None:
         family = on.family
@@ -214,7 +151,7 @@ class RefreshTokenContract(ContractBase):
         with on.writing() as storage:
             storage.tokens.rotate(refresh.digest, a_refresh_token(family, predecessor_id=refresh.id), NOW)
             assert storage.tokens.replace_successor(refresh, a_refresh_token(family, predecessor_id=refresh.id), NOW)
-        assert [on.read.tokens.find_refresh(each.digest) for each in strangers] == strangers
+        assert [on.stored(each) for each in strangers] == strangers
 
     def test_refresh_tokens_races_one_of_many_successors_stays_live(self, on: On) -> None:
         for times in (100, 24, 24):
@@ -224,7 +161,7 @@ class RefreshTokenContract(ContractBase):
             outcomes = on.race(partial(replace_successor, predecessor=first, successors=successors, at=NOW), times)
             assert outcomes.errors == {}
             assert outcomes.values == [True] * times, "each puts its own in the place of the one before"
-            stored = [on.read.tokens.find_refresh(each.digest) for each in successors]
+            stored = [on.stored(each) for each in successors]
             assert all(each is not None for each in stored)
             assert [each is not None and each.revoked_at is None for each in stored].count(True) == 1
 
@@ -239,7 +176,7 @@ class RefreshTokenContract(ContractBase):
             )
             outcomes = on.race(attempt, 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
-            stored = [on.read.tokens.find_refresh(each.digest) for each in (*successors, *following)]
+            stored = [on.stored(each) for each in (*successors, *following)]
             live = [each for each in stored if each and each.revoked_at is None and each.rotated_at is None]
             assert len(live) == 1, "there is one live chain"
 
@@ -315,13 +252,11 @@ class ConnectionContract(ContractBase):
         access = an_access_token(human_user, application, second)
         on.save(other, second, *others, access)
         with on.writing() as storage:
-            assert storage.tokens.revoke_of_client(human_user.id, application.id, NOW) == 2
-            assert storage.tokens.revoke_of_client(human_user.id, application.id, NOW + SECOND) == 0
-            assert storage.tokens.revoke_of_client(human_user.id, an_id(), NOW) == 0
-        for each in (family, second):
-            assert on.read.tokens.find_family(each.id) == replace(each, revoked_at=NOW)
-        for each in others:
-            assert on.read.tokens.find_family(each.id) == each
+            assert storage.tokens.revoke_of_user(human_user.id, NOW, client_id=application.id) == 2
+            assert storage.tokens.revoke_of_user(human_user.id, NOW + SECOND, client_id=application.id) == 0
+            assert storage.tokens.revoke_of_user(human_user.id, NOW, client_id=an_id()) == 0
+        assert [on.stored(each) for each in (family, second)] == [replace(e, revoked_at=NOW) for e in (family, second)]
+        assert on.left(*others) == others
         issued = there(on.read.tokens.find_issued(access.digest))
         assert not issued.live(NOW)
 

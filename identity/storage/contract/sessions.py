@@ -21,51 +21,6 @@ DAY = timedelta(days=1)
 class SessionContract(ContractBase):
     """A session is found by id and by what its browser shows; once ended it stays so."""
 
-    def test_sessions_find_returns_what_was_added(self, on: On) -> None:
-        session = on.saved(
-            a_session(
-                on.human_user,
-                digest=bytes(range(32)),
-                started_at=NOW,
-                authenticated_at=NOW + SECOND,
-                selected_at=NOW + 2 * SECOND,
-                last_seen_at=NOW + 3 * SECOND,
-                ends_at=NOW + 4 * SECOND,
-                methods=("pwd", "otp"),
-                user_agent="Bröwser/1.0 (株; x86_64)",
-                client_address="2001:db8::1",
-                ended_at=NOW + 5 * SECOND,
-            )
-        )
-        assert on.read.sessions.find(session.id) == session
-        assert on.read.sessions.find(an_id()) is None
-
-    def test_sessions_a_taken_digest_is_refused_and_the_transaction_can_go_on(self, on: On) -> None:
-        other, taken = a_session(on.human_user), a_session(on.human_user, digest=on.session.digest)
-        with on.writing() as storage:
-            with pytest.raises(Duplicate) as refusal:
-                storage.sessions.add(taken)
-            assert refusal.value.field == "digest"
-            storage.sessions.add(other)
-        assert on.read.sessions.find(taken.id) is None
-        assert on.read.sessions.find(other.id) == other
-
-    def test_sessions_a_taken_id_is_refused(self, on: On) -> None:
-        with pytest.raises(Duplicate) as refusal:
-            on.write.sessions.add(a_session(on.human_user, id=on.session.id))
-        assert refusal.value.field == "id"
-        assert on.read.sessions.find(on.session.id) == on.session
-
-    def test_sessions_go_with_their_user(self, on: On) -> None:
-        session = on.session
-        other = a_human_user(organization_id=on.human_user.organization_id)
-        kept = a_session(other)
-        on.save(other, kept)
-        on.write.users.remove(on.human_user.id)
-        assert on.read.sessions.find(session.id) is None
-        assert on.read.sessions.of_browser([session.digest, kept.digest]) != ()
-        assert on.read.sessions.find(kept.id) == kept
-
     @pytest.mark.parametrize("shown", [1, 2, 3, 4, 7])
     def test_sessions_of_browser_are_those_with_a_digest_that_it_shows(self, on: On, shown: int) -> None:
         users = [a_human_user(on.organization) for _ in range(shown)]
@@ -210,15 +165,6 @@ class SessionContract(ContractBase):
         assert on.write.sessions.end_of_user(human_user.id, NOW + SECOND) == 1
         assert on.read.sessions.find(kept.id) == replace(kept, ended_at=NOW + SECOND)
         assert on.read.sessions.find(foreign.id) == foreign
-
-    def test_sessions_purge_deletes_those_whose_absolute_end_lies_before(self, on: On) -> None:
-        over, ending = a_session(on.human_user, ends_at=NOW - SECOND), a_session(on.human_user, ends_at=NOW)
-        ended = a_session(on.human_user, ended_at=NOW - DAY, ends_at=NOW + DAY)
-        on.save(over, ending, ended)
-        assert on.write.sessions.purge(NOW, 10) == 1
-        assert on.read.sessions.find(over.id) is None
-        assert on.read.sessions.find(ending.id) == ending
-        assert on.read.sessions.find(ended.id) == ended, "its tokens must still be told that it ended"
 
     def test_sessions_races_a_session_is_ended_once(self, on: On) -> None:
         outcomes = on.race(partial(end, session_id=on.session.id, at=NOW), 50)

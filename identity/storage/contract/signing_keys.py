@@ -7,14 +7,11 @@ import pytest
 
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import a_signing_key, an_id
-from identity.storage.errors import Duplicate, Missing
+from identity.storage.errors import Missing
 
 
 class SigningKeyContract(ContractBase):
     """Each generation exists once."""
-
-    def test_signing_keys_all_of_nothing(self, on: On) -> None:
-        assert on.read.signing_keys.all() == ()
 
     def test_signing_keys_all_returns_what_was_added_oldest_generation_first(self, on: On) -> None:
         first, second, third = (a_signing_key(generation) for generation in (1, 2, 3))
@@ -27,19 +24,6 @@ class SigningKeyContract(ContractBase):
         )
         on.save(third, first, second)
         assert on.read.signing_keys.all() == (first, second, third)
-
-    def test_signing_keys_a_taken_generation_is_refused(self, on: On) -> None:
-        first = on.saved(a_signing_key(1))
-        with pytest.raises(Duplicate) as refusal:
-            on.write.signing_keys.add(a_signing_key(1))
-        assert refusal.value.field == "generation"
-        assert on.read.signing_keys.all() == (first,)
-
-    def test_signing_keys_a_taken_id_is_refused(self, on: On) -> None:
-        first = on.saved(a_signing_key(1))
-        with pytest.raises(Duplicate):
-            on.write.signing_keys.add(a_signing_key(2, id=first.id))
-        assert on.read.signing_keys.all() == (first,)
 
     def test_signing_keys_reseal(self, on: On) -> None:
         first, second = a_signing_key(1), a_signing_key(2)

@@ -19,7 +19,6 @@ from identity.storage.contract.paging import (
     check_query,
     fetching,
 )
-from identity.storage.errors import Duplicate
 from identity.storage.paging import PageRequest, Total
 
 
@@ -43,28 +42,17 @@ class UserGrantContract(ContractBase):
     def of_user(self, on: On) -> Fetch[UserGrant]:
         """The list of the grants of ``human_user``."""
         human_user = on.human_user
-        return fetching(on.reading, lambda storage, request: storage.user_grants.page_of_user(human_user.id, request))
+        return fetching(
+            on.reading, lambda storage, request: storage.user_grants.page("user_id", human_user.id, request)
+        )
 
     @pytest.fixture
     def of_project(self, on: On) -> Fetch[UserGrant]:
         """The list of the grants in ``project``."""
         project = on.project
-        return fetching(on.reading, lambda storage, request: storage.user_grants.page_of_project(project.id, request))
-
-    def test_user_grants_a_second_direct_grant_is_refused(self, on: On, user_grant: UserGrant) -> None:
-        with pytest.raises(Duplicate) as refusal:
-            on.write.user_grants.add(a_user_grant(on.human_user, on.project))
-        assert refusal.value.field == "user_id"
-
-    def test_user_grants_a_second_grant_by_the_same_project_grant_is_refused(
-        self, on: On, project_grant: ProjectGrant
-    ) -> None:
-        on.save(a_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id))
-        with pytest.raises(Duplicate) as refusal:
-            on.write.user_grants.add(
-                a_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id)
-            )
-        assert refusal.value.field == "user_id"
+        return fetching(
+            on.reading, lambda storage, request: storage.user_grants.page("project_id", project.id, request)
+        )
 
     def test_user_grants_a_direct_and_a_derived_grant_stand_side_by_side(
         self, on: On, project_grant: ProjectGrant
@@ -88,7 +76,7 @@ class UserGrantContract(ContractBase):
         )
         on.save(zoe, saturn, lent, a_user_grant(on.human_user, on.project), mine, hers, on_loan)
         derived = fetching(
-            on.reading, lambda storage, request: storage.user_grants.page_of_project_grant(lent.id, request)
+            on.reading, lambda storage, request: storage.user_grants.page("project_grant_id", lent.id, request)
         )
         check_query(of_user, "atur", [mine])
         check_query(of_project, "hopper", [hers, on_loan])
@@ -107,7 +95,7 @@ class UserGrantContract(ContractBase):
 
         def found(within: frozenset[str] | None, query: str = name) -> set[str]:
             request = PageRequest(query=query, counted=True)
-            page = on.read.user_grants.page_of_project(on.project.id, request, within=within)
+            page = on.read.user_grants.page("project_id", on.project.id, request, within=within)
             assert page.total == Total(len(page))
             return {one.id for one in page}
 
@@ -116,8 +104,8 @@ class UserGrantContract(ContractBase):
         assert found(frozenset()) == set()
         assert found(frozenset(), "") == {user_grant.id, derived.id}, "only searches are narrowed"
         request = PageRequest(query=name)
-        assert on.read.user_grants.page_of_project_grant(lent.id, request, within=own).items == ()
-        assert on.read.user_grants.page_of_project_grant(lent.id, request).items == (derived,)
+        assert on.read.user_grants.page("project_grant_id", lent.id, request, within=own).items == ()
+        assert on.read.user_grants.page("project_grant_id", lent.id, request).items == (derived,)
 
     def test_user_grants_effective_holds_active_grants_of_the_asked_projects(self, on: On) -> None:
         wanted, inactive, unasked = (a_project(on.organization) for _ in range(3))
@@ -153,11 +141,4 @@ class UserGrantContract(ContractBase):
     ) -> None:
         on.save(a_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id))
         on.write.project_grants.update(replace(project_grant, active=False, version=2))
-        assert on.read.user_grants.effective(on.human_user.id, frozenset({project_grant.project_id})) == ()
-
-    def test_user_grants_effective_lacks_grants_of_a_removed_project_grant(
-        self, on: On, project_grant: ProjectGrant
-    ) -> None:
-        on.save(a_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id))
-        on.write.project_grants.remove(project_grant.id)
         assert on.read.user_grants.effective(on.human_user.id, frozenset({project_grant.project_id})) == ()

@@ -5,22 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_KEY
-from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import Profile, Subject
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     NOW,
-    a_code,
-    a_family,
     a_human_user,
-    a_key,
-    a_manager,
-    a_password,
-    a_refresh_token,
     a_service_user,
-    a_user_grant,
-    an_access_token,
     an_id,
     an_organization,
 )
@@ -53,11 +43,6 @@ class UserContract(ContractBase):
     def test_users_many_of_an_unknown_organization_are_refused(self, on: On) -> None:
         with pytest.raises(Missing):
             on.storage.users.add_many([a_human_user()])
-
-    def test_users_find_of_an_unknown_id(self, on: On) -> None:
-        on.save(a_human_user(on.organization))
-        assert on.read.users.find(an_id()) is None
-        assert on.read.users.find_subject(an_id()) is None
 
     def test_users_find_subject_shows_user_and_organization_as_they_are(self, on: On) -> None:
         service_user = on.service_user
@@ -186,49 +171,6 @@ class UserContract(ContractBase):
         with pytest.raises(Duplicate) as refusal:
             on.write.users.update(replace(on.human_user, user_name=on.service_user.user_name.upper(), version=2))
         assert refusal.value.field == "user_name"
-
-    def test_users_remove_takes_everything_of_a_person_along(self, on: On) -> None:
-        human_user = on.human_user
-        password, grant, manager = a_password(human_user), a_user_grant(human_user, on.project), a_manager(human_user)
-        family = a_family(human_user, on.application)
-        code, token, refresh = (
-            a_code(family),
-            an_access_token(human_user, on.application, family),
-            a_refresh_token(family),
-        )
-        on.save(password, grant, manager, family, code, token, refresh)
-        on.write.users.remove(human_user.id)
-        assert on.read.users.find(human_user.id) is None
-        assert on.read.users.find_by_name(human_user.organization_id, human_user.user_name) is None
-        assert on.read.users.find_password(human_user.id) is None
-        assert on.read.user_grants.find(grant.id) is None
-        assert on.read.managers.find(manager.id) is None
-        assert on.read.managers.page(INSTANCE_KEY).items == ()
-        assert on.read.tokens.find_family(family.id) is None
-        assert on.read.tokens.find_access(token.digest) is None
-        assert on.read.tokens.find_refresh(refresh.digest) is None
-        with pytest.raises(Missing):
-            on.write.tokens.redeem_code(code.digest, client_id=on.application.id, at=code.issued_at)
-
-    def test_users_remove_takes_everything_of_a_service_user_along(self, on: On) -> None:
-        key = a_key(on.service_user)
-        token = an_access_token(on.service_user, key_id=key.id)
-        on.save(key, token)
-        on.write.users.remove(on.service_user.id)
-        assert on.read.credentials.find(ServiceUserKey, key.id, on.service_user.id) is None
-        assert on.read.credentials.find_signer(key.id, on.service_user.id) is None
-        assert on.read.tokens.find_access(token.digest) is None
-        assert on.read.tokens.find_issued(token.digest) is None
-
-    def test_users_remove_leaves_other_users_alone(self, on: On) -> None:
-        human_user = on.human_user
-        key, token, manager = a_key(on.service_user), an_access_token(on.service_user), a_manager(on.service_user)
-        on.save(key, token, manager)
-        on.write.users.remove(human_user.id)
-        assert on.read.users.find(on.service_user.id) == on.service_user
-        assert on.read.credentials.find(ServiceUserKey, key.id, on.service_user.id) == key
-        assert on.read.tokens.find_access(token.digest) == token
-        assert on.read.managers.find(manager.id) == manager
 
     def test_users_the_name_of_a_removed_user_is_free(self, on: On) -> None:
         on.write.users.remove(on.human_user.id)

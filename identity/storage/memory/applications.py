@@ -42,13 +42,10 @@ class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
     def remove_secret(self, application_id: str, secret_id: str) -> None:
         self._tables.client_secrets.delete((application_id, secret_id))
 
-    def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
+    def secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
+        # A writer has the whole storage for itself, so there is nothing more to lock.
         secrets = self._tables.client_secrets.rows.items()
         return oldest_first(secret for (owner, _), secret in secrets if owner == application_id)
-
-    def lock_secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
-        # A writer has the whole storage for itself, so there is nothing more to lock.
-        return self.secrets(application_id)
 
     def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
         counts = Counter(owner for owner, _ in self._tables.client_secrets.rows)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from identity.domain.attempts import NEVER, Attempt, next_after
+from identity.domain.attempts import Attempt, next_after
 from identity.storage.memory.entities import MemoryStore
 from identity.storage.memory.tables import Count
 from identity.storage.stores.attempts import AttemptStore
@@ -50,8 +50,3 @@ class MemoryAttemptStore(MemoryStore, AttemptStore):
         # A span that began later ends later.
         if stored is not None and stored.number > 0 and stored.next_at <= at + span:
             self._tables.attempts.put(key, replace(stored, number=stored.number - 1))
-
-    def purge(self, before: datetime, limit: int) -> int:
-        return self._tables.attempts.delete_where(
-            lambda _, count: count.next_at < NEVER and count.counted_at < before, limit
-        )

@@ -39,6 +39,3 @@ class MemoryAuditStore(MemoryStore, AuditStore):
         # Rows lie in the order of their numbers, which have no gaps.
         later = islice(self._tables.audit_events.rows.values(), sequence, None)
         return tuple(islice((row for row in later if filter.fits(row)), limit))
-
-    def last_sequence(self) -> int:
-        return len(self._tables.audit_events.rows)

@@ -39,10 +39,6 @@ class MemoryAuthorizationRequestStore(MemoryStore, AuthorizationRequestStore):
         self._tables.authorization_requests.put(request_id, replace(pending, finished_at=at))
         return pending
 
-    def purge(self, before: datetime, limit: int) -> int:
-        table = self._tables.authorization_requests
-        return table.delete_where(lambda _, pending: pending.expires_at < before, limit)
-
 
 def _own(pending: PendingAuthorization) -> PendingAuthorization:
     """The same with parameters of its own: the caller may go on changing what it gave."""

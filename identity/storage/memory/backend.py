@@ -18,6 +18,7 @@ from identity.storage.memory.organizations import MemoryOrganizationStore
 from identity.storage.memory.outbox import MemoryOutboxStore
 from identity.storage.memory.project_grants import MemoryProjectGrantStore
 from identity.storage.memory.projects import MemoryProjectStore
+from identity.storage.memory.purges import MemoryPurgeStore
 from identity.storage.memory.records import MemoryRecordStore
 from identity.storage.memory.sessions import MemorySessionStore
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
@@ -54,6 +55,7 @@ class MemoryStorage(Storage):
         self.audit = MemoryAuditStore(tables)
         self.records = MemoryRecordStore(tables)
         self.effects = MemoryEffectStore(tables)
+        self.purges = MemoryPurgeStore(tables)
 
 
 class MemoryBackend(Backend):

@@ -72,12 +72,9 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
             return None
         return Subject(user, self._tables.organizations.get(user.organization_id)), secrets
 
-    def secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
-        return oldest_first(secret for secret in self._tables.service_user_secrets if secret.user_id == user_id)
-
-    def lock_secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
+    def secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         # A writer has the whole storage for itself, so there is nothing more to lock.
-        return self.secrets(user_id)
+        return oldest_first(secret for secret in self._tables.service_user_secrets if secret.user_id == user_id)
 
     def _rows(self, kind: type) -> Table[str, Any]:
         tables: dict[type, Table[str, Any]] = {

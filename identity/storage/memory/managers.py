@@ -12,9 +12,6 @@ class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
 
     table = "managers"
 
-    def find_for(self, user_id: str, resource: ResourceKey) -> Manager | None:
-        return next((manager for manager in self.of_user(user_id) if manager.resource == resource), None)
-
     def of_user(self, user_id: str) -> tuple[Manager, ...]:
         return tuple(manager for manager in self._tables.managers if manager.user_id == user_id)
 

@@ -34,12 +34,9 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
     def find_domain_holder(self, name: str) -> OrganizationDomain | None:
         return next((each for each in self._tables.domains if each.name == name and each.counts), None)
 
-    def domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
-        return _by_name(each for each in self._tables.domains if each.organization_id == organization_id)
-
-    def lock_domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
+    def domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
         # A writer has the whole storage for itself, so there is nothing more to lock.
-        return self.domains(organization_id)
+        return _by_name(each for each in self._tables.domains if each.organization_id == organization_id)
 
     def unproven_domains(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
         found = (each for each in self._tables.domains if each.proof is Proof.UNPROVEN)

@@ -14,12 +14,9 @@ class MemoryOutboxStore(MemoryStore, OutboxStore):
     def add(self, message: OutgoingMessage) -> None:
         self._tables.outgoing_messages.insert({message.id: message})
 
-    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        messages = [message for message in self._waiting(kind, at) if message.next_at <= at]
+    def waiting(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        messages = self._waiting(kind, at)
         return tuple(sorted(messages, key=lambda message: (message.next_at, message.id))[:limit])
-
-    def next_at(self, kind: str, at: datetime) -> datetime | None:
-        return min((message.next_at for message in self._waiting(kind, at)), default=None)
 
     def backlog(self, kind: str, at: datetime) -> Backlog:
         failing = [message for message in self._waiting(kind, at) if message.attempts]
@@ -36,9 +33,6 @@ class MemoryOutboxStore(MemoryStore, OutboxStore):
 
     def remove(self, message_id: str) -> None:
         self._tables.outgoing_messages.delete(message_id)
-
-    def purge(self, before: datetime, limit: int) -> int:
-        return self._tables.outgoing_messages.delete_where(lambda _, message: message.expires_at < before, limit)
 
     def _waiting(self, kind: str, at: datetime) -> list[OutgoingMessage]:
         messages = self._tables.outgoing_messages

@@ -64,10 +64,5 @@ class MemoryRecordStore(MemoryStore, RecordStore):
         doomed = self.of_owner(plugin, kind, user_id=user_id, application_id=application_id)
         return sum(self.drop(plugin, kind, one.key) for one in doomed)
 
-    def purge(self, before: datetime, limit: int) -> int:
-        return self._tables.records.delete_where(
-            lambda _, record: record.expires_at is not None and record.expires_at < before, limit
-        )
-
     def _put(self, record: Record) -> None:
         self._tables.records.replace((record.plugin, record.kind, record.key), record)

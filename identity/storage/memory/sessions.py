@@ -68,9 +68,6 @@ class MemorySessionStore(MemoryStore, SessionStore):
     def end_of_user(self, user_id: str, at: datetime, *, but: str | None = None) -> int:
         return sum(self.end(each.id, at) for each in self._open(user_id) if each.id != but)
 
-    def purge(self, before: datetime, limit: int) -> int:
-        return self._tables.sessions.delete_where(lambda _, session: session.ends_at < before, limit)
-
     def _open(self, user_id: str) -> list[Session]:
         return [each for each in self._tables.sessions if each.user_id == user_id and each.ended_at is None]
 

@@ -1,6 +1,5 @@
 """Access tokens, refresh tokens and their families, in memory."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -29,9 +28,6 @@ class MemoryTokenStore(MemoryStore, TokenStore):
     def start_family(self, family: TokenFamily) -> None:
         self._tables.families.insert({family.id: family})
 
-    def find_family(self, family_id: str) -> TokenFamily | None:
-        return self._tables.families.find(family_id)
-
     def revoke_family(self, family_id: str, at: datetime) -> None:
         family = self._tables.families.find(family_id)
         if family is not None and family.revoked_at is None:
@@ -39,9 +35,6 @@ class MemoryTokenStore(MemoryStore, TokenStore):
 
     def add_access(self, token: AccessToken) -> None:
         self._tables.access_tokens.insert({token.digest: token})
-
-    def find_access(self, digest: bytes) -> AccessToken | None:
-        return self._tables.access_tokens.find(digest)
 
     def find_issued(self, digest: bytes) -> IssuedToken | None:
         token = self._tables.access_tokens.find(digest)
@@ -63,17 +56,21 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         if token is not None and token.revoked_at is None:
             self._tables.access_tokens.put(digest, replace(token, revoked_at=at))
 
-    def revoke_of_user(self, user_id: str, at: datetime) -> int:
-        for family in self._tables.families:
-            if family.user_id == user_id:
-                self.revoke_family(family.id, at)
-        return self._revoke_live(at, lambda token: token.user_id == user_id)
+    def revoke_of_user(self, user_id: str, at: datetime, *, client_id: str | None = None) -> int:
+        standing = [
+            family
+            for family in self._tables.families
+            if family.user_id == user_id and client_id in (None, family.client_id) and family.revoked_at is None
+        ]
+        for family in standing:
+            self.revoke_family(family.id, at)
+        for token in self._tables.access_tokens:
+            if client_id is None and token.user_id == user_id and at < token.expires_at:
+                self.revoke_access(token.digest, at)
+        return len(standing)
 
     def add_refresh(self, token: RefreshToken) -> None:
         self._tables.refresh_tokens.insert({token.digest: token})
-
-    def find_refresh(self, digest: bytes) -> RefreshToken | None:
-        return self._tables.refresh_tokens.find(digest)
 
     def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
         token = self._tables.refresh_tokens.find(digest)
@@ -111,13 +108,8 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             return False
         self.add_refresh(successor)
         for token in present:
-            self.revoke_refresh(token.digest, at)
+            self._tables.refresh_tokens.put(token.digest, replace(token, revoked_at=at))
         return True
-
-    def revoke_refresh(self, digest: bytes, at: datetime) -> None:
-        token = self._tables.refresh_tokens.find(digest)
-        if token is not None and token.revoked_at is None:
-            self._tables.refresh_tokens.put(digest, replace(token, revoked_at=at))
 
     def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
         live = [
@@ -127,22 +119,6 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         ]
         live.sort(key=lambda family: (family.started_at, family.id))
         return connections((family, self._client(family.client_id), self._last_used_at(family)) for family in live)
-
-    def revoke_of_client(self, user_id: str, client_id: str, at: datetime) -> int:
-        standing = [
-            family
-            for family in self._tables.families
-            if family.user_id == user_id and family.client_id == client_id and family.revoked_at is None
-        ]
-        for family in standing:
-            self.revoke_family(family.id, at)
-        return len(standing)
-
-    def purge_access(self, before: datetime, limit: int) -> int:
-        return self._tables.access_tokens.delete_where(lambda _, token: token.expires_at < before, limit)
-
-    def purge_families(self, before: datetime, limit: int) -> int:
-        return self._tables.families.delete_where(lambda _, family: family.ends_at < before, limit)
 
     def _client(self, client_id: str) -> Client:
         """The client without its secrets."""
@@ -158,16 +134,6 @@ class MemoryTokenStore(MemoryStore, TokenStore):
     def _is_revoked(self, family_id: str) -> bool:
         family = self._tables.families.find(family_id)
         return family is None or family.revoked_at is not None
-
-    def _revoke_live(self, at: datetime, chosen: Callable[[AccessToken], bool]) -> int:
-        live = [
-            token
-            for token in self._tables.access_tokens
-            if chosen(token) and token.revoked_at is None and at < token.expires_at
-        ]
-        for token in live:
-            self.revoke_access(token.digest, at)
-        return len(live)
 
     def add_code(self, code: AuthorizationCode) -> None:
         self._tables.authorization_codes.insert({code.digest: code})
@@ -195,10 +161,3 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         redeemed = replace(code, redeemed_at=at)
         self._tables.authorization_codes.put(digest, redeemed)
         return redeemed
-
-    def purge_codes(self, before: datetime, limit: int) -> int:
-        return self._tables.authorization_codes.delete_where(lambda _, code: self._code_is_due(code, before), limit)
-
-    def _code_is_due(self, code: AuthorizationCode, before: datetime) -> bool:
-        unused = code.redeemed_at is None and code.expires_at < before
-        return unused or self._tables.families.get(code.family_id).ends_at < before

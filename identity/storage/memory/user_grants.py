@@ -1,6 +1,5 @@
 """User grants, in memory."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from identity.domain.projects import UserGrant
@@ -8,7 +7,7 @@ from identity.domain.search import is_found
 from identity.storage.memory.entities import MemoryEntityStore, page_newest_first
 from identity.storage.memory.users import is_found_user
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.user_grants import UserGrantStore
+from identity.storage.stores.user_grants import GrantedBy, UserGrantStore
 
 
 class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
@@ -16,24 +15,13 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
 
     table = "user_grants"
 
-    def page_of_user(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
-        grants = (grant for grant in self._tables.user_grants if grant.user_id == user_id)
-        projects = self._tables.projects
-        return page_newest_first(
-            (grant for grant in grants if is_found(request.query, projects.get(grant.project_id))), request
-        )
-
-    def page_of_project(
-        self, project_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    def page(
+        self, by: GrantedBy, of: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
     ) -> Page[UserGrant]:
-        grants = (grant for grant in self._tables.user_grants if grant.project_id == project_id)
-        return self._page_by_user(grants, request, within)
-
-    def page_of_project_grant(
-        self, project_grant_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
-    ) -> Page[UserGrant]:
-        grants = (grant for grant in self._tables.user_grants if grant.project_grant_id == project_grant_id)
-        return self._page_by_user(grants, request, within)
+        grants = [grant for grant in self._tables.user_grants if getattr(grant, by) == of]
+        if request.query and within is not None:
+            grants = [grant for grant in grants if grant.organization_id in within]
+        return page_newest_first((one for one in grants if self._is_found(one, by, request.query)), request)
 
     def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         grants = (
@@ -44,14 +32,11 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
         narrowed = (self._narrowed(grant) for grant in grants)
         return tuple(grant for grant in narrowed if grant is not None)
 
-    def _page_by_user(
-        self, grants: Iterable[UserGrant], request: PageRequest, within: frozenset[str] | None
-    ) -> Page[UserGrant]:
-        tables = self._tables
-        if request.query and within is not None:
-            grants = (grant for grant in grants if grant.organization_id in within)
-        found = (one for one in grants if is_found_user(tables, tables.users.get(one.user_id), request.query))
-        return page_newest_first(found, request)
+    def _is_found(self, grant: UserGrant, by: GrantedBy, query: str) -> bool:
+        """True if the query finds what stands at the other end."""
+        if by == "user_id":
+            return is_found(query, self._tables.projects.get(grant.project_id))
+        return is_found_user(self._tables, self._tables.users.get(grant.user_id), query)
 
     def _narrowed(self, grant: UserGrant) -> UserGrant | None:
         """The grant with the roles that its project grant, if it has one, still allows."""

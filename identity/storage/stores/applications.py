@@ -40,12 +40,11 @@ class ApplicationStore(EntityStore[Application]):
         """Delete one secret. Raises Missing."""
 
     @abstractmethod
-    def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
-        """The application's secrets, oldest first."""
+    def secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
+        """The application's secrets, oldest first.
 
-    @abstractmethod
-    def lock_secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
-        """The same, so that they can be counted: whoever else locks them waits for the end of the transaction."""
+        ``locked`` so that they can be counted: whoever else locks them waits for the end of the transaction.
+        """
 
     @abstractmethod
     def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:

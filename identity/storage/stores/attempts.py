@@ -1,17 +1,13 @@
 """Attempts at passwords, counted over all processes."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from datetime import datetime, timedelta
 
 from identity.domain.attempts import Attempt
-from identity.storage.stores.entity import PurgedStore
 
 
-class AttemptStore(PurgedStore):
-    """One row per key: an account, a browser of one, a login name, or an address.
-
-    A row is over when it was last counted, but never one that has no next attempt.
-    """
+class AttemptStore(ABC):
+    """One row per key: an account, a browser of one, a login name, or an address."""
 
     @abstractmethod
     def reserve(self, key: str, *, at: datetime, user_id: str | None = None) -> Attempt:

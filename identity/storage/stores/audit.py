@@ -34,7 +34,3 @@ class AuditStore(ABC):
         An event is held back while one with a lower number may still be committed: who asks again after the last one
         that was returned misses none.
         """
-
-    @abstractmethod
-    def last_sequence(self) -> int:
-        """The sequence number of the newest event, 0 if there is none."""

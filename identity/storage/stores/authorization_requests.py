@@ -1,17 +1,14 @@
 """Authorization requests that wait for their user."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from datetime import datetime
 
 from identity.domain.sessions import PendingAuthorization
-from identity.storage.stores.entity import PurgedStore
 
 
-class AuthorizationRequestStore(PurgedStore):
+class AuthorizationRequestStore(ABC):
     """They go with the user who proved something for them; whatever else they name may be gone when they are
     continued.
-
-    A request is over when it expires.
     """
 
     @abstractmethod

@@ -70,9 +70,8 @@ class CredentialStore(ABC):
         """
 
     @abstractmethod
-    def secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
-        """The user's secrets, oldest first."""
+    def secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
+        """The user's secrets, oldest first.
 
-    @abstractmethod
-    def lock_secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
-        """The same, so that they can be counted: whoever else locks them waits for the end of the transaction."""
+        ``locked`` so that they can be counted: whoever else locks them waits for the end of the transaction.
+        """

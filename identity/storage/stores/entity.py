@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 
@@ -43,11 +42,3 @@ class EntityStore(ABC, Generic[Kept]):
     @abstractmethod
     def remove(self, id: str) -> None:  # noqa: A002
         """Delete it with all that belongs to it."""
-
-
-class PurgedStore(ABC):
-    """Rows that are deleted some time after they have served."""
-
-    @abstractmethod
-    def purge(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` rows that were over before; returns how many went."""

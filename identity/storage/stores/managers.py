@@ -12,10 +12,6 @@ class ManagerStore(EntityStore[Manager]):
     """Unique: one row per user and resource (Duplicate("user_id")). Lists are newest first."""
 
     @abstractmethod
-    def find_for(self, user_id: str, resource: ResourceKey) -> Manager | None:
-        """What the user holds at this very resource."""
-
-    @abstractmethod
     def of_user(self, user_id: str) -> tuple[Manager, ...]:
         """Everything the user holds anywhere, in one query."""
 

@@ -46,12 +46,11 @@ class OrganizationStore(EntityStore[Organization]):
         """The one domain of this name that counts."""
 
     @abstractmethod
-    def domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
-        """All of the organization, by name."""
+    def domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
+        """All of the organization, by name.
 
-    @abstractmethod
-    def lock_domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
-        """The same, so that they can be counted: whoever else locks them waits for the end of the transaction."""
+        ``locked`` so that they can be counted: whoever else locks them waits for the end of the transaction.
+        """
 
     @abstractmethod
     def unproven_domains(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:

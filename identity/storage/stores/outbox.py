@@ -1,28 +1,24 @@
 """The outbox: written in the transaction of a change, emptied after its commit."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from datetime import datetime
 
 from identity.domain.outbox import Backlog, OutgoingMessage
-from identity.storage.stores.entity import PurgedStore
 
 
-class OutboxStore(PurgedStore):
-    """One row per message. A message is over when it expires."""
+class OutboxStore(ABC):
+    """One row per message."""
 
     @abstractmethod
     def add(self, message: OutgoingMessage) -> None:
         """Store a new message. Raises Duplicate("id")."""
 
     @abstractmethod
-    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        """Up to ``limit`` messages of this kind whose ``next_at`` has come and which are not expired, oldest
-        ``next_at`` first."""
+    def waiting(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        """Up to ``limit`` messages of this kind that are not expired at this moment, oldest ``next_at`` first.
 
-    @abstractmethod
-    def next_at(self, kind: str, at: datetime) -> datetime | None:
-        """When the next message of this kind is due, past moments included; None if all are expired at this moment, or
-        there is none."""
+        One that cannot be read keeps no other from being found.
+        """
 
     @abstractmethod
     def backlog(self, kind: str, at: datetime) -> Backlog:

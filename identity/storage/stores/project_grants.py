@@ -1,10 +1,14 @@
 """Project grants."""
 
 from abc import abstractmethod
+from typing import Literal
 
 from identity.domain.projects import ProjectGrant
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.entity import EntityStore
+
+#: By what grants are listed.
+LentBy = Literal["project_id", "organization_id"]
 
 
 class ProjectGrantStore(EntityStore[ProjectGrant]):
@@ -15,9 +19,5 @@ class ProjectGrantStore(EntityStore[ProjectGrant]):
         """The grant of this project to this organization."""
 
     @abstractmethod
-    def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[ProjectGrant]:
-        """The grants of a project."""
-
-    @abstractmethod
-    def page_held(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[ProjectGrant]:
-        """The grants that an organization holds."""
+    def page(self, by: LentBy, of: str, request: PageRequest = FIRST_PAGE) -> Page[ProjectGrant]:
+        """The grants of this project, or those that this organization holds."""

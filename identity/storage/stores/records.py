@@ -1,17 +1,13 @@
 """Records of the service's parts and of plugins."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from datetime import datetime
 
 from identity.domain.records import Record
-from identity.storage.stores.entity import PurgedStore
 
 
-class RecordStore(PurgedStore):
-    """Known by plugin, kind and key; a record goes with the user and with the application that it names.
-
-    A record is over when it expires.
-    """
+class RecordStore(ABC):
+    """Known by plugin, kind and key; a record goes with the user and with the application that it names."""
 
     @abstractmethod
     def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:

@@ -1,21 +1,17 @@
 """Sessions of people at their browsers."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from datetime import datetime
 
 from identity.domain.sessions import Session, SignedIn
-from identity.storage.stores.entity import PurgedStore
 
 #: How many sessions of one user are listed.
 MOST_OF_USER = 100
 
 
-class SessionStore(PurgedStore):
-    """Known to browsers by digest (unique: Duplicate("digest")). No method ever makes an ended session live again.
-
-    A session is over at its absolute end.
-    """
+class SessionStore(ABC):
+    """Known to browsers by digest (unique: Duplicate("digest")). No method ever makes an ended session live again."""
 
     @abstractmethod
     def add(self, session: Session) -> None:

@@ -22,10 +22,6 @@ class TokenStore(ABC):
         """Store a new family. Raises Missing if its user or client does not exist."""
 
     @abstractmethod
-    def find_family(self, family_id: str) -> TokenFamily | None:
-        """The family with this id."""
-
-    @abstractmethod
     def revoke_family(self, family_id: str, at: datetime) -> None:
         """Revoke the family and so all its tokens, those of transactions still running included."""
 
@@ -38,10 +34,6 @@ class TokenStore(ABC):
         """
 
     @abstractmethod
-    def find_access(self, digest: bytes) -> AccessToken | None:
-        """The access token alone."""
-
-    @abstractmethod
     def find_issued(self, digest: bytes) -> IssuedToken | None:
         """The access token with subject, organization, client (without its secrets), family and session, in
         one query. A token names a session that has ended: ``session_ended``; one that was purged has not."""
@@ -51,16 +43,15 @@ class TokenStore(ABC):
         """Revoke one access token; a revoked one keeps its moment, an unknown one is ignored."""
 
     @abstractmethod
-    def revoke_of_user(self, user_id: str, at: datetime) -> int:
-        """Revoke all live access tokens and families of a user; returns how many access tokens."""
+    def revoke_of_user(self, user_id: str, at: datetime, *, client_id: str | None = None) -> int:
+        """Revoke all families that one client has of a user, or all of the user with all live access tokens.
+
+        Returns how many families were not revoked before.
+        """
 
     @abstractmethod
     def add_refresh(self, token: RefreshToken) -> None:
         """Record the first refresh token of a family."""
-
-    @abstractmethod
-    def find_refresh(self, digest: bytes) -> RefreshToken | None:
-        """The refresh token, live or not."""
 
     @abstractmethod
     def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
@@ -84,27 +75,11 @@ class TokenStore(ABC):
         """
 
     @abstractmethod
-    def revoke_refresh(self, digest: bytes, at: datetime) -> None:
-        """Revoke one refresh token; a revoked one keeps its moment, an unknown one is ignored."""
-
-    @abstractmethod
     def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
         """What applications hold of the user, by families that are neither revoked nor ended, last used first.
 
         Last used is the latest moment at which a refresh token or, without any, the family was begun.
         """
-
-    @abstractmethod
-    def revoke_of_client(self, user_id: str, client_id: str, at: datetime) -> int:
-        """Revoke all families that the client has of the user; returns how many were not revoked before."""
-
-    @abstractmethod
-    def purge_access(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` access tokens that expired before; returns how many went."""
-
-    @abstractmethod
-    def purge_families(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` families that ended before, with their codes and tokens."""
 
     @abstractmethod
     def add_code(self, code: AuthorizationCode) -> None:
@@ -121,7 +96,3 @@ class TokenStore(ABC):
         Raises AlreadyUsed (with the code as value) if this client redeemed it before, expired or not; else Missing if
         there is none, it has expired, or it is another client's: then it stays as it was. The transaction can go on.
         """
-
-    @abstractmethod
-    def purge_codes(self, before: datetime, limit: int) -> int:
-        """Delete up to ``limit`` codes that expired before and are unused, or whose family has ended before."""

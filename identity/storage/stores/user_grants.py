@@ -1,10 +1,14 @@
 """User grants: project roles given to users."""
 
 from abc import abstractmethod
+from typing import Literal
 
 from identity.domain.projects import UserGrant
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.entity import EntityStore
+
+#: By what grants are listed.
+GrantedBy = Literal["user_id", "project_id", "project_grant_id"]
 
 
 class UserGrantStore(EntityStore[UserGrant]):
@@ -14,20 +18,10 @@ class UserGrantStore(EntityStore[UserGrant]):
     """
 
     @abstractmethod
-    def page_of_user(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
-        """The grants of a user."""
-
-    @abstractmethod
-    def page_of_project(
-        self, project_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    def page(
+        self, by: GrantedBy, of: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
     ) -> Page[UserGrant]:
-        """The grants in a project."""
-
-    @abstractmethod
-    def page_of_project_grant(
-        self, project_grant_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
-    ) -> Page[UserGrant]:
-        """The grants that derive from a project grant."""
+        """The grants that name this user, project or project grant."""
 
     @abstractmethod
     def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:

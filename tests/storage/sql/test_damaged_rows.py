@@ -30,6 +30,7 @@ from identity.storage.contract.factories import (
     a_project_role,
     a_signing_key,
     an_instance,
+    an_outgoing_message,
 )
 from identity.storage.contract.transactions import Transactions, aborting, committing
 from identity.storage.errors import AlreadyUsed, Missing, Stale, Unavailable, Unreadable
@@ -63,11 +64,10 @@ READS: dict[str, Callable[[Storage], object]] = {
     "signing keys": lambda storage: storage.signing_keys.all(),
     "audit": lambda storage: storage.audit.page(),
     "audit after": lambda storage: storage.audit.after(0, 10),
-    "family": lambda storage: storage.tokens.find_family(queries.FAMILY.id),
     "user grant": lambda storage: storage.user_grants.find(queries.GRANT.id),
     "project grant": lambda storage: storage.project_grants.find(queries.LENT.id),
-    "project grants": lambda storage: storage.project_grants.page(queries.PROJECT.id),
-    "user grants": lambda storage: storage.user_grants.page_of_user(queries.PERSON.id),
+    "project grants": lambda storage: storage.project_grants.page("project_id", queries.PROJECT.id),
+    "user grants": lambda storage: storage.user_grants.page("user_id", queries.PERSON.id),
     "projects": lambda storage: storage.projects.page(queries.ORGANIZATION.id),
     "organizations one by one": lambda storage: _walk(storage.organizations.page),
     "applications one by one": lambda storage: _walk(
@@ -299,6 +299,19 @@ def test_pages_go_on_past_it_in_every_order(damaged: tuple[SqlBackend, sqlite3.C
                 request = replace(request, cursor=page.next)
         expected = {GRACE.id, queries.PERSON.id, *(one.id for one in others)} - {others[3].id}
         assert expected == set(seen) | ({others[2].id} if sort == "user_name" else set()), sort
+
+
+def test_messages_that_cannot_be_read_hold_no_other_up(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
+    backend, database = damaged
+    messages = [an_outgoing_message(kind="letter", next_at=NOW + timedelta(seconds=number)) for number in range(8)]
+    with committing(backend, Transactions()) as storage:
+        for message in messages:
+            add(storage, message)
+    for message in messages[:5]:
+        _damage(database, "outgoing_messages", "attempts", "many", message.id)
+    with backend.reading() as storage:
+        for limit in (1, 2, 3, 5, 10):
+            assert storage.outbox.waiting("letter", NOW, limit) == tuple(messages[5:][:limit])
 
 
 def test_a_lease_that_nobody_can_have_taken_is_free(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:

@@ -46,6 +46,7 @@ from identity.storage.contract.factories import (
 )
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.paging import Cursor, PageRequest, Sort
+from identity.storage.stores.purges import Purged
 from identity.storage.stores.users import ORDERS, UserKind
 
 ORGANIZATION = an_organization()
@@ -86,7 +87,6 @@ Call = Callable[[Storage], object]
 
 READS: dict[str, Call] = {
     "find_issued": lambda storage: storage.tokens.find_issued(TOKEN.digest),
-    "find_access": lambda storage: storage.tokens.find_access(TOKEN.digest),
     "find_presented": lambda storage: storage.tokens.find_presented(REFRESH.digest),
     "connections": lambda storage: storage.tokens.connections_of_user(PERSON.id, NOW),
     "find code": lambda storage: storage.tokens.find_code(CODE.digest),
@@ -101,12 +101,10 @@ READS: dict[str, Call] = {
     "records of both": lambda storage: storage.records.of_owner(
         *THIS_RECORD[:2], user_id=PERSON.id, application_id=APPLICATION.id
     ),
-    "messages due": lambda storage: storage.outbox.due("mail", NOW, 10),
-    "messages next_at": lambda storage: storage.outbox.next_at("mail", NOW),
+    "messages waiting": lambda storage: storage.outbox.waiting("mail", NOW, 10),
     "messages backlog": lambda storage: storage.outbox.backlog("mail", NOW),
     "is_origin": lambda storage: storage.applications.is_origin("https://shop.example"),
     "find_by_email": lambda storage: storage.users.find_by_email(ORGANIZATION.id, "ada@acme.example"),
-    "find_refresh": lambda storage: storage.tokens.find_refresh(REFRESH.digest),
     "find_client": lambda storage: storage.applications.find_client(APPLICATION.id),
     "find_signer": lambda storage: storage.credentials.find_signer(KEY.id, ROBOT.id),
     "find_holder": lambda storage: storage.credentials.find_holder(ROBOT.id),
@@ -116,7 +114,6 @@ READS: dict[str, Call] = {
     "find_by_bare_name": lambda storage: storage.users.find_by_bare_name(PERSON.user_name, first_in=ORGANIZATION.id),
     "find_by_domain": lambda storage: storage.organizations.find_by_domain(ORGANIZATION.primary_domain),
     "managers of_user": lambda storage: storage.managers.of_user(PERSON.id),
-    "managers find_for": lambda storage: storage.managers.find_for(PERSON.id, MANAGER.resource),
     "managers page": lambda storage: storage.managers.page(MANAGER.resource, NEWER),
     "effective": lambda storage: storage.user_grants.effective(PERSON.id, frozenset({PROJECT.id})),
     "audience": lambda storage: storage.projects.audience(frozenset({PROJECT.id}), ORGANIZATION.id),
@@ -150,7 +147,7 @@ READS: dict[str, Call] = {
     "personal access tokens expiring": lambda storage: storage.credentials.expiring(
         PersonalAccessToken, NOW, LATER, 10
     ),
-    "grants of project grant": lambda storage: storage.user_grants.page_of_project_grant(LENT.id, NEWER),
+    "grants of project grant": lambda storage: storage.user_grants.page("project_grant_id", LENT.id, NEWER),
     "effects of organization": lambda storage: storage.effects.of(Removed.ORGANIZATION, ORGANIZATION.id, NOW),
     "effects of project": lambda storage: storage.effects.of(Removed.PROJECT, PROJECT.id, NOW),
     "effects of application": lambda storage: storage.effects.of(Removed.APPLICATION, APPLICATION.id, NOW),
@@ -164,7 +161,6 @@ READS: dict[str, Call] = {
     ),
     "refused of organization": lambda storage: storage.audit.page(filter=REFUSED_THERE),
     "refused": lambda storage: storage.audit.page(filter=AuditFilter(result=Result.REFUSED)),
-    "last_sequence": lambda storage: storage.audit.last_sequence(),
     "audit of organization": lambda storage: storage.audit.page(filter=AuditFilter(organization_id=ORGANIZATION.id)),
     "audit of object": lambda storage: storage.audit.page(filter=AuditFilter(object_id=PERSON.id)),
     "audit of actor": lambda storage: storage.audit.page(filter=AuditFilter(actor_id=PERSON.id)),
@@ -202,17 +198,14 @@ WRITES: dict[str, Call] = {
     "replace record": lambda storage: storage.records.replace(replace(RECORD, version=2)),
     "drop record": lambda storage: storage.records.drop(*THIS_RECORD),
     "drop records": lambda storage: storage.records.drop_of_owner(*THIS_RECORD[:2], user_id=PERSON.id),
-    "purge records": lambda storage: storage.records.purge(NOW, 1000),
     "postpone": lambda storage: storage.outbox.postpone(MESSAGE.id, LATER),
     "remove message": lambda storage: storage.outbox.remove(MESSAGE.id),
     "add code": lambda storage: storage.tokens.add_code(a_code(FAMILY)),
     "start_family": lambda storage: storage.tokens.start_family(a_family(PERSON, APPLICATION)),
     "add_refresh": lambda storage: storage.tokens.add_refresh(a_refresh_token(FAMILY)),
-    "revoke_of_client": lambda storage: storage.tokens.revoke_of_client(PERSON.id, APPLICATION.id, NOW),
-    "purge sessions": lambda storage: storage.sessions.purge(NOW, 1000),
-    "purge requests": lambda storage: storage.authorization_requests.purge(NOW, 1000),
-    "purge attempts": lambda storage: storage.attempts.purge(NOW, 1000),
-    "purge messages": lambda storage: storage.outbox.purge(NOW, 1000),
+    "revoke_of_user, one client": lambda storage: storage.tokens.revoke_of_user(
+        PERSON.id, NOW, client_id=APPLICATION.id
+    ),
     "touch": lambda storage: storage.credentials.touch(ServiceUserKey, {KEY.id: NOW}),
     "append": lambda storage: storage.audit.append(EVENT),
     "note_sign_in": lambda storage: storage.users.note_sign_in(PERSON.id, NOW),
@@ -224,8 +217,10 @@ WRITES: dict[str, Call] = {
     ),
     "revoke_family": lambda storage: storage.tokens.revoke_family(FAMILY.id, NOW),
     "revoke_access": lambda storage: storage.tokens.revoke_access(TOKEN.digest, NOW),
-    "purge_access": lambda storage: storage.tokens.purge_access(NOW, 1000),
-    "purge_families": lambda storage: storage.tokens.purge_families(NOW, 1000),
+    **{
+        f"purge {purged}": lambda storage, purged=purged: storage.purges.of(purged, NOW, 1000)  # type: ignore[misc]
+        for purged in Purged
+    },
 }
 #: These take several statements.
 INDEXED: dict[str, Call] = {
@@ -246,7 +241,6 @@ INDEXED: dict[str, Call] = {
     "effects of role": lambda storage: storage.effects.of_role(PROJECT.id, "reader"),
     "update application": lambda storage: storage.applications.update(replace(APPLICATION, version=2)),
     "revoke_of_user": lambda storage: storage.tokens.revoke_of_user(PERSON.id, NOW),
-    "purge codes": lambda storage: storage.tokens.purge_codes(NOW, 1000),
     "remove user": lambda storage: storage.users.remove(PERSON.id),
 }
 

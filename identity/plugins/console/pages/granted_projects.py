@@ -28,7 +28,7 @@ class GrantedProjectList(ListPage):
         grants = self.services.storage.project_grants
         parts = self.services.access.parts(self.principal, "project_grant.read", self.resource)
         if parts is None:
-            return self.listed(grants.page_held(self.context.value.id, asked))
+            return self.listed(grants.page("organization_id", self.context.value.id, asked))
         held = [one for one in grants.find_many({part.id for part in parts}).values() if self._fits(one, asked)]
         return self.listed(Page(tuple(sorted(held, key=lambda one: one.created_at, reverse=True))))
 

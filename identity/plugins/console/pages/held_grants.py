@@ -64,7 +64,7 @@ class HeldGrantList(OfGrantee, GrantList):
     id, leads_on, section_empty = "grants", True, say("None")
 
     def fetch(self, asked: PageRequest) -> Page[UserGrant]:
-        return self.listed(self.services.storage.user_grants.page_of_user(self.user.id, asked))
+        return self.listed(self.services.storage.user_grants.page("user_id", self.user.id, asked))
 
     def rows(self, found: Sequence[UserGrant]) -> Sequence[Cells]:
         projects = self.services.storage.projects.find_many({one.project_id for one in found})
@@ -132,7 +132,7 @@ class SelectProject(OfGrantee, SelectFirst):
     def _granted(self, asked: PageRequest) -> Iterator[Candidate]:
         storage = self.services.storage
         every = PageRequest(limit=MOST, active=True)
-        held = self.listed(storage.project_grants.page_held(self.user.organization_id, every))
+        held = self.listed(storage.project_grants.page("organization_id", self.user.organization_id, every))
         projects = storage.projects.find_many({one.project_id for one in held})
         owners = storage.organizations.find_many({one.organization_id for one in projects.values()})
         for project in sorted(projects.values(), key=lambda one: name_key(one.name)):

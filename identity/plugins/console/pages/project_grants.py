@@ -49,7 +49,7 @@ class ProjectGrantList(OfProject, ListPage):
     id, all_of_them = "grants", say("All project grants …")
 
     def fetch(self, asked: PageRequest) -> Page[ProjectGrant]:
-        return self.listed(self.services.storage.project_grants.page(self.thing.id, asked))
+        return self.listed(self.services.storage.project_grants.page("project_id", self.thing.id, asked))
 
     def rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
         names = holder_names(self, found)

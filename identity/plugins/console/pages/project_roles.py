@@ -181,7 +181,7 @@ class DeleteRole(OfRole, ConfirmPage):
         """Organizations whose project grant has the role, for whoever may read that."""
         if not self.may("project_grant.read"):
             return []
-        grants = self.listed(self.services.storage.project_grants.page(self.thing.id, _MANY))
+        grants = self.listed(self.services.storage.project_grants.page("project_id", self.thing.id, _MANY))
         some = [one for one in grants if self.role.key in one.roles][:_NAMED]
         shown = holder_names(self, some)
         return [shown[one.organization_id] for one in some if one.organization_id in shown]
@@ -190,7 +190,7 @@ class DeleteRole(OfRole, ConfirmPage):
         """Users whose grant has the role, for whoever may read that."""
         if not self.may("user_grant.read"):
             return []
-        grants = self.listed(self.services.storage.user_grants.page_of_project(self.thing.id, _MANY))
+        grants = self.listed(self.services.storage.user_grants.page("project_id", self.thing.id, _MANY))
         some = [one for one in grants if self.role.key in one.roles][:_NAMED]
         shown = shown_users(self, some)
         return [shown[one.user_id].name for one in some if one.user_id in shown]

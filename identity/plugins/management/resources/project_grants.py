@@ -22,14 +22,14 @@ class ProjectGrant(Representation):
 
 
 def _list(call: Call) -> Page[Any]:
-    return call.listed(call.services.storage.project_grants.page(call.value.id, call.page))
+    return call.listed(call.services.storage.project_grants.page("project_id", call.value.id, call.page))
 
 
 def _list_held(call: Call) -> Page[Any]:
     parts = call.services.access.parts(call.by, "project_grant.read", call.resource)
     stored = call.services.storage.project_grants
     if parts is None:
-        return call.listed(stored.page_held(call.value.id, call.page))
+        return call.listed(stored.page("organization_id", call.value.id, call.page))
     managed = stored.find_many([part.id for part in parts if part.level is Level.PROJECT_GRANT]).values()
     own = [one for one in managed if one.organization_id == call.value.id and call.page.active in (None, one.active)]
     return call.listed(Page(tuple(sorted(own, key=lambda one: one.id, reverse=True))))

@@ -39,7 +39,7 @@ class GrantOfProject(Command):
 
 
 def _list_of_user(call: Call) -> Page[Any]:
-    return call.listed(call.services.storage.user_grants.page_of_user(call.value.id, call.page))
+    return call.listed(call.services.storage.user_grants.page("user_id", call.value.id, call.page))
 
 
 def _add_to_user(call: Call) -> Any:

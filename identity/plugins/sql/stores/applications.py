@@ -93,12 +93,10 @@ class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
     def remove_secret(self, application_id: str, secret_id: str) -> None:
         self._touch_one(_REMOVE_SECRET, {"application": application_id, "secret": secret_id})
 
-    def secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
+    def secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
+        if locked:
+            self._one(_LOCK, {"key": application_id})
         return _secrets_of(self._all(_SECRETS, {"application": application_id}))
-
-    def lock_secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
-        self._one(_LOCK, {"key": application_id})
-        return self.secrets(application_id)
 
     def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
         return dict(self._many(_SECRET_COUNTS, ids, lambda row: (row[0], row[1])))

@@ -70,13 +70,6 @@ _UNCOUNT = (
 # In the order in which attempts hold them, names before accounts: nobody waits for one and holds what comes later.
 _OF_USER = select(table.c.key).where(table.c.user_id == bindparam("owner")).order_by(table.c.key).with_for_update()
 _CLEAR_OF_USER = delete(table).where(table.c.key.in_(_OF_USER))
-_OLD = (
-    select(table.c.key)
-    .where(table.c.counted_at < bindparam("before"), table.c.next_at < _NEVER)
-    .order_by(table.c.counted_at)
-    .limit(bindparam("limit"))
-)
-_PURGE = delete(table).where(table.c.key.in_(_OLD))
 
 
 class SqlAttemptStore(SqlStore, AttemptStore):
@@ -116,9 +109,6 @@ class SqlAttemptStore(SqlStore, AttemptStore):
 
     def uncount(self, key: str, *, at: datetime, span: timedelta) -> None:
         self._change(_UNCOUNT, {"name": key, "span_ends_by": seconds(at + span)})
-
-    def purge(self, before: datetime, limit: int) -> int:
-        return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
     def _standing(self, key: str) -> Row:
         row = self._one(_FIND, {"name": key})

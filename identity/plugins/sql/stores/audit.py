@@ -57,10 +57,6 @@ class SqlAuditStore(PagedStore, AuditStore):
         later = table.c.sequence.between(sequence + 1, self._decided())
         return self._list(_ROWS.of, first_of(_arms(filter, later), _ORDER, limit))
 
-    def last_sequence(self) -> int:
-        row = self._one(_LAST, {})
-        return 0 if row is None else row[0]
-
     def _total(self, filter: AuditFilter) -> Total:  # noqa: A002
         arms = [arm.with_only_columns(*_ORDER) for arm in _arms(filter)]
         return Total.of(len(self._all(first_of(arms, _ORDER, MOST_COUNTED + 1, descending=True))))
@@ -71,7 +67,7 @@ class SqlAuditStore(PagedStore, AuditStore):
         PostgreSQL gives numbers away before the commit, so that a lower one may turn up after a higher one: those who
         are appending are let go first. New ones get higher numbers. SQLite has one writer at a time.
         """
-        last = self.last_sequence()
+        last: int = self._all(_LAST)[0][0]
         if self._connection.dialect.name != "postgresql":
             return last
         give_up_at = time.monotonic() + _PATIENCE_SECONDS

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, update
 
 from identity.domain.sessions import PendingAuthorization
 from identity.plugins.sql.codecs import listed, seconds, sorted_list
@@ -38,13 +38,6 @@ _FINISH = Prepared(
     .values(finished_at=bindparam("at"))
     .returning(*_ROWS.columns)
 )
-_EXPIRED = (
-    select(table.c.id)
-    .where(table.c.expires_at < bindparam("before"))
-    .order_by(table.c.expires_at)
-    .limit(bindparam("limit"))
-)
-_PURGE = delete(table).where(table.c.id.in_(_EXPIRED))
 
 
 class SqlAuthorizationRequestStore(SqlStore, AuthorizationRequestStore):
@@ -72,6 +65,3 @@ class SqlAuthorizationRequestStore(SqlStore, AuthorizationRequestStore):
         if stored is None:
             raise Missing
         raise Stale(request_id) if stored.finished_at is None else AlreadyUsed(stored)
-
-    def purge(self, before: datetime, limit: int) -> int:
-        return self._change(_PURGE, {"before": seconds(before), "limit": limit})

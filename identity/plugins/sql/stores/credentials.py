@@ -116,12 +116,10 @@ class SqlCredentialStore(PagedStore, CredentialStore):
             return None
         return users.subject_of(rows[0][_HOLDER]), tuple(readable(_SECRETS.of, (row[_SECRET] for row in rows)))
 
-    def secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
+    def secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
+        if locked:
+            self._one(_LOCK, {"key": user_id})
         return self._list(_SECRETS.of, _SECRETS_OF, {"user": user_id})
-
-    def lock_secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
-        self._one(_LOCK, {"key": user_id})
-        return self.secrets(user_id)
 
 
 def _expiring(rows: _Rows, after: datetime, until: datetime, limit: int, organization_id: str | None) -> Select[Any]:

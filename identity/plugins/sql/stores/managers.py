@@ -24,7 +24,6 @@ _ADD = ROWS.insert.values(
     of_project=select(projects.c.id).where(projects.c.id == bindparam("in_project")).scalar_subquery(),
     of_project_grant=select(project_grants.c.id).where(project_grants.c.id == bindparam("in_grant")).scalar_subquery(),
 )
-_FIND_FOR = ROWS.select.where(table.c.user_id == bindparam("user"), *_AT_RESOURCE)
 _OF_USER = ROWS.select.where(table.c.user_id == bindparam("user")).order_by(*_NEWEST_FIRST)
 _OF_USERS_OF = (
     ROWS.select.join(users, users.c.id == table.c.user_id)
@@ -56,9 +55,6 @@ class SqlManagerStore(SqlEntityStore[Manager], ManagerStore):
             "in_grant": id_ if level is Level.PROJECT_GRANT else None,
         }
         self._try(_ADD, ROWS.values(value) | links)
-
-    def find_for(self, user_id: str, resource: ResourceKey) -> Manager | None:
-        return self._find(ROWS.of, _FIND_FOR, {"user": user_id, **_at(resource)})
 
     def of_user(self, user_id: str) -> tuple[Manager, ...]:
         return tuple(map(ROWS.of, self._all(_OF_USER, {"user": user_id})))

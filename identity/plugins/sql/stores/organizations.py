@@ -70,12 +70,10 @@ class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
     def find_domain_holder(self, name: str) -> OrganizationDomain | None:
         return self._find(_DOMAINS.of, _FIND_DOMAIN_HOLDER, {"domain": name})
 
-    def domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
+    def domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
+        if locked:
+            self._one(_LOCK, {"key": organization_id})
         return tuple(map(_DOMAINS.of, self._all(_DOMAINS_OF, {"organization": organization_id})))
-
-    def lock_domains(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
-        self._one(_LOCK, {"key": organization_id})
-        return self.domains(organization_id)
 
     def unproven_domains(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
         return self._list(_DOMAINS.of, _UNPROVEN_DOMAINS, {"name_space": f".{name_space}", "limit": limit})

@@ -1,8 +1,9 @@
 """The outbox in SQL."""
 
 from datetime import datetime
+from itertools import count
 
-from sqlalchemy import and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from identity.domain.outbox import Backlog, OutgoingMessage
 from identity.plugins.sql.codecs import moment, seconds
@@ -13,13 +14,12 @@ from identity.storage.stores.outbox import OutboxStore
 
 _ROWS = Mapped[OutgoingMessage](table)
 _OF_KIND = table.c.kind == bindparam("kind")
-_WAITING = and_(_OF_KIND, table.c.expires_at > bindparam("at"))
-_DUE = (
-    _ROWS.select.where(_WAITING, table.c.next_at <= bindparam("at"))
+_WAITING = (
+    _ROWS.select.where(_OF_KIND, table.c.expires_at > bindparam("at"))
     .order_by(table.c.next_at, table.c.id)
     .limit(bindparam("limit"))
+    .offset(bindparam("passed"))
 )
-_NEXT_AT = select(func.min(table.c.next_at)).where(_WAITING)
 _GIVEN_UP = table.c.expires_at <= bindparam("at")
 _BACKLOG = select(
     func.count().filter(~_GIVEN_UP),
@@ -32,8 +32,6 @@ _POSTPONE = (
     .values(next_at=bindparam("at"), attempts=table.c.attempts + 1)
 )
 _REMOVE = delete(table).where(table.c.id == bindparam("message"))
-_EXPIRED = select(table.c.id).where(table.c.expires_at < bindparam("before")).limit(bindparam("limit"))
-_PURGE = delete(table).where(table.c.id.in_(_EXPIRED))
 
 
 class SqlOutboxStore(SqlStore, OutboxStore):
@@ -42,12 +40,14 @@ class SqlOutboxStore(SqlStore, OutboxStore):
     def add(self, message: OutgoingMessage) -> None:
         self._try(_ROWS.insert, _ROWS.values(message))
 
-    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        return self._list(_ROWS.of, _DUE, {"kind": kind, "at": seconds(at), "limit": limit})
-
-    def next_at(self, kind: str, at: datetime) -> datetime | None:
-        row = self._one(_NEXT_AT, {"kind": kind, "at": seconds(at)})
-        return None if row is None else _least_of(row[0])
+    def waiting(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        found: list[OutgoingMessage] = []
+        for passed in count(0, limit):
+            rows = self._all(_WAITING, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed})
+            found += readable(_ROWS.of, rows)
+            if len(found) >= limit or len(rows) < limit:
+                break
+        return tuple(found[:limit])
 
     def backlog(self, kind: str, at: datetime) -> Backlog:
         ((failing, given_up, since),) = self._all(_BACKLOG, {"kind": kind, "at": seconds(at)})
@@ -58,9 +58,6 @@ class SqlOutboxStore(SqlStore, OutboxStore):
 
     def remove(self, message_id: str) -> None:
         self._touch_one(_REMOVE, {"message": message_id})
-
-    def purge(self, before: datetime, limit: int) -> int:
-        return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
 
 def _least_of(stored: int | None) -> datetime | None:

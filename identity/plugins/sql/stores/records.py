@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, not_, or_, select, tuple_, update
+from sqlalchemy import bindparam, delete, not_, or_, update
 
 from identity.domain.attempts import NEVER
 from identity.domain.records import Record
@@ -51,10 +51,6 @@ _OF_OWNER = {
 }
 _DROP = delete(table).where(*_THIS)
 _DROP_OF_OWNER = {names: delete(table).where(*_KIND, *owned) for names, owned in _OWNED.items()}
-_EXPIRED = (
-    select(*_KEY).where(table.c.expires_at < bindparam("before")).order_by(table.c.expires_at).limit(bindparam("limit"))
-)
-_PURGE = delete(table).where(tuple_(*_KEY).in_(_EXPIRED))
 
 #: How often a record is looked for that took the key and is gone when it is to be read.
 _TRIES = 3
@@ -117,9 +113,6 @@ class SqlRecordStore(SqlStore, RecordStore):
         if not owners:
             return 0
         return self._change(_DROP_OF_OWNER[tuple(owners)], {"plugin_is": plugin, "kind_is": kind, **owners})
-
-    def purge(self, before: datetime, limit: int) -> int:
-        return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
 
 def _this(plugin: str, kind: str, key: bytes) -> Values:

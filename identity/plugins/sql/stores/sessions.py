@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, select, update
 
 from identity.domain.sessions import Session, SignedIn
 from identity.plugins.sql.codecs import listed, seconds
@@ -52,10 +52,6 @@ _CLOSE = update(table).values(ended_at=bindparam("at"))
 _CLOSE_ONE = _CLOSE.where(_THIS, _OPEN)
 _CLOSE_OF_USER = _CLOSE.where(*_OF_USER)
 _CLOSE_OTHERS = _CLOSE_OF_USER.where(table.c.id != bindparam("session"))
-_OVER = (
-    select(table.c.id).where(table.c.ends_at < bindparam("before")).order_by(table.c.ends_at).limit(bindparam("limit"))
-)
-_PURGE = delete(table).where(table.c.id.in_(_OVER))
 
 
 class SqlSessionStore(SqlStore, SessionStore):
@@ -110,9 +106,6 @@ class SqlSessionStore(SqlStore, SessionStore):
         if but is None:
             return self._change(_CLOSE_OF_USER, parameters)
         return self._change(_CLOSE_OTHERS, {**parameters, "session": but})
-
-    def purge(self, before: datetime, limit: int) -> int:
-        return self._change(_PURGE, {"before": seconds(before), "limit": limit})
 
 
 def _signed_in_of(row: Row) -> SignedIn:

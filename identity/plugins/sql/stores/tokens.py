@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
@@ -18,7 +18,7 @@ from identity.domain.tokens import (
 )
 from identity.plugins.sql.codecs import moment, seconds, words_of
 from identity.plugins.sql.mapping import Mapped, Row, readable, row_of, slices
-from identity.plugins.sql.rows import Prepared, SqlStore, find_by_id
+from identity.plugins.sql.rows import Prepared, SqlStore
 from identity.plugins.sql.stores import applications, organizations, projects, users
 from identity.plugins.sql.tables import access_tokens as access
 from identity.plugins.sql.tables import applications as applications_table
@@ -37,7 +37,6 @@ _ACCESS = Mapped[AccessToken](access)
 _REFRESH = Mapped[RefreshToken](refresh)
 
 _START_FAMILY = Prepared(FAMILIES.insert)
-_FIND_FAMILY = find_by_id(families, FAMILIES.columns)
 _REVOKE_FAMILY = (
     update(families)
     .where(families.c.id == bindparam("family"), families.c.revoked_at.is_(None))
@@ -73,7 +72,6 @@ _CONNECTIONS = (
 # organizations, so that table is joined twice.
 _owner = organizations_table.alias("owner")
 _ADD_ACCESS = Prepared(_ACCESS.insert)
-_FIND_ACCESS = _ACCESS.select.where(access.c.digest == bindparam("token"))
 _FIND_ISSUED = Prepared(
     select(
         *_ACCESS.columns,
@@ -97,8 +95,9 @@ _FIND_ISSUED = Prepared(
 )
 _REVOKE_ACCESS = update(access).where(access.c.revoked_at.is_(None)).values(revoked_at=bindparam("at"))
 _REVOKE_ONE = _REVOKE_ACCESS.where(access.c.digest == bindparam("token"))
-_REVOKE_LIVE = _REVOKE_ACCESS.where(access.c.expires_at > bindparam("at"))
-_REVOKE_OF_USER = _REVOKE_LIVE.where(access.c.user_id == bindparam("user"))
+_REVOKE_ACCESS_OF_USER = _REVOKE_ACCESS.where(
+    access.c.expires_at > bindparam("at"), access.c.user_id == bindparam("user")
+)
 
 _ADD_REFRESH = Prepared(_REFRESH.insert)
 _FIND_REFRESH = _REFRESH.select.where(refresh.c.digest == bindparam("token"))
@@ -142,26 +141,6 @@ _REVOKE_SUCCESSOR = (
     )
     .values(revoked_at=bindparam("at"))
 )
-_REVOKE_REFRESH = (
-    update(refresh)
-    .where(refresh.c.digest == bindparam("token"), refresh.c.revoked_at.is_(None))
-    .values(revoked_at=bindparam("at"))
-)
-
-_EXPIRED_ACCESS = (
-    select(access.c.digest)
-    .where(access.c.expires_at < bindparam("before"))
-    .order_by(access.c.expires_at)
-    .limit(bindparam("limit"))
-)
-_PURGE_ACCESS = delete(access).where(access.c.digest.in_(_EXPIRED_ACCESS))
-_ENDED_FAMILIES = (
-    select(families.c.id)
-    .where(families.c.ends_at < bindparam("before"))
-    .order_by(families.c.ends_at)
-    .limit(bindparam("limit"))
-)
-_PURGE_FAMILIES = delete(families).where(families.c.id.in_(_ENDED_FAMILIES))
 
 _CODES = Mapped[AuthorizationCode](codes)
 _CODE, _CODE_FAMILY, _CODE_SESSION, _CODE_SUBJECT = slices(_CODES, FAMILIES, 1, users.SUBJECT)
@@ -183,19 +162,6 @@ _REDEEM_CODE = Prepared(
     .returning(*_CODES.columns)
 )
 _FIND_CODE_OF_CLIENT = _CODES.select.where(*_THIS_CODE)
-_UNUSED = (
-    select(codes.c.digest)
-    .where(codes.c.redeemed_at.is_(None), codes.c.expires_at < bindparam("before"))
-    .limit(bindparam("limit"))
-)
-_OF_ENDED_FAMILIES = (
-    select(codes.c.digest)
-    .join(families, families.c.id == codes.c.family_id)
-    .where(families.c.ends_at < bindparam("before"))
-    .limit(bindparam("limit"))
-)
-_PURGE_UNUSED = delete(codes).where(codes.c.digest.in_(_UNUSED))
-_PURGE_OF_ENDED_FAMILIES = delete(codes).where(codes.c.digest.in_(_OF_ENDED_FAMILIES))
 
 
 class SqlTokenStore(SqlStore, TokenStore):
@@ -207,17 +173,11 @@ class SqlTokenStore(SqlStore, TokenStore):
     def start_family(self, family: TokenFamily) -> None:
         self._try(_START_FAMILY, FAMILIES.values(family))
 
-    def find_family(self, family_id: str) -> TokenFamily | None:
-        return self._find(FAMILIES.of, _FIND_FAMILY, {"key": family_id})
-
     def revoke_family(self, family_id: str, at: datetime) -> None:
         self._change(_REVOKE_FAMILY, {"family": family_id, "at": seconds(at)})
 
     def add_access(self, token: AccessToken) -> None:
         self._change(_ADD_ACCESS, _ACCESS.values(token))
-
-    def find_access(self, digest: bytes) -> AccessToken | None:
-        return self._find(_ACCESS.of, _FIND_ACCESS, {"token": digest})
 
     def find_issued(self, digest: bytes) -> IssuedToken | None:
         return self._find(_issued_of, _FIND_ISSUED, {"token": digest})
@@ -225,16 +185,16 @@ class SqlTokenStore(SqlStore, TokenStore):
     def revoke_access(self, digest: bytes, at: datetime) -> None:
         self._change(_REVOKE_ONE, {"token": digest, "at": seconds(at)})
 
-    def revoke_of_user(self, user_id: str, at: datetime) -> int:
+    def revoke_of_user(self, user_id: str, at: datetime, *, client_id: str | None = None) -> int:
         parameters = {"user": user_id, "at": seconds(at)}
-        self._change(_REVOKE_FAMILIES_OF_USER, parameters)
-        return self._change(_REVOKE_OF_USER, parameters)
+        if client_id is not None:
+            return self._change(_REVOKE_OF_CLIENT, {**parameters, "client": client_id})
+        families_revoked = self._change(_REVOKE_FAMILIES_OF_USER, parameters)
+        self._change(_REVOKE_ACCESS_OF_USER, parameters)
+        return families_revoked
 
     def add_refresh(self, token: RefreshToken) -> None:
         self._try(_ADD_REFRESH, _REFRESH.values(token))
-
-    def find_refresh(self, digest: bytes) -> RefreshToken | None:
-        return self._find(_REFRESH.of, _FIND_REFRESH, {"token": digest})
 
     def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
         return self._find(_presented_of, _FIND_PRESENTED, {"token": digest})
@@ -242,7 +202,7 @@ class SqlTokenStore(SqlStore, TokenStore):
     def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
         rotated = self._find(_REFRESH.of, _ROTATE, {"token": digest, "at": seconds(at)})
         if rotated is None:
-            stored = self.find_refresh(digest)
+            stored = self._find(_REFRESH.of, _FIND_REFRESH, {"token": digest})
             if stored is None or stored.rotated_at is None:
                 raise Missing
             raise AlreadyUsed(stored)
@@ -257,20 +217,8 @@ class SqlTokenStore(SqlStore, TokenStore):
         self._try(_ADD_REFRESH, _REFRESH.values(successor))
         return True
 
-    def revoke_refresh(self, digest: bytes, at: datetime) -> None:
-        self._change(_REVOKE_REFRESH, {"token": digest, "at": seconds(at)})
-
     def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
         return connections(readable(_connected_of, self._all(_CONNECTIONS, {"user": user_id, "at": seconds(at)})))
-
-    def revoke_of_client(self, user_id: str, client_id: str, at: datetime) -> int:
-        return self._change(_REVOKE_OF_CLIENT, {"user": user_id, "client": client_id, "at": seconds(at)})
-
-    def purge_access(self, before: datetime, limit: int) -> int:
-        return self._change(_PURGE_ACCESS, {"before": seconds(before), "limit": limit})
-
-    def purge_families(self, before: datetime, limit: int) -> int:
-        return self._change(_PURGE_FAMILIES, {"before": seconds(before), "limit": limit})
 
     def add_code(self, code: AuthorizationCode) -> None:
         self._try(_ADD_CODE, _CODES.values(code))
@@ -285,13 +233,6 @@ class SqlTokenStore(SqlStore, TokenStore):
             return redeemed
         code = self._find(_CODES.of, _FIND_CODE_OF_CLIENT, this)
         raise Missing if code is None or code.redeemed_at is None else AlreadyUsed(code)
-
-    def purge_codes(self, before: datetime, limit: int) -> int:
-        parameters = {"before": seconds(before), "limit": limit}
-        gone = self._change(_PURGE_UNUSED, parameters)
-        if gone < limit:
-            gone += self._change(_PURGE_OF_ENDED_FAMILIES, {**parameters, "limit": limit - gone})
-        return gone
 
 
 _claims_of = row_of(families.c.userinfo_claims)(words_of)

@@ -1,9 +1,8 @@
 """User grants in SQL."""
 
 from dataclasses import replace
-from typing import Any
 
-from sqlalchemy import Select, bindparam, or_, select
+from sqlalchemy import bindparam, or_, select
 
 from identity.domain.projects import UserGrant
 from identity.plugins.sql.codecs import set_of
@@ -12,13 +11,10 @@ from identity.plugins.sql.mapping import row_of
 from identity.plugins.sql.tables import project_grants
 from identity.plugins.sql.tables import user_grants as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.user_grants import UserGrantStore
+from identity.storage.stores.user_grants import GrantedBy, UserGrantStore
 
 ROWS = Entities[UserGrant](table)
 
-_PAGE_OF_USER = ROWS.select.where(table.c.user_id == bindparam("user"))
-_PAGE_OF_PROJECT = ROWS.select.where(table.c.project_id == bindparam("project"))
-_PAGE_OF_PROJECT_GRANT = ROWS.select.where(table.c.project_grant_id == bindparam("project_grant"))
 _EFFECTIVE = (
     select(*ROWS.columns, project_grants.c.roles)
     .outerjoin(project_grants, project_grants.c.id == table.c.project_grant_id)
@@ -37,25 +33,14 @@ class SqlUserGrantStore(SqlEntityStore[UserGrant], UserGrantStore):
 
     rows = ROWS
 
-    def page_of_user(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[UserGrant]:
-        return self._page_newest_first(ROWS, _PAGE_OF_USER.params(user=user_id), request, by=table.c.project_id)
-
-    def page_of_project(
-        self, project_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    def page(
+        self, by: GrantedBy, of: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
     ) -> Page[UserGrant]:
-        return self._page_by_user(_PAGE_OF_PROJECT.params(project=project_id), request, within)
-
-    def page_of_project_grant(
-        self, project_grant_id: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
-    ) -> Page[UserGrant]:
-        return self._page_by_user(_PAGE_OF_PROJECT_GRANT.params(project_grant=project_grant_id), request, within)
-
-    def _page_by_user(
-        self, statement: Select[Any], request: PageRequest, within: frozenset[str] | None
-    ) -> Page[UserGrant]:
+        statement = ROWS.select.where(table.c[by] == of)
         if request.query and within is not None:
             statement = statement.where(table.c.organization_id.in_(sorted(within)))
-        return self._page_newest_first(ROWS, statement, request, by=table.c.user_id)
+        searched = table.c.project_id if by == "user_id" else table.c.user_id
+        return self._page_newest_first(ROWS, statement, request, by=searched)
 
     def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         if not project_ids:
