@@ -12,7 +12,7 @@ from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.rules import lifetime_problem
 from identity.domain.search import search_text
-from identity.domain.users import TokenFormat
+from identity.domain.users import TOKEN_FORMAT_WORDS, TokenFormat
 from identity.domain.words import say
 
 MAX_LIVE_SECRETS = 2
@@ -83,6 +83,7 @@ class Application:
         section=_TOKENS,
         label=say("Access token type"),
         hint=say("An opaque token can be checked by introspection alone. A JWT can also be checked without asking."),
+        words=TOKEN_FORMAT_WORDS,
     )
     access_token_lifetime: timedelta | None = setting(
         default=None, rule=lifetime_problem, section=_TOKENS, label=say("Lifetime of access tokens")
@@ -126,6 +127,11 @@ class Application:
             "Who is asked before the application learns anything of them. Organizations that the project is granted to"
             " are not others."
         ),
+        words={
+            ConsentRule.WHEN_FOREIGN: say("People of other organizations"),
+            ConsentRule.ALWAYS: say("Everybody"),
+            ConsentRule.NEVER: say("Nobody"),
+        },
     )
     may_manage: bool = setting(
         default=False,
@@ -134,6 +140,7 @@ class Application:
         hint=say(
             "It gets tokens with which it does in its users' names what they may do as managers. They are asked first."
         ),
+        words={True: say("Does in its users' names what they may do as managers."), False: ""},
     )
     development: bool = setting(
         default=False,

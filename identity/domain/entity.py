@@ -36,8 +36,9 @@ class When(Enum):
 class Declared:
     """What is said of a field besides its type and default: the rule for its value, or for ``each`` text in it.
 
-    ``label`` and ``hint`` are its words for people, ``section`` is where they find it, ``permission`` what it takes to
-    set it at the instance. ``only_for`` holds the types of things that have a use for it; empty: all.
+    ``label`` and ``hint`` are its words for people, ``missing`` is said where it was left empty and must not be, and
+    ``words`` tell what single values mean. ``section`` is where they find it, ``permission`` what it takes to set it at
+    the instance. ``only_for`` holds the types of things that have a use for it; empty: all.
     """
 
     when: When
@@ -45,6 +46,8 @@ class Declared:
     each: Rule | None = None
     label: str = ""
     hint: str = ""
+    missing: str = ""
+    words: Mapping[Any, str] = field(default_factory=dict)
     section: str = ""
     permission: str = ""
     only_for: frozenset[Any] = frozenset()
@@ -70,6 +73,10 @@ class Member:
     def changeable(self) -> bool:
         """True if whoever changes the thing sets it."""
         return self.declared.when is When.ANY_TIME
+
+    def is_for(self, kind: Any) -> bool:
+        """True if things of this type have a use for it; None asks for things of any type."""
+        return kind is None or not self.declared.only_for or kind in self.declared.only_for
 
     @property
     def shown(self) -> bool:

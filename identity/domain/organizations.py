@@ -5,6 +5,7 @@ from datetime import datetime
 from identity.domain.entity import entity, made, setting, stamp
 from identity.domain.names import domain_problem, name_problem
 from identity.domain.search import search_text
+from identity.domain.words import say
 
 
 @entity
@@ -15,11 +16,26 @@ class Organization:
     """
 
     id: str = made()
-    name: str = setting(rule=name_problem)
-    primary_domain: str = setting(rule=domain_problem)
+    name: str = setting(
+        rule=name_problem,
+        label=say("Name"),
+        hint=say("Shown to people when they sign in. For example {example}", example="Acme GmbH"),
+    )
+    primary_domain: str = setting(rule=domain_problem, label=say("Primary domain"))
     created_at: datetime = stamp()
     changed_at: datetime = stamp()
-    registration: bool = setting(default=False)
+    registration: bool = setting(
+        default=False,
+        label=say("People can register"),
+        hint=say(
+            "Whoever signs in to an application of this organization can create an account for themselves. It has no"
+            " rights until somebody gives them."
+        ),
+        words={
+            True: say("People can create an account for themselves"),
+            False: say("Only managers create accounts"),
+        },
+    )
     active: bool = made(default=True)
     version: int = stamp(default=1)
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from identity.domain.entity import entity, made, once, stamp
 from identity.domain.expirations import NEVER
 from identity.domain.names import name_problem
+from identity.domain.words import say
 
 
 @entity
@@ -16,7 +17,12 @@ class PersonalAccessToken:
 
     id: str = made()
     user_id: str = made()
-    name: str = once(rule=name_problem)
+    name: str = once(
+        rule=name_problem,
+        label=say("Name"),
+        hint=say("What the token is for. For example {example}", example="Nightly backup"),
+        missing=say("Enter a name that tells what the token is for."),
+    )
     scope: tuple[str, ...] = made()
     created_at: datetime = stamp()
     expires_at: datetime = made()

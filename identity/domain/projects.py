@@ -27,11 +27,34 @@ class Project:
 
     id: str = made()
     organization_id: str = made()
-    name: str = setting(rule=name_problem)
+    name: str = setting(
+        rule=name_problem,
+        label=say("Name"),
+        hint=say("Shown to people who sign in to its applications, and in lists."),
+    )
     created_at: datetime = stamp()
     changed_at: datetime = stamp()
-    assert_roles: bool = setting(default=False)
-    check_roles: bool = setting(default=False)
+    assert_roles: bool = setting(
+        default=False,
+        label=say("Role assertion"),
+        hint=say(
+            "Applications always receive the roles of users in user info and introspection, even if they do not ask for"
+            " them."
+        ),
+        words={
+            True: say("On: applications always receive the roles of users."),
+            False: say("Off: applications receive roles if they ask for them."),
+        },
+    )
+    check_roles: bool = setting(
+        default=False,
+        label=say("Role check"),
+        hint=say("Users without a role in the project cannot sign in to its applications."),
+        words={
+            True: say("On: users without a role in the project cannot sign in to its applications."),
+            False: say("Off: users need no role to sign in."),
+        },
+    )
     active: bool = made(default=True)
     version: int = stamp(default=1)
 
@@ -46,9 +69,27 @@ class ProjectRole:
     """A role that applications of the project understand; ``key`` never changes."""
 
     project_id: str = made()
-    key: str = once(rule=role_key_problem)
-    display_name: str = setting(rule=name_problem)
-    group: str = setting(default="", rule=text_problem)
+    key: str = once(
+        rule=role_key_problem,
+        label=say("Role key"),
+        hint=say(
+            "What applications receive, without spaces. It cannot be changed later. For example {example}",
+            example="editor",
+        ),
+        missing=say("Enter a key."),
+    )
+    display_name: str = setting(
+        rule=name_problem,
+        label=say("Display name"),
+        hint=say("Shown to those who give the role."),
+        missing=say("Enter a display name."),
+    )
+    group: str = setting(
+        default="",
+        rule=text_problem,
+        label=say("Group"),
+        hint=say("Roles of one group belong together, for example those of one application."),
+    )
     version: int = stamp(default=1)
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, wraps
 from zoneinfo import available_timezones
 
 from identity.domain.names import can_be_compared, is_printable
@@ -91,8 +91,13 @@ def scope_problem(text: str) -> str | None:
 
 
 def unless_empty(problem: Callable[[str], str | None]) -> Callable[[str], str | None]:
-    """The same rule for what need not be given."""
-    return lambda text: problem(text) if text else None
+    """The same rule for what need not be given; ``inspect.unwrap`` finds that one."""
+
+    @wraps(problem)
+    def unless_empty(text: str) -> str | None:
+        return problem(text) if text else None
+
+    return unless_empty
 
 
 def description_problem(text: str) -> str | None:

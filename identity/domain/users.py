@@ -20,6 +20,7 @@ from identity.domain.rules import (
     zone_problem,
 )
 from identity.domain.search import search_text_of_user
+from identity.domain.words import say
 
 
 class TokenFormat(StrEnum):
@@ -27,6 +28,9 @@ class TokenFormat(StrEnum):
 
     OPAQUE = "opaque"
     JWT = "jwt"
+
+
+TOKEN_FORMAT_WORDS = {TokenFormat.OPAQUE: say("Opaque"), TokenFormat.JWT: say("JWT")}
 
 
 @entity
@@ -45,21 +49,42 @@ class Address:
 class Profile:
     """What is known of a person: every standard claim (OpenID Connect Core §5.1). Empty means unknown."""
 
-    given_name: str = setting(default="", rule=name_problem)
-    family_name: str = setting(default="", rule=name_problem)
+    given_name: str = setting(
+        default="", rule=name_problem, label=say("Given name"), missing=say("Enter a given name.")
+    )
+    family_name: str = setting(
+        default="", rule=name_problem, label=say("Family name"), missing=say("Enter a family name.")
+    )
     middle_name: str = setting(default="", rule=text_problem)
-    nickname: str = setting(default="", rule=text_problem)
-    display_name: str = setting(default="", rule=text_problem)
+    nickname: str = setting(default="", rule=text_problem, label=say("Nickname"))
+    display_name: str = setting(
+        default="", rule=text_problem, label=say("Display name"), hint=say("Shown instead of given and family name.")
+    )
     profile: str = setting(default="", rule=unless_empty(web_address_problem))
     picture: str = setting(default="", rule=unless_empty(web_address_problem))
     website: str = setting(default="", rule=unless_empty(web_address_problem))
     gender: str = setting(default="", rule=text_problem)
     birthdate: str = setting(default="", rule=unless_empty(birth_date_problem))
-    zoneinfo: str = setting(default="", rule=unless_empty(zone_problem))
-    locale: str = setting(default="", rule=unless_empty(locale_problem))
-    email: str = setting(default="", rule=unless_empty(email_problem))
+    zoneinfo: str = setting(
+        default="",
+        rule=unless_empty(zone_problem),
+        label=say("Time zone"),
+        hint=say("For example {example}", example="Europe/Berlin"),
+    )
+    locale: str = setting(
+        default="",
+        rule=unless_empty(locale_problem),
+        label=say("Language"),
+        hint=say("For example {example}", example="de"),
+    )
+    email: str = setting(
+        default="",
+        rule=unless_empty(email_problem),
+        label=say("Email"),
+        hint=say("A new address is unconfirmed until the person confirms it."),
+    )
     email_verified: bool = made(default=False)
-    phone: str = setting(default="", rule=unless_empty(phone_problem))
+    phone: str = setting(default="", rule=unless_empty(phone_problem), label=say("Phone"))
     phone_verified: bool = made(default=False)
     address: Address = setting(default_factory=Address)
 
@@ -79,7 +104,9 @@ class HumanUser:
 
     id: str = made()
     organization_id: str = made()
-    user_name: str = setting(rule=user_name_problem)
+    user_name: str = setting(
+        rule=user_name_problem, label=say("User name"), hint=say("The first part of the login name.")
+    )
     profile: Profile = made()
     created_at: datetime = stamp()
     changed_at: datetime = stamp()
@@ -107,12 +134,31 @@ class ServiceUser:
 
     id: str = made()
     organization_id: str = made()
-    user_name: str = setting(rule=user_name_problem)
-    display_name: str = setting(rule=name_problem)
+    user_name: str = setting(
+        rule=user_name_problem,
+        label=say("User name"),
+        hint=say("Unique in the organization, without spaces. For example {example}", example="ci-runner"),
+    )
+    display_name: str = setting(
+        rule=name_problem,
+        label=say("Display name"),
+        hint=say("Shown in lists and in audit events."),
+        missing=say("Enter a display name."),
+    )
     created_at: datetime = stamp()
     changed_at: datetime = stamp()
-    description: str = setting(default="", rule=description_problem)
-    access_token_type: TokenFormat = setting(default=TokenFormat.OPAQUE)
+    description: str = setting(
+        default="",
+        rule=description_problem,
+        label=say("Description"),
+        hint=say("What the program does, and who to ask about it."),
+    )
+    access_token_type: TokenFormat = setting(
+        default=TokenFormat.OPAQUE,
+        label=say("Access token type"),
+        hint=say("An opaque token can be checked by introspection alone. A JWT can also be checked without asking."),
+        words=TOKEN_FORMAT_WORDS,
+    )
     active: bool = made(default=True)
     version: int = stamp(default=1)
 

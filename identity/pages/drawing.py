@@ -16,6 +16,7 @@ from identity.http import csrf
 from identity.http.endpoints import PROTOCOL_ROUTE
 from identity.http.headers import SIGN_IN_POLICY
 from identity.http.locale import UI_LOCALES, language_of
+from identity.pages.frame import MenuEntry
 from identity.pages.moments import distance
 from identity.pages.static_files import FOLDER, StaticFiles
 from identity.pages.translation import LANGUAGE_NAMES, Catalogs
@@ -24,7 +25,6 @@ from identity.provider.request import FormPost
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from identity.pages.signed_in_page import MenuEntry
     from identity.process import Identity
 
 #: Templates with an ending of their own, whose whitespace and undefined names are treated in our way.

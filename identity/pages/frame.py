@@ -13,6 +13,15 @@ class Item:
     current: bool = False
 
 
+@dataclass(frozen=True)
+class MenuEntry:
+    """A place that the account menu leads to; with ``for_managers`` only for people who hold a manager role."""
+
+    label: str
+    href: str
+    for_managers: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Group:
     """Links under one heading; the first group has none."""

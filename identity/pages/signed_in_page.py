@@ -1,7 +1,6 @@
 """SignedInPage: what account and console have in common: who is signed in, the menu of accounts, the language."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pyramid.config import Configurator
@@ -11,22 +10,13 @@ from identity.domain.sessions import SignedIn
 from identity.domain.users import HumanUser, Subject
 from identity.http.locale import UI_LOCALES
 from identity.pages.drawing import HOME
-from identity.pages.frame import Frame, Group, Item, OtherAccount, Person, Switcher
+from identity.pages.frame import Frame, Group, Item, MenuEntry, OtherAccount, Person, Switcher
 from identity.pages.notices import told_event, with_notice
 from identity.pages.page import Page
 from identity.provider.endpoints.end_session import ASK
 
 #: Where the choice of another account is posted.
 SWITCH = f"{HOME}/switch"
-
-
-@dataclass(frozen=True)
-class MenuEntry:
-    """A place that the account menu leads to; with ``for_managers`` only for people who hold a manager role."""
-
-    label: str
-    href: str
-    for_managers: bool = False
 
 
 class SignedInPage(Page):

@@ -7,11 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from identity.domain.applications import Application, ApplicationType, ConsentRule
-from identity.domain.entity import Member, members
-from identity.domain.users import TokenFormat
+from identity.domain.entity import members
 from identity.domain.words import say
-from identity.pages.translation import Words
-from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.fields import Options
 
 
@@ -61,14 +58,6 @@ AUTHENTICATION_METHODS: Mapping[str, str] = {
     "none": say("Public client: no secret. PKCE proves that a code is its own."),
 }
 
-
-CONSENT: Mapping[ConsentRule, str] = {
-    ConsentRule.WHEN_FOREIGN: say("People of other organizations"),
-    ConsentRule.ALWAYS: say("Everybody"),
-    ConsentRule.NEVER: say("Nobody"),
-}
-
-
 #: A redirect URI of each type that has one.
 EXAMPLES: Mapping[ApplicationType | None, str] = {
     ApplicationType.WEB: "https://app.example.com/callback",
@@ -76,60 +65,30 @@ EXAMPLES: Mapping[ApplicationType | None, str] = {
     ApplicationType.BROWSER: "https://app.example.com/",
 }
 
-TOKEN_FORMATS: Mapping[TokenFormat, str] = {TokenFormat.OPAQUE: say("Opaque"), TokenFormat.JWT: say("JWT")}
-#: What can be one of a few, in words.
-WORDS: dict[Any, str] = {**CONSENT, **TOKEN_FORMATS}
-
-
-def token_formats(page: ConsolePage) -> Sequence[Sequence[object]]:
-    """What access tokens can be."""
-    return [(one.value, page.words.t(words)) for one, words in TOKEN_FORMATS.items()]
+#: These come first in forms and on pages, the others as the entity has them.
+FIRST = ("name", "response_types", "grant_types", "authentication_method", "access_token_type")
 
 
 def _consents(page: Any) -> Sequence[Sequence[object]]:
     """Never only for whoever decides, and where it is so already."""
     rules = (one for one in ConsentRule if one is not ConsentRule.NEVER or page.decides or one is page.stored_consent)
-    return [(one.value, page.words.t(CONSENT[one])) for one in rules]
+    words = members(Application)["consent"].declared.words
+    return [(one.value, page.words.t(words[one])) for one in rules]
 
 
-#: These come first, the others as the entity has them.
-_FIRST = ("name", "response_types", "grant_types", "authentication_method", "access_token_type")
-
-
-def settings(kind: ApplicationType | None = None) -> Sequence[Member]:
-    """What can be set of an application, or of one of this type."""
-    found = [one for one in members(Application).values() if one.changeable]
-    fitting = [one for one in found if kind is None or kind in (one.declared.only_for or {kind})]
-    return sorted(fitting, key=lambda one: _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST))
-
-
-#: What each setting can be, by the place of what the service offers, and what that means.
-_OFFERED = {
-    "response_types": ("response_types", RESPONSE_TYPES),
-    "grant_types": ("grant_types", GRANT_TYPES),
-    "authentication_method": ("authentication_methods", AUTHENTICATION_METHODS),
-}
-_CHOICES: Mapping[Any, Options] = {TokenFormat: token_formats, ConsentRule: _consents}
-
-
-def choices(setting: Member) -> Options | None:
-    """What the setting can be; None if it is no choice."""
-    if setting.name not in _OFFERED:
-        return _CHOICES.get(setting.type)
-    offered, meant = _OFFERED[setting.name]
-    return lambda page: literal_options(getattr(page.services.choices, offered), meant, page.words)
-
-
-def singular(name: str) -> str:
-    """What forms call a setting: they name one of what commands name all."""
-    return name.removesuffix("s") if name in ("response_types", "grant_types") else name
-
-
-def literal_options(
-    names: Sequence[str], sentences: Mapping[str, str], words: Words
-) -> list[tuple[str, Markup, Markup | str]]:
-    """Names of the protocol to choose from, literal, each with its sentence if there is one."""
-    return [
-        (name, Markup("<code>{}</code>").format(name), words.t(sentences[name]) if name in sentences else "")
-        for name in names
+def _offered(choices: str, sentences: Mapping[str, str]) -> Options:
+    """Names of the protocol that the service offers, literal, each with its sentence if there is one."""
+    code = Markup("<code>{}</code>")
+    return lambda page: [
+        (name, code.format(name), page.words.t(sentences[name]) if name in sentences else "")
+        for name in getattr(page.services.choices, choices)
     ]
+
+
+#: What can be chosen of settings whose values depend on who looks, or on what plugins offer.
+OPTIONS: Mapping[str, Options] = {
+    "response_types": _offered("response_types", RESPONSE_TYPES),
+    "grant_types": _offered("grant_types", GRANT_TYPES),
+    "authentication_method": _offered("authentication_methods", AUTHENTICATION_METHODS),
+    "consent": _consents,
+}

@@ -1,6 +1,7 @@
 """ConsoleForm: a page of the console with declared fields. NewPage, ChangePage: what most of them do."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pyramid.response import Response
@@ -11,7 +12,7 @@ from identity.pages.forms import VERSION, Form, Value
 from identity.pages.page import FormPage
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
-from identity.plugins.console.fields import Field
+from identity.plugins.console.fields import Choice, Field
 from identity.plugins.console.things import OfThing
 from identity.services.commands import Command, Decoded, decode
 
@@ -25,6 +26,8 @@ class ConsoleForm(ConsolePage, FormPage):
 
     def __init_subclass__(cls) -> None:
         if "inputs" in cls.__dict__:
+            first, *others = cls.inputs
+            cls.inputs = (replace(first, autofocus=True), *others)
             cls.fields = tuple(one.name for one in cls.inputs)
             cls.repeated_fields = frozenset(one.name for one in cls.inputs if one.several)
             cls.renamed = {one.member: one.name for one in cls.inputs if one.member != one.name}
@@ -102,6 +105,11 @@ class NewPage(ConsoleForm):
     def make(self, command: Any) -> Any:
         """Make it."""
         raise NotImplementedError
+
+    def values(self) -> Mapping[str, Value]:
+        """Of each choice, what the command takes by itself."""
+        usual = {name: one.default for name, one in self.command.model_fields.items()}
+        return {one.name: one.shown(usual[one.member]) for one in self.inputs if isinstance(one, Choice)}
 
     def submit(self, form: Form) -> Response:
         command = self.command_from(self.command, form)

@@ -3,10 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
+from inspect import unwrap
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from identity.domain.entity import Member
+from identity.domain.entity import Member, members
+from identity.domain.names import domain_problem, user_name_problem
+from identity.domain.projects import role_key_problem
+from identity.domain.rules import description_problem, email_problem, locale_problem, phone_problem
 from identity.pages.forms import Form, Value
+from identity.pages.translation import LANGUAGE_NAMES
 
 if TYPE_CHECKING:
     from identity.plugins.console.console_page import ConsolePage
@@ -108,17 +114,13 @@ class Tick(Field):
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Field):
-    """One of several; none chosen means ``usual``, where that is given."""
+    """One of several. Of none chosen nothing is told."""
 
     macro = "select_field"
     options: Options = field(default=lambda _: ())
-    usual: str = ""
-
-    def typed(self, form: Form) -> object:
-        return form.one(self.name) or self.usual
 
     def is_told(self, form: Form) -> bool:
-        return bool(self.typed(form)) or self.several
+        return self.several or bool(form.one(self.name))
 
     def arguments(self, page: "ConsolePage") -> dict[str, object]:
         return {"options": self.options(page), "hint": page.said(self.hint)}
@@ -161,20 +163,55 @@ class Minutes(Field):
         return "" if value is None else minutes(value)
 
 
-def field_of(setting: Member, name: str, options: Options | None) -> Field:
-    """The field that asks for a setting of an entity, as its type wants it; ``options`` are its values in words."""
-    said = setting.declared
-    told: dict[str, Any] = {"part": said.section, "called": setting.name}
-    if options is not None:
-        kind = _CHOICES.get(setting.type, Choice)
-        return kind(name, said.label, said.hint, options=options, **told)
-    if setting.type == tuple[str, ...]:
-        return Lines(name, said.label, said.hint, required=False, **told)
-    return {bool: Tick, timedelta: Minutes}.get(setting.type, Field)(name, said.label, said.hint, **told)
+def settings_of(entity: type, *first: str) -> Sequence[Member]:
+    """What people can set of such a thing: these first, the others as the entity has them."""
+    told = [one for one in members(entity).values() if one.settable and one.declared.label]
+    return sorted(told, key=lambda one: first.index(one.name) if one.name in first else len(first))
 
 
-#: How one chooses among names of the protocol, one or several.
+def fields_of(entity: type, *first: str, options: Mapping[str, Options] = MappingProxyType({})) -> tuple[Field, ...]:
+    """A field for each of them; those of a part of the form come last. ``options`` say what some can be, by name."""
+    fields = [field_of(one, options.get(one.name)) for one in settings_of(entity, *first)]
+    return tuple(sorted(fields, key=lambda one: bool(one.part)))
+
+
+def field_of(setting: Member, options: Options | None = None) -> Field:
+    """The field that asks for a setting of an entity, as its type and its rule want it."""
+    said, kind = setting.declared, setting.type
+    told: dict[str, Any] = {"part": said.section, "called": setting.name, "missing": said.missing}
+    rule = said.rule and unwrap(said.rule)
+    if options is not None or (said.words and kind is not bool):
+        # Forms name one of what commands name all.
+        name = setting.name.removesuffix("s") if kind == frozenset[str] else setting.name
+        return _CHOICES.get(kind, Choice)(name, said.label, said.hint, options=options or in_words(setting), **told)
+    if kind is str and rule in _ATTRIBUTES:
+        told["attributes"] = _ATTRIBUTES[rule]
+    made = Text if rule is description_problem else _WIDGETS.get(kind, Field)
+    return made(setting.name, said.label, said.hint, required=not _may_be_empty(setting), **told)
+
+
+def in_words(setting: Member) -> Options:
+    """The values of a setting that has words for each."""
+    return lambda page: [(str(value), page.said(words)) for value, words in setting.declared.words.items()]
+
+
+def _may_be_empty(setting: Member) -> bool:
+    rule = setting.declared.rule
+    return setting.type is not str or rule is None or rule("") is None
+
+
+#: How one chooses among names of the protocol, one or several; and how other values are asked for.
 _CHOICES: Mapping[Any, type[Choice]] = {frozenset[str]: Ticks, str: Radio}
+_WIDGETS: Mapping[Any, type[Field]] = {bool: Tick, timedelta: Minutes, tuple[str, ...]: Lines}
+#: What browsers are told of texts for which there is such a rule.
+_ATTRIBUTES: Mapping[Any, Mapping[str, object]] = {
+    user_name_problem: LITERAL,
+    role_key_problem: LITERAL,
+    domain_problem: LITERAL,
+    email_problem: {"type": "email", "autocomplete": "off"},
+    phone_problem: {"type": "tel", "autocomplete": "off"},
+    locale_problem: {"autocomplete": "off", "suggestions": tuple(LANGUAGE_NAMES.items())},
+}
 
 
 def minutes(span: timedelta) -> str:

@@ -1,14 +1,16 @@
 """ShowPage: all about one thing: facts, sections, and what can be done with it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from markupsafe import Markup
 
+from identity.domain.entity import Member
 from identity.domain.words import say
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.confirm_page import ConfirmThing
 from identity.plugins.console.console_page import Trail
+from identity.plugins.console.fields import settings_of
 from identity.plugins.console.sections import Facts, Note, Panel, Section
 from identity.plugins.console.things import OfThing
 
@@ -54,6 +56,30 @@ class ShowPage(OfThing[Any]):
     def sections(self) -> Sequence[Section | Note | None]:
         """What hangs on it."""
         return ()
+
+    #: Settings that stand elsewhere on the page.
+    told_elsewhere: ClassVar[Collection[str]] = ("name", "display_name")
+    #: Settings that the page calls otherwise than the form.
+    called: ClassVar[Mapping[str, str]] = {}
+
+    def settings(self, thing: Any, *first: str) -> Facts:
+        """What people have set of a thing, in the order of its form."""
+        return [
+            (self.called.get(one.name, one.declared.label), self.shown(one, getattr(thing, one.name)))
+            for one in settings_of(type(thing), *first)
+            if one.is_for(getattr(thing, "type", None)) and one.name not in self.told_elsewhere
+        ]
+
+    def shown(self, setting: Member, value: Any) -> object:
+        """A value of a setting, as its type is shown; nothing where there is nothing to tell."""
+        words = setting.declared.words
+        if words:
+            return words[value]
+        if isinstance(value, bool):
+            return say("Yes") if value else say("No")
+        if isinstance(value, frozenset):
+            return self.roles(value) or self.faint(say("None"))
+        return value
 
     def last_section(self) -> Section | Note | None:
         """What can be done with it, for whoever may."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from types import FunctionType
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pyramid.request import Request
 
@@ -34,6 +35,14 @@ class OfThing(ConsolePage, Generic[Kind]):
     #: Where the page lies below that of the thing, and the last part of the permission that it takes.
     at: ClassVar[str] = ""
     action: ClassVar[str] = "read"
+
+    @classmethod
+    def of(cls, kind: "type[OfThing[Any]]", **said: Any) -> type[Self]:
+        """Such a page about things of a kind, with what is said of it; a function of the page is asked when it is
+        drawn."""
+        members = {name: property(one) if isinstance(one, FunctionType) else one for name, one in said.items()}
+        made: type[Self] = type(cls.__name__, (kind, cls), {"__module__": kind.__module__, **members})
+        return made
 
     @classmethod
     def permission(cls) -> str:

@@ -6,22 +6,23 @@ What its type has no use for is left out, as is what only others decide.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache, cached_property
+from functools import cached_property
 
 from pyramid.response import Response
 
-from identity.domain.applications import ApplicationType, ConsentRule, redirect_uri_problem
+from identity.domain.applications import Application, ApplicationType, ConsentRule, redirect_uri_problem
+from identity.domain.entity import members
 from identity.domain.errors import Invalid
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.users import TokenFormat
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form, Value
-from identity.plugins.console.application_words import EXAMPLES, TYPES, choices, settings, singular
+from identity.plugins.console.application_words import EXAMPLES, FIRST, OPTIONS, TYPES
 from identity.plugins.console.console_form import ChangePage, ConsoleForm
 from identity.plugins.console.console_page import CONSOLE, Trail
 from identity.plugins.console.expirations import ALREADY
-from identity.plugins.console.fields import Field, field_of, lines, minutes
+from identity.plugins.console.fields import Field, fields_of, lines, minutes
 from identity.plugins.console.places import Place, of_things
 from identity.plugins.console.things import OfApplication, OfProject
 from identity.services.commands import Decoded
@@ -41,19 +42,17 @@ _MINUTES = {
 _AS_EVERYWHERE = say("In minutes. Empty: {n}, as everywhere.")
 
 
-@cache
-def _fields() -> tuple[Field, ...]:
-    """One for each setting; those that are folded away last."""
-    name, *others = (field_of(one, singular(one.name), choices(one)) for one in settings())
-    needed = [replace(one, required=True) if one.name == "redirect_uris" else one for one in others]
-    return replace(name, missing=say("Enter a name."), autofocus=True), *sorted(needed, key=lambda one: bool(one.part))
+_FIELDS = tuple(
+    replace(one, required=True) if one.name == "redirect_uris" else one
+    for one in fields_of(Application, *FIRST, options=OPTIONS)
+)
 
 
 class ApplicationForm(ConsoleForm):
     """The settings of an application, as far as its type has a use for them."""
 
     template = "console/application_form.html"
-    inputs = _fields()
+    inputs = _FIELDS
     #: The stored rule of consent, and the stored lifetimes.
     stored_consent: ConsentRule | None = None
     stored_lifetimes: Mapping[str, timedelta | None] = {}
@@ -69,9 +68,10 @@ class ApplicationForm(ConsoleForm):
         return bool(self.services.applications.may_decide(self.principal))
 
     def drawn(self) -> Sequence[Field]:
-        of_type = settings(self.application_type)
-        useful = {one.name for one in of_type if self.decides or not one.declared.permission}
-        return [replace(one, hint=self._hint(one)) for one in self.inputs if one.member in useful]
+        known, kind = members(Application), self.application_type
+        useful = (one for one in self.inputs if known[one.member].is_for(kind))
+        permitted = (one for one in useful if self.decides or not known[one.member].declared.permission)
+        return [replace(one, hint=self._hint(one)) for one in permitted]
 
     def _hint(self, one: Field) -> str:
         kind = self.application_type

@@ -10,7 +10,7 @@ from identity.domain.applications import Application, ApplicationType
 from identity.domain.entity import Member
 from identity.domain.words import say
 from identity.http import targets
-from identity.plugins.console.application_words import TYPES, WORDS, settings
+from identity.plugins.console.application_words import FIRST, TYPES
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
 from identity.plugins.console.client_secrets import secrets_table
 from identity.plugins.console.confirm_page import LATER, DeactivatePage, DeletePage, ReactivatePage
@@ -33,8 +33,6 @@ _ENDPOINTS = {
     "end_session_endpoint": say("End of session endpoint"),
     "jwks_uri": say("Signing keys"),
 }
-#: Not among the settings of the page.
-_TOLD_ABOVE = ("name", "redirect_uris", "post_logout_redirect_uris", "development")
 
 
 class ApplicationList(OfProject, ListPage):
@@ -69,37 +67,36 @@ class ApplicationList(OfProject, ListPage):
         ]
 
 
-class Deactivate(OfApplication, DeactivatePage):
-    """Asks before it stops working."""
-
-    offer = say("Nobody signs in to it any more. You can reactivate it later.")
-    title = say("Deactivate the application “{name}”?")
-    effects = (say("Nobody signs in to it, and it gets and checks no tokens."), LATER)
-    label = say("Deactivate application")
-
-
-class Reactivate(OfApplication, ReactivatePage):
-    """Asks before it works again."""
-
-    offer = say("People sign in to it again.")
-    title = say("Reactivate the application “{name}”?")
-    effects = (say("People sign in to it again, and its secrets work again."),)
-    label = say("Reactivate application")
-
-
-class Delete(OfApplication, DeletePage):
-    """Asks for the name before it is gone for ever."""
-
-    offer = say("Removes the application and its secrets for ever.")
-    title = say("Delete the application “{name}”?")
-    undone = say("This cannot be undone. Its client id never works again.")
-    label = say("Delete application")
+_DEEDS = (
+    DeactivatePage.of(
+        OfApplication,
+        title=say("Deactivate the application “{name}”?"),
+        offer=say("Nobody signs in to it any more. You can reactivate it later."),
+        effects=(say("Nobody signs in to it, and it gets and checks no tokens."), LATER),
+        label=say("Deactivate application"),
+    ),
+    ReactivatePage.of(
+        OfApplication,
+        title=say("Reactivate the application “{name}”?"),
+        offer=say("People sign in to it again."),
+        effects=(say("People sign in to it again, and its secrets work again."),),
+        label=say("Reactivate application"),
+    ),
+    DeletePage.of(
+        OfApplication,
+        title=say("Delete the application “{name}”?"),
+        offer=say("Removes the application and its secrets for ever."),
+        undone=say("This cannot be undone. Its client id never works again."),
+        label=say("Delete application"),
+    ),
+)
 
 
 class ApplicationPage(OfApplication, ShowPage):
     """All about one: what it is set up with here, and what it has to be set up with there."""
 
-    deeds = (Deactivate, Reactivate, Delete)
+    deeds = _DEEDS
+    told_elsewhere = ("name", "redirect_uris", "post_logout_redirect_uris", "development")
 
     @property
     def people(self) -> bool:
@@ -130,7 +127,8 @@ class ApplicationPage(OfApplication, ShowPage):
 
     @property
     def sections(self) -> Sequence[Section | Note | None]:
-        return [self._secrets(), self._endpoints(), FactList("settings", say("Settings"), facts=self._settings())]
+        settings = FactList("settings", say("Settings"), facts=self.settings(self.thing, *FIRST))
+        return [self._secrets(), self._endpoints(), settings]
 
     def _secrets(self) -> Table | None:
         lead = say("Two can be live, so that one is replaced without a gap: make a new one, use it, end the old one.")
@@ -151,22 +149,10 @@ class ApplicationPage(OfApplication, ShowPage):
             facts=[(label, self.ui.identifier(address)) for label, address in known],
         )
 
-    def _settings(self) -> Facts:
-        """Each as its type is shown; what only few applications may is told of those alone."""
-        one = self.thing
-        shown = [setting for setting in settings(one.type) if setting.name not in _TOLD_ABOVE]
-        return [(each.declared.label, self._value(each, getattr(one, each.name))) for each in shown]
-
-    def _value(self, setting: Member, value: Any) -> object:
+    def shown(self, setting: Member, value: Any) -> object:
         if setting.type is timedelta:
             return self._lifetime(setting.name)
-        if isinstance(value, bool):
-            if setting.declared.permission:
-                return say("Does in its users' names what they may do as managers.") if value else ""
-            return say("Yes") if value else say("No")
-        if isinstance(value, frozenset):
-            return self.roles(value) or self.faint(say("None"))
-        return WORDS.get(value) or self.ui.code(value)
+        return self.ui.code(value) if setting.type is str else super().shown(setting, value)
 
     def _lifetime(self, name: str) -> Markup:
         own: timedelta | None = getattr(self.thing, name)
@@ -181,5 +167,5 @@ class ApplicationPage(OfApplication, ShowPage):
 
 PLACES = (
     Place("/projects/{project}/applications", ApplicationList, "application.read", targets.project),
-    *of_things(ApplicationPage, Deactivate, Reactivate, Delete),
+    *of_things(ApplicationPage, *_DEEDS),
 )

@@ -16,7 +16,7 @@ from identity.plugins.console.badges import state_badge
 from identity.plugins.console.confirm_page import LATER, ConfirmThing, DeactivatePage, DeletePage, ReactivatePage
 from identity.plugins.console.console_form import ChangePage, ConsoleForm, NewPage
 from identity.plugins.console.console_page import ConsolePage
-from identity.plugins.console.fields import LITERAL, Field, Tick
+from identity.plugins.console.fields import Field, fields_of
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.pages.managers import ManagerList
 from identity.plugins.console.pages.organization_domains import domains_section
@@ -67,31 +67,17 @@ class OrganizationList(ListPage):
 class OrganizationForm(ConsoleForm):
     """The fields of an organization."""
 
-    inputs = (
-        Field(
-            "name",
-            say("Name"),
-            say("Shown to people when they sign in. For example {example}", example="Acme GmbH"),
-            autofocus=True,
-        ),
-        Field("primary_domain", say("Primary domain"), attributes=LITERAL),
-        Tick(
-            "registration",
-            say("People can register"),
-            say(
-                "Whoever signs in to an application of this organization can create an account for themselves. It has"
-                " no rights until somebody gives them."
-            ),
-        ),
-    )
+    inputs = fields_of(Organization)
 
     def drawn(self) -> Sequence[Field]:
         proof = say("A domain of one's own waits until it is proven; until then another one counts.")
         if self.services.domains.may_assert(self.principal):
             proof = say("A domain of one's own counts at once if you enter it, without a proof.")
         hint = self.said(self.about_domain()) + " " + self.said(proof)
-        name, domain, registration = self.inputs
-        return name, replace(domain, hint=hint, required=not self.creates), registration
+        return [
+            replace(one, hint=hint, required=not self.creates) if one.name == "primary_domain" else one
+            for one in self.inputs
+        ]
 
     def about_domain(self) -> Message:
         """What the domain is for."""
@@ -157,15 +143,6 @@ class Deactivate(_Confirm, DeactivatePage):
         return [say("Nobody of it signs in, and its programs lose access at once."), self.out, later]
 
 
-class Reactivate(_Confirm, ReactivatePage):
-    """Asks before its users sign in again."""
-
-    offer = say("Its users and programs can sign in again.")
-    title = say("Reactivate the organization “{name}”?")
-    effects = (offer,)
-    label = say("Reactivate organization")
-
-
 class Delete(_Confirm, DeletePage):
     """Asks for the name before everything in it is gone for ever."""
 
@@ -180,10 +157,25 @@ class Delete(_Confirm, DeletePage):
         return [first, self.out, *others]
 
 
+_DEEDS = (
+    Deactivate,
+    ReactivatePage.of(
+        OfOrganization,
+        action="delete",
+        title=say("Reactivate the organization “{name}”?"),
+        offer=say("Its users and programs can sign in again."),
+        effects=(say("Its users and programs can sign in again."),),
+        label=say("Reactivate organization"),
+    ),
+    Delete,
+)
+
+
 class OrganizationPage(OfOrganization, ShowPage):
     """All about one: facts, domains, managers."""
 
-    deeds = (Deactivate, Reactivate, Delete)
+    deeds = _DEEDS
+    called = {"registration": say("Registration")}  # noqa: RUF012
 
     @property
     def lead(self) -> Sequence[str]:
@@ -197,11 +189,9 @@ class OrganizationPage(OfOrganization, ShowPage):
 
     @property
     def facts(self) -> Facts:
-        open_to_all = say("People can create an account for themselves")
         return [
             (say("Organization id"), self.ui.identifier(self.thing.id)),
-            (say("Primary domain"), self.thing.primary_domain),
-            (say("Registration"), open_to_all if self.thing.registration else say("Only managers create accounts")),
+            *self.settings(self.thing),
             (say("Created"), self.ui.when(self.thing.created_at, relative=True)),
         ]
 
@@ -223,5 +213,5 @@ _LIST = "/organizations"
 PLACES = (
     Place(_LIST, OrganizationList, ANY_MANAGER, targets.instance),
     Place(f"{_LIST}/new", NewOrganization, "organization.create", targets.instance),
-    *of_things(OrganizationPage, ChangeOrganizationPage, Deactivate, Reactivate, Delete),
+    *of_things(OrganizationPage, ChangeOrganizationPage, *_DEEDS),
 )

@@ -1,6 +1,7 @@
 """Project grants: a project, with some of its roles, granted to another organization."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup
 from pyramid.response import Response
@@ -149,51 +150,28 @@ class ChangeProjectGrantPage(OfProjectGrant, RolesForm, ChangePage):
         return role_options(self, self.thing.project_id)
 
 
-class _Loss(OfProjectGrant, ConfirmThing):
-    @property
-    def who_loses(self) -> str:
-        """How many users lose access."""
-        return say_many(
-            "{n} user of {organization} loses access at once.",
-            "{n} users of {organization} lose access at once.",
-            self.services.effects(Removed.PROJECT_GRANT, self.thing.id).users,
-            organization=self.holder.name,
-        )
+def _loss(page: Any) -> str:
+    """How many users lose access."""
+    return say_many(
+        "{n} user of {organization} loses access at once.",
+        "{n} users of {organization} lose access at once.",
+        page.services.effects(Removed.PROJECT_GRANT, page.thing.id).users,
+        organization=page.holder.name,
+    )
 
 
-class Deactivate(_Loss, DeactivatePage):
-    """Asks before access is interrupted."""
-
-    offer = say("Its users lose access at once. You can reactivate it later.")
-    title = say("Deactivate the grant of {project} to {organization}?")
-    label = say("Deactivate project grant")
-
-    @property
-    def effects(self) -> Sequence[str]:
-        return [self.who_loses, LATER]
-
-
-class Reactivate(OfProjectGrant, ReactivatePage):
-    """Asks before it brings access again."""
-
-    offer = say("Its users have their roles again.")
-    title = say("Reactivate the grant of {project} to {organization}?")
-    effects = (say("Users of {organization} have their roles in the project again."),)
-    label = say("Reactivate project grant")
-
-
-class Withdraw(_Loss):
+class Withdraw(OfProjectGrant, ConfirmThing):
     """Asks before the grant is gone."""
 
     at, action = "/delete", "delete"
     way = (say("Withdraw"), say("Withdraw …"))
-    offer = say("Removes the grant, its user grants and its managers for ever.")
     title = say("Withdraw the grant of {project} to {organization}?")
+    offer = say("Removes the grant, its user grants and its managers for ever.")
     label = say("Withdraw project grant")
 
     @property
     def effects(self) -> Sequence[str]:
-        return [self.who_loses, say("Its user grants and managers are removed for ever.")]
+        return [_loss(self), say("Its user grants and managers are removed for ever.")]
 
     def act(self) -> str:
         """Do it; then to the other grants of the project."""
@@ -201,16 +179,31 @@ class Withdraw(_Loss):
         return f"{CONSOLE}/projects/{self.thing.project_id}/grants"
 
 
+_DEEDS = (
+    DeactivatePage.of(
+        OfProjectGrant,
+        title=say("Deactivate the grant of {project} to {organization}?"),
+        offer=say("Its users lose access at once. You can reactivate it later."),
+        effects=lambda page: [_loss(page), LATER],
+        label=say("Deactivate project grant"),
+    ),
+    ReactivatePage.of(
+        OfProjectGrant,
+        title=say("Reactivate the grant of {project} to {organization}?"),
+        offer=say("Its users have their roles again."),
+        effects=(say("Users of {organization} have their roles in the project again."),),
+        label=say("Reactivate project grant"),
+    ),
+    Withdraw,
+)
+
+
 class ProjectGrantPage(OfProjectGrant, ShowPage):
     """All about one: facts, who has roles by it, who manages it."""
 
     lead = (say("Project grant"),)
-    deeds = (Deactivate, Reactivate, Withdraw)
+    deeds = _DEEDS
     deeds_title = say("Deactivate or withdraw")
-
-    @property
-    def title(self) -> str:
-        return self.name
 
     @property
     def facts(self) -> Facts:
@@ -251,5 +244,5 @@ _LIST = "/projects/{project}/grants"
 PLACES = (
     Place(_LIST, ProjectGrantList, "project_grant.read", targets.project),
     Place(f"{_LIST}/new", NewProjectGrant, "project_grant.write", targets.project),
-    *of_things(ProjectGrantPage, ChangeProjectGrantPage, Deactivate, Reactivate, Withdraw),
+    *of_things(ProjectGrantPage, ChangeProjectGrantPage, *_DEEDS),
 )

@@ -14,7 +14,7 @@ from identity.pages.signed_in_page import version_of
 from identity.plugins.console.confirm_page import ConfirmPage
 from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.console_page import Trail, pick
-from identity.plugins.console.fields import LITERAL, Field
+from identity.plugins.console.fields import fields_of
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.pages.project_grants import holder_names
 from identity.plugins.console.places import Place
@@ -73,35 +73,13 @@ class OfRoles(OfProject):
         return [*super().trail, (RoleList.title, self.back)]
 
 
-_DISPLAY_NAME = say("Display name")
-_SHOWN = say("Shown to those who give the role.")
-_MISSING = say("Enter a display name.")
-_GROUP = Field(
-    "group",
-    say("Group"),
-    say("Roles of one group belong together, for example those of one application."),
-    required=False,
-)
+_FIELDS = fields_of(ProjectRole)
 
 
 class NewRole(OfRoles, ConsoleForm):
     """Adds one."""
 
-    inputs = (
-        Field(
-            "key",
-            say("Role key"),
-            say(
-                "What applications receive, without spaces. It cannot be changed later. For example {example}",
-                example="editor",
-            ),
-            missing=say("Enter a key."),
-            autofocus=True,
-            attributes=LITERAL,
-        ),
-        Field("display_name", _DISPLAY_NAME, _SHOWN, missing=_MISSING),
-        _GROUP,
-    )
+    inputs = _FIELDS
     creates = True
     title = say("New role")
     label = say("Add")
@@ -130,10 +108,7 @@ class OfRole(OfRoles):
 class ChangeRole(OfRole, ConsoleForm):
     """Changes display name and group; the key stays."""
 
-    inputs = (
-        Field("display_name", _DISPLAY_NAME, _SHOWN, missing=_MISSING, autofocus=True),
-        _GROUP,
-    )
+    inputs = tuple(one for one in _FIELDS if one.name in ChangeProjectRole.model_fields)
     title = say("Change the role {key}")
 
     def values(self) -> Mapping[str, Value]:

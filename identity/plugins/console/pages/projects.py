@@ -9,9 +9,9 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.plugins.console.badges import state_badge
 from identity.plugins.console.confirm_page import LATER, DeactivatePage, DeletePage, ReactivatePage
-from identity.plugins.console.console_form import ChangePage, ConsoleForm, NewPage
+from identity.plugins.console.console_form import ChangePage, NewPage
 from identity.plugins.console.console_page import CONSOLE
-from identity.plugins.console.fields import Field, Tick
+from identity.plugins.console.fields import fields_of
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.own_project import audience_scope
 from identity.plugins.console.pages.applications import ApplicationList
@@ -56,39 +56,15 @@ class ProjectList(ListPage):
         ]
 
 
-class ProjectForm(ConsoleForm):
-    """The fields of a project."""
-
-    section = "projects"
-    inputs = (
-        Field(
-            "name",
-            say("Name"),
-            say("Shown to people who sign in to its applications, and in lists."),
-            missing=say("Enter a name."),
-            autofocus=True,
-        ),
-        Tick(
-            "assert_roles",
-            say("Role assertion"),
-            say(
-                "Applications always receive the roles of users in user info and introspection, even if they do not"
-                " ask for them."
-            ),
-        ),
-        Tick(
-            "check_roles",
-            say("Role check"),
-            say("Users without a role in the project cannot sign in to its applications."),
-        ),
-    )
+_FIELDS = fields_of(Project)
 
 
-class NewProject(ProjectForm, NewPage):
+class NewProject(NewPage):
     """Makes one, and leads to its page."""
 
+    section, under = "projects", say("Projects")
     title = say("New project")
-    under = say("Projects")
+    inputs = _FIELDS
     command = CreateProject
     pages_at = "projects"
 
@@ -97,43 +73,35 @@ class NewProject(ProjectForm, NewPage):
         return self.services.projects.create(organization.id, command, by=self.principal)
 
 
-class ChangeProjectPage(OfProject, ProjectForm, ChangePage):
-    """Changes name and settings."""
-
-    command = ChangeProject
-
-
-class Deactivate(OfProject, DeactivatePage):
-    """Asks before its applications stop working."""
-
-    offer = say("Its applications stop working at once. You can reactivate it later.")
-    title = say("Deactivate the project “{name}”?")
-    effects = (say("Nobody signs in to its applications, and no token is issued for it."), LATER)
-    label = say("Deactivate project")
-
-
-class Reactivate(OfProject, ReactivatePage):
-    """Asks before it works again."""
-
-    offer = say("Its applications work again.")
-    title = say("Reactivate the project “{name}”?")
-    effects = (say("Its applications work again, but for those that are deactivated themselves."),)
-    label = say("Reactivate project")
-
-
-class Delete(OfProject, DeletePage):
-    """Asks for the name before it is gone for ever."""
-
-    offer = say("Removes the project, its applications, roles and grants for ever.")
-    title = say("Delete the project “{name}”?")
-    undone = say("This cannot be undone. Nobody signs in to its applications any more.")
-    label = say("Delete project")
+_DEEDS = (
+    DeactivatePage.of(
+        OfProject,
+        title=say("Deactivate the project “{name}”?"),
+        offer=say("Its applications stop working at once. You can reactivate it later."),
+        effects=(say("Nobody signs in to its applications, and no token is issued for it."), LATER),
+        label=say("Deactivate project"),
+    ),
+    ReactivatePage.of(
+        OfProject,
+        title=say("Reactivate the project “{name}”?"),
+        offer=say("Its applications work again."),
+        effects=(say("Its applications work again, but for those that are deactivated themselves."),),
+        label=say("Reactivate project"),
+    ),
+    DeletePage.of(
+        OfProject,
+        title=say("Delete the project “{name}”?"),
+        offer=say("Removes the project, its applications, roles and grants for ever."),
+        undone=say("This cannot be undone. Nobody signs in to its applications any more."),
+        label=say("Delete project"),
+    ),
+)
 
 
 class ProjectPage(OfProject, ShowPage):
     """All about one: facts, applications, roles, who has them, who manages it."""
 
-    deeds = (Deactivate, Reactivate, Delete)
+    deeds = _DEEDS
 
     @property
     def lead(self) -> Sequence[str]:
@@ -149,22 +117,13 @@ class ProjectPage(OfProject, ShowPage):
 
     @property
     def sections(self) -> Sequence[Section | Note | None]:
-        asserted = say("On: applications always receive the roles of users.")
-        checked = say("On: users without a role in the project cannot sign in to its applications.")
-        settings = [
-            (
-                say("Role assertion"),
-                asserted if self.thing.assert_roles else say("Off: applications receive roles if they ask for them."),
-            ),
-            (say("Role check"), checked if self.thing.check_roles else say("Off: users need no role to sign in.")),
-        ]
         return [
             ApplicationList.on(self).as_section(),
             RoleList.on(self).as_section(),
             ProjectGrantList.on(self).as_section(),
             UserGrantList.on(self).as_section(lead=say("Users with roles in the project.")),
             ManagerList.on(self).as_section(lead=say("Users who manage this project.")),
-            FactList("settings", say("Settings"), facts=settings),
+            FactList("settings", say("Settings"), facts=self.settings(self.thing)),
         ]
 
     def last_section(self) -> Section | Note | None:
@@ -178,5 +137,5 @@ _LIST = "/organizations/{organization}/projects"
 PLACES = (
     Place(_LIST, ProjectList, "project.read", targets.organization_or_part),
     Place(f"{_LIST}/new", NewProject, "project.create", targets.organization),
-    *of_things(ProjectPage, ChangeProjectPage, Deactivate, Reactivate, Delete),
+    *of_things(ProjectPage, ChangePage.of(OfProject, inputs=_FIELDS, command=ChangeProject), *_DEEDS),
 )

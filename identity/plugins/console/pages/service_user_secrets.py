@@ -25,7 +25,7 @@ from identity.plugins.console.expirations import (
     may_be_for_ever,
     usual,
 )
-from identity.plugins.console.fields import Field
+from identity.plugins.console.fields import Field, fields_of
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
 from identity.plugins.console.sections import Table
@@ -88,13 +88,7 @@ class NewToken(OfServiceUser, ConsoleForm):
     below = "#tokens"
 
     inputs = (
-        Field(
-            "name",
-            say("Name"),
-            say("What the token is for. For example {example}", example="Nightly backup"),
-            missing=say("Enter a name that tells what the token is for."),
-            autofocus=True,
-        ),
+        *fields_of(PersonalAccessToken),
         DateField(
             EXPIRATION,
             say("Expiration date"),

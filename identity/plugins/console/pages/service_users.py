@@ -1,17 +1,16 @@
 """Service users: list, make, look at, change, deactivate and delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from identity.domain.users import ServiceUser, TokenFormat
+from identity.domain.users import ServiceUser
 from identity.domain.words import say
 from identity.http import targets
-from identity.plugins.console.application_words import TOKEN_FORMATS, token_formats
 from identity.plugins.console.badges import keys_badge, state_badge
 from identity.plugins.console.confirm_page import LATER, DeactivatePage, DeletePage, ReactivatePage
-from identity.plugins.console.console_form import ChangePage, ConsoleForm, NewPage
+from identity.plugins.console.console_form import ChangePage, NewPage
 from identity.plugins.console.console_page import CONSOLE
-from identity.plugins.console.fields import LITERAL, Choice, Field, Text
+from identity.plugins.console.fields import fields_of
 from identity.plugins.console.holdings import held_roles_section
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.own_project import audience_scope
@@ -60,93 +59,51 @@ class ServiceUserList(ListPage):
         ]
 
 
-class ServiceUserForm(ConsoleForm):
-    """The fields of a service user."""
-
-    section = "service-users"
-    inputs = (
-        Field(
-            "user_name",
-            say("User name"),
-            say("Unique in the organization, without spaces. For example {example}", example="ci-runner"),
-            missing=say("Enter a user name."),
-            autofocus=True,
-            attributes=LITERAL,
-        ),
-        Field(
-            "display_name",
-            say("Display name"),
-            say("Shown in lists and in audit events."),
-            missing=say("Enter a display name."),
-        ),
-        Text(
-            "description",
-            say("Description"),
-            say("What the program does, and who to ask about it."),
-            required=False,
-        ),
-        Choice(
-            "access_token_type",
-            say("Access token type"),
-            say("An opaque token can be checked by introspection alone. A JWT can also be checked without asking."),
-            options=token_formats,
-            usual=TokenFormat.OPAQUE.value,
-        ),
-    )
+_FIELDS = fields_of(ServiceUser)
 
 
-class NewServiceUser(ServiceUserForm, NewPage):
+class NewServiceUser(NewPage):
     """Makes one, and leads to its page."""
 
+    section, under = "service-users", say("Service users")
     title = say("New service user")
-    under = say("Service users")
+    inputs = _FIELDS
     command = CreateServiceUser
     pages_at = "service-users"
-
-    def values(self) -> Mapping[str, str]:
-        return {"access_token_type": TokenFormat.OPAQUE.value}
 
     def make(self, command: CreateServiceUser) -> Any:
         return self.services.service_users.create(self.context.value.id, command)
 
 
-class ChangeServiceUserPage(OfServiceUser, ServiceUserForm, ChangePage):
-    """Changes the fields."""
-
-    command = ChangeServiceUser
-
-
-class Deactivate(OfServiceUser, DeactivatePage):
-    """Asks before its tokens stop working."""
-
-    offer = say("Its tokens stop working at once. You can reactivate it later.")
-    title = say("Deactivate the service user “{name}”?")
-    effects = (say("Its keys, secrets and tokens stop working at once."), LATER)
-    label = say("Deactivate service user")
-
-
-class Reactivate(OfServiceUser, ReactivatePage):
-    """Asks before it works again."""
-
-    offer = say("Its keys, secrets and tokens work again.")
-    title = say("Reactivate the service user “{name}”?")
-    effects = (say("Its keys, secrets and tokens that have not expired work again."),)
-    label = say("Reactivate service user")
-
-
-class Delete(OfServiceUser, DeletePage):
-    """Asks for the name before it is gone for ever."""
-
-    offer = say("Removes the service user, its keys and its roles for ever.")
-    title = say("Delete the service user “{name}”?")
-    undone = say("This cannot be undone. Programs that use it lose access at once.")
-    label = say("Delete service user")
+_DEEDS = (
+    DeactivatePage.of(
+        OfServiceUser,
+        title=say("Deactivate the service user “{name}”?"),
+        offer=say("Its tokens stop working at once. You can reactivate it later."),
+        effects=(say("Its keys, secrets and tokens stop working at once."), LATER),
+        label=say("Deactivate service user"),
+    ),
+    ReactivatePage.of(
+        OfServiceUser,
+        title=say("Reactivate the service user “{name}”?"),
+        offer=say("Its keys, secrets and tokens work again."),
+        effects=(say("Its keys, secrets and tokens that have not expired work again."),),
+        label=say("Reactivate service user"),
+    ),
+    DeletePage.of(
+        OfServiceUser,
+        title=say("Delete the service user “{name}”?"),
+        offer=say("Removes the service user, its keys and its roles for ever."),
+        undone=say("This cannot be undone. Programs that use it lose access at once."),
+        label=say("Delete service user"),
+    ),
+)
 
 
 class ServiceUserPage(OfServiceUser, ShowPage):
     """All about one: facts, keys, secrets, personal access tokens, what it may."""
 
-    deeds = (Deactivate, Reactivate, Delete)
+    deeds = _DEEDS
 
     @property
     def lead(self) -> Sequence[str]:
@@ -157,9 +114,7 @@ class ServiceUserPage(OfServiceUser, ShowPage):
         user = self.thing
         return [
             (say("User id"), self.ui.identifier(user.id)),
-            (say("User name"), user.user_name),
-            (say("Description"), user.description),
-            (say("Access token type"), TOKEN_FORMATS[user.access_token_type]),
+            *self.settings(self.thing),
             (say("Created"), self.ui.when(user.created_at, relative=True)),
         ]
 
@@ -185,5 +140,5 @@ _LIST = "/organizations/{organization}/service-users"
 PLACES = (
     Place(_LIST, ServiceUserList, "service_user.read", targets.organization),
     Place(f"{_LIST}/new", NewServiceUser, "service_user.write", targets.organization),
-    *of_things(ServiceUserPage, ChangeServiceUserPage, Deactivate, Reactivate, Delete),
+    *of_things(ServiceUserPage, ChangePage.of(OfServiceUser, inputs=_FIELDS, command=ChangeServiceUser), *_DEEDS),
 )

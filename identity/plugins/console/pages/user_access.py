@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pyramid.response import Response
 
-from identity.domain.users import HumanUser, Subject
+from identity.domain.users import HumanUser, Profile, Subject
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
@@ -14,7 +14,7 @@ from identity.pages.mails import mail_initial, works_once
 from identity.plugins.console.confirm_page import ConfirmThing
 from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
-from identity.plugins.console.fields import LITERAL, Field, Radio
+from identity.plugins.console.fields import Field, Radio, fields_of
 from identity.plugins.console.places import Place, of_things
 from identity.plugins.console.things import OfUser
 from identity.services.commands.users import InviteHumanUser
@@ -52,30 +52,23 @@ def _ways(page: ConsolePage) -> Sequence[Sequence[object]]:
     ]
 
 
+#: What a new account is told in another way than an old one.
+_HINTS = {
+    "user_name": say("Unique in the organization, without spaces. For example {example}", example="anna"),
+    "email": say("The link or password is sent there too."),
+}
+_FIELDS = tuple(
+    replace(one, hint=_HINTS.get(one.name, one.hint))
+    for one in (*fields_of(HumanUser), *fields_of(Profile))
+    if one.member in InviteHumanUser.model_fields
+)
+
+
 class NewUser(ConsoleForm):
     """Makes an account, and shows once what its person first enters it by."""
 
     section = "users"
-    inputs = (
-        Field(
-            "user_name",
-            say("User name"),
-            say("Unique in the organization, without spaces. For example {example}", example="anna"),
-            missing=say("Enter a user name."),
-            autofocus=True,
-            attributes=LITERAL,
-        ),
-        Field("given_name", say("Given name"), missing=say("Enter a given name.")),
-        Field("family_name", say("Family name"), missing=say("Enter a family name.")),
-        Field(
-            "email",
-            say("Email"),
-            say("The link or password is sent there too."),
-            required=False,
-            attributes={"type": "email", "autocomplete": "off"},
-        ),
-        Radio("initial", say("How the person gets in at first"), options=_ways, usual=_LINK),
-    )
+    inputs = (*_FIELDS, Radio("initial", say("How the person gets in at first"), options=_ways))
     creates = True
     title = say("New user")
     under = say("Users")

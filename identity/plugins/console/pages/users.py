@@ -9,16 +9,16 @@ from markupsafe import Markup
 
 from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.effects import Removed
-from identity.domain.users import HumanUser, Subject
+from identity.domain.entity import Member
+from identity.domain.users import HumanUser, Profile, Subject
 from identity.domain.words import say, say_many
 from identity.http import targets
 from identity.pages.forms import VERSION
-from identity.pages.translation import LANGUAGE_NAMES
 from identity.plugins.console.badges import Badge
 from identity.plugins.console.confirm_page import LATER, ConfirmThing, DeactivatePage, DeletePage, ReactivatePage
 from identity.plugins.console.console_form import ChangePage
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
-from identity.plugins.console.fields import LITERAL, Field
+from identity.plugins.console.fields import Field, fields_of
 from identity.plugins.console.holdings import held_roles_section
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.pages.connections import connections_section
@@ -85,50 +85,15 @@ def _badge(state: UserState, page: ConsolePage) -> Badge:
     return Badge(page.words.t(_STATES[state]), "success" if state is UserState.ACTIVE else "")
 
 
+#: These come first in the form and on the page, the others as the profile has them.
+_FIRST = ("given_name", "family_name", "display_name", "nickname", "email", "phone", "locale")
+
+
 class ChangeUser(OfUser, ChangePage):
     """Changes names, and how the person is reached. The rest is said on the person's own pages."""
 
     command = ChangeHumanUser
-    inputs = (
-        Field(
-            "user_name",
-            say("User name"),
-            say("The first part of the login name."),
-            missing=say("Enter a user name."),
-            autofocus=True,
-            attributes=LITERAL,
-        ),
-        Field("given_name", say("Given name"), missing=say("Enter a given name.")),
-        Field("family_name", say("Family name"), missing=say("Enter a family name.")),
-        Field(
-            "display_name",
-            say("Display name"),
-            say("Shown instead of given and family name."),
-            required=False,
-        ),
-        Field("nickname", say("Nickname"), required=False),
-        Field(
-            "email",
-            say("Email"),
-            say("A new address is unconfirmed until the person confirms it."),
-            required=False,
-            attributes={"type": "email", "autocomplete": "off"},
-        ),
-        Field("phone", say("Phone"), required=False, attributes={"type": "tel", "autocomplete": "off"}),
-        Field(
-            "locale",
-            say("Language"),
-            say("For example {example}", example="de"),
-            required=False,
-            attributes={"autocomplete": "off", "suggestions": tuple(LANGUAGE_NAMES.items())},
-        ),
-        Field(
-            "zoneinfo",
-            say("Time zone"),
-            say("For example {example}", example="Europe/Berlin"),
-            required=False,
-        ),
-    )
+    inputs = (*fields_of(HumanUser), *fields_of(Profile, *_FIRST))
 
     def drawn(self) -> Sequence[Field]:
         profile = self.thing.profile
@@ -144,34 +109,43 @@ class ChangeUser(OfUser, ChangePage):
         return {"user_name": thing.user_name, **profile, VERSION: str(thing.version)}
 
 
-class Deactivate(OfUser, DeactivatePage):
-    """Asks before nobody can sign in to the account."""
-
-    offer = say("The person is signed out and cannot sign in. You can reactivate it later.")
-    title = say("Deactivate the user “{name}”?")
-    label = say("Deactivate user")
-
-    @property
-    def effects(self) -> Sequence[str]:
-        falls = self.services.effects(Removed.USER, self.thing.id)
-        ended = (
-            say_many("{n} session ends at once.", "{n} sessions end at once.", falls.sessions),
-            say_many("{n} live token stops working.", "{n} live tokens stop working.", falls.live_tokens),
-        )
-        signs_in = say("{name} cannot sign in any more.", name=self.person.login_name)
-        return [signs_in, *(one for one in ended if one.values["n"]), LATER]
+def _what_ends(page: Any) -> Sequence[str]:
+    falls = page.services.effects(Removed.USER, page.thing.id)
+    ended = (
+        say_many("{n} session ends at once.", "{n} sessions end at once.", falls.sessions),
+        say_many("{n} live token stops working.", "{n} live tokens stop working.", falls.live_tokens),
+    )
+    signs_in = say("{name} cannot sign in any more.", name=page.person.login_name)
+    return [signs_in, *(one for one in ended if one.values["n"]), LATER]
 
 
-class Reactivate(OfUser, ReactivatePage):
-    """Asks before the person can sign in again."""
+def _what_begins(page: Any) -> Sequence[str]:
+    return [say("{name} can sign in again, with the password from before.", name=page.person.login_name)]
 
-    offer = say("The person can sign in again.")
-    title = say("Reactivate the user “{name}”?")
-    label = say("Reactivate user")
 
-    @property
-    def effects(self) -> Sequence[str]:
-        return [say("{name} can sign in again, with the password from before.", name=self.person.login_name)]
+_DEEDS = (
+    DeactivatePage.of(
+        OfUser,
+        title=say("Deactivate the user “{name}”?"),
+        offer=say("The person is signed out and cannot sign in. You can reactivate it later."),
+        effects=_what_ends,
+        label=say("Deactivate user"),
+    ),
+    ReactivatePage.of(
+        OfUser,
+        title=say("Reactivate the user “{name}”?"),
+        offer=say("The person can sign in again."),
+        effects=_what_begins,
+        label=say("Reactivate user"),
+    ),
+    DeletePage.of(
+        OfUser,
+        title=say("Delete the user “{name}”?"),
+        offer=say("Removes the account with its roles and sessions for ever."),
+        undone=say("This cannot be undone. Applications will not know {name} any more."),
+        label=say("Delete user"),
+    ),
+)
 
 
 class Unlock(OfUser, ConfirmThing):
@@ -200,19 +174,10 @@ class Unlock(OfUser, ConfirmThing):
         self.services.users.unlock(self.thing.id, by=self.principal)
 
 
-class Delete(OfUser, DeletePage):
-    """Asks for the name before the account is gone for ever."""
-
-    offer = say("Removes the account with its roles and sessions for ever.")
-    title = say("Delete the user “{name}”?")
-    undone = say("This cannot be undone. Applications will not know {name} any more.")
-    label = say("Delete user")
-
-
 class UserPage(OfUser, ShowPage):
     """All about one: facts, sessions, what they may, how they prove who they are."""
 
-    deeds = (Deactivate, Reactivate, Delete)
+    deeds = _DEEDS
 
     @property
     def lead(self) -> Sequence[str]:
@@ -226,22 +191,19 @@ class UserPage(OfUser, ShowPage):
 
     @property
     def facts(self) -> Facts:
-        ui, user, profile = self.ui, self.thing, self.thing.profile
+        ui, user = self.ui, self.thing
         last = user.last_sign_in_at
         return [
             (say("User id"), ui.identifier(user.id)),
             (say("Login name"), self.person.login_name),
-            (say("Given name"), profile.given_name),
-            (say("Family name"), profile.family_name),
-            (say("Nickname"), profile.nickname),
-            (say("Email"), self._email()),
-            (say("Phone"), profile.phone),
-            (say("Language"), profile.locale),
-            (say("Time zone"), profile.zoneinfo),
+            *self.settings(user.profile, *_FIRST),
             (say("Last sign-in"), self.ago(None) if last is None else ui.when(last, relative=True, clock=True)),
             (say("Created"), ui.when(user.created_at, relative=True)),
             (say("Wrong passwords in a row"), str(self.services.users.failures(user.id) or "")),
         ]
+
+    def shown(self, setting: Member, value: Any) -> object:
+        return self._email() if setting.name == "email" else super().shown(setting, value)
 
     def _email(self) -> Markup:
         profile, t = self.thing.profile, self.words.t
@@ -274,5 +236,5 @@ _LIST = "/organizations/{organization}/users"
 
 PLACES = (
     Place(_LIST, UserList, "user.read", targets.organization),
-    *of_things(UserPage, ChangeUser, Deactivate, Reactivate, Unlock, Delete),
+    *of_things(UserPage, ChangeUser, Unlock, *_DEEDS),
 )
