@@ -1,7 +1,7 @@
 """The document of the API and a page to browse it, both for whoever asks: neither holds anything secret."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,135 +22,73 @@ _MAX_AGE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Row:
     """One member of an object, or one parameter; ``kind`` is its type in short, ``schema`` the one it is made of."""
 
     name: str
     kind: str
-    schema: str = ""
-    where: str = ""
-    description: str = ""
-    required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One operation as the page shows it; ``takes`` and ``gives`` name schemas."""
-
-    name: str
-    method: str
-    path: str
-    summary: str
+    schema: str
     description: str
-    permission: str
-    parameters: tuple[Member, ...]
-    takes: str
-    gives: str
-    statuses: tuple[str, ...]
-    example: str
+    required: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The operations on one resource."""
+class Guide:
+    """The document, as the page asks it."""
 
-    name: str
-    description: str
-    entries: tuple[Entry, ...]
+    def __init__(self, said: Mapping[str, Any]) -> None:
+        self.said = said
+        self.schemas: Mapping[str, Any] = said["components"]["schemas"]
 
-    @property
-    def anchor(self) -> str:
-        """Where it stands on the page."""
-        return self.name.lower().replace(" ", "-")
+    def entries(self, tag: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Method, path and operation of all that have this tag."""
+        for path, item in self.said["paths"].items():
+            for method in _METHODS:
+                if method in item and tag in item[method]["tags"]:
+                    yield method.upper(), path, item[method]
 
+    def parameters(self, operation: Mapping[str, Any]) -> Sequence[Row]:
+        """What the address of an operation and its headers take."""
+        known = self.said["components"]["parameters"]
+        given = [known[_last(one["$ref"])] if "$ref" in one else one for one in operation["parameters"]]
+        return [_row(one["name"], one["schema"], one.get("required", False), one) for one in given]
 
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """One schema as the page shows it: an object's members, or the words there are to choose from."""
+    def members(self, schema: Mapping[str, Any]) -> Sequence[Row]:
+        """What an object consists of."""
+        required = schema.get("required", ())
+        return [_row(name, one, name in required, one) for name, one in schema.get("properties", {}).items()]
 
-    name: str
-    description: str
-    members: tuple[Member, ...]
-    words: tuple[str, ...]
+    def takes(self, operation: Mapping[str, Any]) -> str:
+        """The schema of what is sent; empty for none."""
+        return _content(operation.get("requestBody", {}))
 
+    def gives(self, operation: Mapping[str, Any]) -> str:
+        """The schema of a good answer; empty for none."""
+        return _content(next(one for status, one in operation["responses"].items() if status.startswith("2")))
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The document as it is sent, and as it is shown."""
+    def example(self, method: str, path: str, operation: Mapping[str, Any]) -> str:
+        """The request as one types it."""
+        address = f"{self.said['servers'][0]['url']}{path.replace('{', '$').replace('}', '')}"
+        lines = [f'curl "{address}"' if method == "GET" else f'curl -X {method} "{address}"']
+        lines.append('  -H "Authorization: Bearer $TOKEN"')
+        takes = self.takes(operation)
+        if takes:
+            schema = self.schemas[takes]
+            shown = {name: self._sample(schema["properties"][name]) for name in schema.get("required", ())}
+            lines += ['  -H "Content-Type: application/json"', f"  -d '{json.dumps(shown, ensure_ascii=False)}'"]
+        return " \\\n".join(lines)
 
-    body: bytes
-    tag: str
-    paragraphs: tuple[str, ...]
-    groups: tuple[Group, ...]
-    schemas: tuple[Schema, ...]
-
-    @classmethod
-    def of(cls, said: Mapping[str, Any]) -> "Known":
-        """What a document says."""
-        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
-        return cls(
-            body=text.encode(),
-            tag=conditions.tag_of_text(text),
-            paragraphs=tuple(said["info"]["description"].split("\n\n")),
-            groups=tuple(_groups(said)),
-            schemas=tuple(_schema(name, one) for name, one in said["components"]["schemas"].items()),
-        )
-
-
-def _groups(said: Mapping[str, Any]) -> Iterator[Group]:
-    for tag in said["tags"]:
-        entries = tuple(
-            _entry(method, path, item[method], said)
-            for path, item in said["paths"].items()
-            for method in _METHODS
-            if method in item and tag["name"] in item[method]["tags"]
-        )
-        yield Group(tag["name"], tag["description"], entries)
+    def _sample(self, schema: Mapping[str, Any]) -> Any:
+        if "$ref" in schema:
+            schema = self.schemas[_last(schema["$ref"])]
+        if "enum" in schema:
+            return schema["enum"][0]
+        if schema.get("type") == "array":
+            return [self._sample(schema["items"])]
+        return "…" if schema.get("type") == "string" else None
 
 
-def _entry(method: str, path: str, operation: Mapping[str, Any], said: Mapping[str, Any]) -> Entry:
-    takes = _content(operation.get("requestBody", {}))
-    good = next(one for status, one in operation["responses"].items() if status.startswith("2"))
-    return Entry(
-        name=operation["operationId"],
-        method=method.upper(),
-        path=path,
-        summary=operation["summary"],
-        description=operation.get("description", ""),
-        permission=operation["x-permission"],
-        parameters=tuple(_parameter(one, said) for one in operation["parameters"]),
-        takes=takes,
-        gives=_content(good),
-        statuses=tuple(operation["responses"]),
-        example=_example(method.upper(), path, takes, said),
-    )
-
-
-def _parameter(one: Mapping[str, Any], said: Mapping[str, Any]) -> Member:
-    if "$ref" in one:
-        one = said["components"]["parameters"][_last(one["$ref"])]
-    return Member(
-        name=one["name"],
-        kind=_kind(one["schema"]),
-        where=one["in"],
-        description=one.get("description", ""),
-        required=one.get("required", False),
-    )
-
-
-def _schema(name: str, schema: Mapping[str, Any]) -> Schema:
-    required = schema.get("required", [])
-    members = tuple(
-        Member(
-            name=member,
-            kind=_kind(one),
-            schema=_of_schema(one),
-            description=one.get("description", ""),
-            required=member in required,
-        )
-        for member, one in schema.get("properties", {}).items()
-    )
-    return Schema(name, schema.get("description", ""), members, tuple(map(str, schema.get("enum", ()))))
+def _row(name: str, schema: Mapping[str, Any], required: bool, said: Mapping[str, Any]) -> Row:
+    return Row(name, _kind(schema), _of_schema(schema), said.get("description", ""), required)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -195,43 +133,23 @@ def _last(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def _example(method: str, path: str, takes: str, said: Mapping[str, Any]) -> str:
-    """The request as one types it."""
-    address = f"{said['servers'][0]['url']}{path.replace('{', '$').replace('}', '')}"
-    lines = [f'curl "{address}"' if method == "GET" else f'curl -X {method} "{address}"']
-    lines.append('  -H "Authorization: Bearer $TOKEN"')
-    if takes:
-        schema = said["components"]["schemas"][takes]
-        shown = {name: _sample(schema["properties"][name], said) for name in schema.get("required", ())}
-        lines += ['  -H "Content-Type: application/json"', f"  -d '{json.dumps(shown, ensure_ascii=False)}'"]
-    return " \\\n".join(lines)
-
-
-def _sample(schema: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
-    if "$ref" in schema:
-        schema = said["components"]["schemas"][_last(schema["$ref"])]
-    if "enum" in schema:
-        return schema["enum"][0]
-    if schema.get("type") == "array":
-        return [_sample(schema["items"], said)]
-    return "…" if schema.get("type") == "string" else None
-
-
 def configure(config: Configurator) -> None:
     """GET /openapi.json and the page at /."""
     base_url = config.registry.identity.settings.base_url
 
     @cache
-    def known() -> Known:
-        return Known.of(document(base_url))
+    def known() -> tuple[Guide, bytes, str]:
+        said = document(base_url)
+        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+        return Guide(said), text.encode(), conditions.tag_of_text(text)
 
     def show_document(request: Request) -> Response:
-        present = known()
+        _, body, tag = known()
         seen = request.environ.get("HTTP_IF_NONE_MATCH")
-        fresh = seen is not None and conditions.is_known(seen, present.tag)
-        response = Response(b"" if fresh else present.body, status=304 if fresh else 200, charset=None)
+        fresh = seen is not None and conditions.is_known(seen, tag)
+        response = Response(b"" if fresh else body, status=304 if fresh else 200, charset=None)
         response.content_type = None if fresh else JSON
-        response.headers.update({"ETag": present.tag, "Cache-Control": f"public, max-age={_MAX_AGE}"})
+        response.headers.update({"ETag": tag, "Cache-Control": f"public, max-age={_MAX_AGE}"})
         return response
 
     # One for each language: it is the same for everybody, and takes its time to draw.
@@ -240,7 +158,7 @@ def configure(config: Configurator) -> None:
     def show_page(request: Request) -> Response:
         language = language_of(request)
         if language not in drawn:
-            variables = {"known": known(), "base": PREFIX, "marked": marked}
+            variables = {"guide": known()[0], "base": PREFIX, "marked": marked}
             page = request.registry.pages.draw(request, "management/browse.html", variables, language=language)
             drawn[language] = page.body
         return Response(drawn[language], content_type="text/html", charset="utf-8")

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyramid.request import Request
 
+from identity.domain.errors import NotFound
 from identity.http.targets import Target
 from identity.plugins.management.operation import PAGED, SEARCH, STATES, Call, Operation, Parameter, sorted_by
 from identity.plugins.management.representation import Representation
@@ -17,9 +18,11 @@ Show = Callable[[Call, Any], Representation]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """Makes the operations on things of one kind, which stand at ``path``, and in lists at ``list_path``.
+    """Makes the operations on things of one kind, which stand at ``path``, and in lists at ``list_path``: one step up
+    unless given.
 
-    ``target`` finds the thing that an address names, ``owner`` that to which a list belongs. ``use_cases`` names the
+    ``target`` finds the thing that an address names, ``owner`` that to which a list belongs. Of parts of a thing the
+    target finds the thing, which is their owner, and the last name in the path is theirs. ``use_cases`` names the
     service. ``show`` makes a representation where that takes more than the thing. Permissions are those on the kind, or
     on that which it is a part ``of``.
     """
@@ -27,9 +30,9 @@ class Resource:
     kind: str
     answers: type[Representation]
     path: str
-    list_path: str
     target: Callable[[Request], Target]
-    owner: Callable[[Request], Target]
+    owner: Callable[[Request], Target] | None = None
+    list_path: str = ""
     use_cases: str = ""
     of: str = ""
     show: Show | None = None
@@ -56,13 +59,13 @@ class Resource:
         return Operation(
             name=name or f"list_{self.kind}s",
             method="GET",
-            path=path or self.list_path,
+            path=path or self._list_path,
             summary=summary,
             handle=lambda call: self._shown_all(call, fetch(call)),
             answers=self.answers,
             many=True,
             parameters=parameters,
-            target=owner or self.owner,
+            target=owner or self.owner or self.target,
             **_with({"permission": f"{self.of or self.kind}.read"}, more),
         )
 
@@ -83,12 +86,12 @@ class Resource:
         return Operation(
             name=name or f"{verb}_{self.kind}",
             method="POST",
-            path=path or self.list_path,
+            path=path or self._list_path,
             summary=summary,
             handle=lambda call: self._shown(call, make(call)),
             command=command,
-            location=location or self.path.partition("{")[0] + "{id}",
-            target=owner or self.owner,
+            location=location or self.path.rpartition("/")[0] + "/{id}",
+            target=owner or self.owner or self.target,
             **_with({"permission": f"{self.of or self.kind}.write", "answers": self.answers}, more),
         )
 
@@ -163,6 +166,31 @@ class Resource:
             at="",
             **_with({"permission": f"{self.of or self.kind}.{self.delete}", "answers": None}, more),
         )
+
+    def pick(self, call: Call, found: Iterable[Any], by: str = "id") -> Any:
+        """That part of those found which the address names. Raises NotFound."""
+        wanted = self.part(call)
+        for one in found:
+            if getattr(one, by) == wanted:
+                return one
+        raise NotFound(self._place.replace("_", " "), wanted)
+
+    def part(self, call: Call) -> str:
+        """What the address calls a part."""
+        return call.names[self._place]
+
+    def of_part(self, use_case: str) -> Callable[[Call], Any]:
+        """What calls a use case for the part that the address names."""
+        return lambda call: getattr(self._use_cases(call), use_case)(call.value.id, self.part(call), by=call.by)
+
+    @property
+    def _place(self) -> str:
+        """The last name in the path."""
+        return self.path.rpartition("{")[2].rstrip("}").partition(":")[0]
+
+    @property
+    def _list_path(self) -> str:
+        return self.list_path or self.path.rpartition("/")[0]
 
     def _use_cases(self, call: Call) -> Any:
         return getattr(call.services, self.use_cases or f"{self.kind}s")

@@ -1,9 +1,6 @@
 """Applications: OIDC clients of a project, and their client secrets."""
 
-from typing import Any
-
 from identity.domain import applications
-from identity.domain.errors import NotFound
 from identity.http import targets
 from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Representation, showing
@@ -44,13 +41,6 @@ def _add_secret(call: Call) -> NewApplicationSecret:
     return NewApplicationSecret.of(added, client_secret=text)
 
 
-def _find_secret(call: Call) -> Any:
-    for secret in call.services.applications.secrets(call.value.id):
-        if secret.id == call.names["client_secret"]:
-            return secret
-    raise NotFound("client secret", call.names["client_secret"])
-
-
 _APPLICATIONS = Resource(
     kind="application",
     answers=Application,
@@ -63,10 +53,10 @@ _SECRETS = Resource(
     kind="application_secret",
     answers=ApplicationSecret,
     path="/applications/{application}/secrets/{client_secret}",
-    list_path="/applications/{application}/secrets",
     target=targets.application,
-    owner=targets.application,
     of="application",
+    use_cases="applications",
+    delete="write",
 )
 
 OPERATIONS = (
@@ -107,13 +97,14 @@ OPERATIONS = (
         _add_secret,
         description="Two may be live, so that one can be replaced without a gap.",
         answers=NewApplicationSecret,
-        location="/applications/{application}/secrets/{id}",
     ),
-    _SECRETS.shows("Shows when a client secret was made and last used.", _find_secret),
+    _SECRETS.shows(
+        "Shows when a client secret was made and last used.",
+        lambda call: _SECRETS.pick(call, call.services.applications.secrets(call.value.id)),
+    ),
     _SECRETS.removes(
         "Ends a client secret at once.",
-        lambda call: call.services.applications.remove_secret(call.value.id, call.names["client_secret"], by=call.by),
+        _SECRETS.of_part("remove_secret"),
         verb="remove",
-        permission="application.write",
     ),
 )

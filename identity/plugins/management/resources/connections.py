@@ -30,10 +30,9 @@ _CONNECTIONS = Resource(
     kind="connection",
     answers=Connection,
     path="/users/{user}/connections/{application}",
-    list_path="/users/{user}/connections",
     target=targets.user,
-    owner=targets.user,
     of="session",
+    use_cases="users",
     show=_shown,
 )
 
@@ -45,7 +44,7 @@ OPERATIONS = (
     ),
     _CONNECTIONS.removes(
         "Takes from an application all that it holds of a person, and what they agreed to.",
-        lambda call: call.services.users.end_connection(call.value.id, call.names["application"], by=call.by),
+        _CONNECTIONS.of_part("end_connection"),
         verb="end",
     ),
 )

@@ -31,7 +31,6 @@ _MANAGERS = Resource(
     kind="manager",
     answers=Manager,
     path="/managers/{manager}",
-    list_path="",
     target=targets.manager,
     owner=targets.instance,
     show=_shown,

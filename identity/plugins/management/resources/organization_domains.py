@@ -25,14 +25,11 @@ class Domain(Representation):
     verified_at: Moment | None
 
 
-_LIST = "/organizations/{organization}/domains"
 _DOMAINS = Resource(
     kind="domain",
     answers=Domain,
-    path=f"{_LIST}/{{domain}}",
-    list_path=_LIST,
+    path="/organizations/{organization}/domains/{domain}",
     target=targets.organization,
-    owner=targets.organization,
     of="organization",
     delete="write",
 )
@@ -66,12 +63,12 @@ OPERATIONS = (
         "assert",
         "POST",
         "Says without a proof that a domain is the organization's.",
-        lambda call: call.services.domains.assert_domain(call.value.id, call.names["domain"], by=call.by),
+        _DOMAINS.of_part("assert_domain"),
         permission=ASSERTS,
     ),
     _DOMAINS.removes(
         "Takes a domain from an organization.",
-        lambda call: call.services.domains.remove(call.value.id, call.names["domain"], by=call.by),
+        _DOMAINS.of_part("remove"),
         verb="remove",
         description="One that counts only whoever manages the instance can take; then it is free for others.",
     ),

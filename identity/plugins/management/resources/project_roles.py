@@ -3,7 +3,6 @@
 from typing import Any
 
 from identity.domain import projects
-from identity.domain.errors import NotFound
 from identity.http import targets
 from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Representation, showing
@@ -16,14 +15,6 @@ class ProjectRole(Representation):
     """A role of a project. Its key never changes."""
 
 
-def _find(call: Call) -> Any:
-    key = call.names["role"]
-    for role in call.services.storage.projects.roles(call.value.id):
-        if role.key == key:
-            return role
-    raise NotFound("role", key)
-
-
 def _change(call: Call) -> Any:
     project_id, key = call.value.id, call.names["role"]
     return call.services.projects.change_role(project_id, key, call.command, expected_version=call.expected_version)
@@ -34,9 +25,7 @@ _ROLES = Resource(
     answers=ProjectRole,
     # Keys may hold slashes.
     path="/projects/{project}/roles/{role:.+}",
-    list_path="/projects/{project}/roles",
     target=targets.project,
-    owner=targets.project,
     delete="write",
 )
 
@@ -53,7 +42,10 @@ OPERATIONS = (
         lambda call: call.services.projects.add_role(call.value.id, call.command),
         location="/projects/{project}/roles/{key}",
     ),
-    _ROLES.shows("Shows a role of a project.", _find),
+    _ROLES.shows(
+        "Shows a role of a project.",
+        lambda call: _ROLES.pick(call, call.services.storage.projects.roles(call.value.id), by="key"),
+    ),
     _ROLES.does(
         "change", "PATCH", "Changes a role's display name and group.", _change, at="", command=ChangeProjectRole
     ),

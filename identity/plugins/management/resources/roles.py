@@ -16,9 +16,7 @@ class Role(Representation):
     permissions: Words
 
 
-_ROLES = Resource(
-    kind="role", answers=Role, path="", list_path="/roles", target=targets.instance, owner=targets.instance
-)
+_ROLES = Resource(kind="role", answers=Role, path="", list_path="/roles", target=targets.instance)
 
 OPERATIONS = (
     _ROLES.lists(

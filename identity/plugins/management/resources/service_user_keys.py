@@ -1,7 +1,7 @@
 """Keys of service users: made here and handed out once, or made by their owner."""
 
 import json
-from typing import Any, Literal
+from typing import Literal
 
 from identity.domain import service_user_keys
 from identity.http import targets
@@ -50,18 +50,14 @@ def _add(call: Call) -> NewServiceUserKey:
     return NewServiceUserKey.of(users.key(call.value.id, made.key_id), key_file=file)
 
 
-def _find(call: Call) -> Any:
-    return call.services.service_users.key(call.value.id, call.names["key"])
-
-
 _KEYS = Resource(
     kind="service_user_key",
     answers=ServiceUserKey,
     path="/service-users/{service_user}/keys/{key}",
-    list_path="/service-users/{service_user}/keys",
     target=targets.service_user,
-    owner=targets.service_user,
     of="service_user",
+    use_cases="service_users",
+    delete="write",
 )
 
 OPERATIONS = (
@@ -78,13 +74,14 @@ OPERATIONS = (
         description="Without `expires_at` it works for a year, or what the operator set; `never` has to be said. With"
         " `public_key` none is generated, and there is no key file.",
         answers=NewServiceUserKey,
-        location="/service-users/{service_user}/keys/{id}",
     ),
-    _KEYS.shows("Shows when a key was made, last used, and expires.", _find),
+    _KEYS.shows(
+        "Shows when a key was made, last used, and expires.",
+        lambda call: call.services.service_users.key(call.value.id, _KEYS.part(call)),
+    ),
     _KEYS.removes(
         "Removes a key: the tokens that it obtained end at once.",
-        lambda call: call.services.service_users.remove_key(call.value.id, call.names["key"], by=call.by),
+        _KEYS.of_part("remove_key"),
         verb="remove",
-        permission="service_user.write",
     ),
 )

@@ -1,9 +1,6 @@
 """Secrets of service users: for programs that cannot sign."""
 
-from typing import Any
-
 from identity.domain import service_user_secrets
-from identity.domain.errors import NotFound
 from identity.http import targets
 from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Representation, showing
@@ -26,21 +23,14 @@ def _add(call: Call) -> NewServiceUserSecret:
     return NewServiceUserSecret.of(added, client_secret=text)
 
 
-def _find(call: Call) -> Any:
-    for secret in call.services.service_users.secrets(call.value.id):
-        if secret.id == call.names["secret"]:
-            return secret
-    raise NotFound("secret", call.names["secret"])
-
-
 _SECRETS = Resource(
     kind="service_user_secret",
     answers=ServiceUserSecret,
     path="/service-users/{service_user}/secrets/{secret}",
-    list_path="/service-users/{service_user}/secrets",
     target=targets.service_user,
-    owner=targets.service_user,
     of="service_user",
+    use_cases="service_users",
+    delete="write",
 )
 
 OPERATIONS = (
@@ -56,13 +46,14 @@ OPERATIONS = (
         _add,
         description="Two may be live, so that one can be replaced without a gap.",
         answers=NewServiceUserSecret,
-        location="/service-users/{service_user}/secrets/{id}",
     ),
-    _SECRETS.shows("Shows when a secret was made and last used.", _find),
+    _SECRETS.shows(
+        "Shows when a secret was made and last used.",
+        lambda call: _SECRETS.pick(call, call.services.service_users.secrets(call.value.id)),
+    ),
     _SECRETS.removes(
         "Ends a secret, and the tokens that it obtained, at once.",
-        lambda call: call.services.service_users.remove_secret(call.value.id, call.names["secret"], by=call.by),
+        _SECRETS.of_part("remove_secret"),
         verb="remove",
-        permission="service_user.write",
     ),
 )

@@ -52,7 +52,7 @@ def _granted(call: Call) -> str:
 
 
 def _find(call: Call) -> Any:
-    identifier = call.names["token"]
+    identifier = _TOKENS.part(call)
     found = call.services.storage.credentials.find(
         personal_access_tokens.PersonalAccessToken, identifier, call.value.id
     )
@@ -65,10 +65,10 @@ _TOKENS = Resource(
     kind="personal_access_token",
     answers=PersonalAccessToken,
     path="/service-users/{service_user}/personal-access-tokens/{token}",
-    list_path="/service-users/{service_user}/personal-access-tokens",
     target=targets.service_user,
-    owner=targets.service_user,
     of="service_user",
+    use_cases="service_users",
+    delete="write",
 )
 
 OPERATIONS = (
@@ -85,13 +85,11 @@ OPERATIONS = (
         description="It is meant for this service, and for the projects named in `project_ids`. Without `expires_at` it"
         " works for a year, or what the operator set; `never` has to be said.",
         answers=NewPersonalAccessToken,
-        location="/service-users/{service_user}/personal-access-tokens/{id}",
     ),
     _TOKENS.shows("Shows what a personal access token is for, when it was last used, and when it expires.", _find),
     _TOKENS.removes(
         "Ends a personal access token at once.",
-        lambda call: call.services.service_users.remove_token(call.value.id, call.names["token"], by=call.by),
+        _TOKENS.of_part("remove_token"),
         verb="remove",
-        permission="service_user.write",
     ),
 )

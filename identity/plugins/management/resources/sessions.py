@@ -23,9 +23,8 @@ _SESSIONS = Resource(
     kind="session",
     answers=Session,
     path=f"{_LIST}/{{session}}",
-    list_path=_LIST,
     target=targets.user,
-    owner=targets.user,
+    use_cases="users",
 )
 
 OPERATIONS = (
@@ -36,7 +35,7 @@ OPERATIONS = (
     ),
     _SESSIONS.removes(
         "Signs a person out of one session: its access tokens end at once.",
-        lambda call: call.services.users.end_session(call.value.id, call.names["session"], by=call.by),
+        _SESSIONS.of_part("end_session"),
         verb="end",
     ),
     _SESSIONS.removes(

@@ -45,7 +45,6 @@ _KEYS = Resource(
     path="/instance/signing-keys",
     list_path="/instance/signing-keys",
     target=targets.instance,
-    owner=targets.instance,
     show=_shown,
 )
 

@@ -66,7 +66,6 @@ _GRANTS = Resource(
     kind="user_grant",
     answers=UserGrant,
     path="/user-grants/{user_grant}",
-    list_path="",
     target=targets.user_grant,
     owner=targets.project,
     delete="write",
