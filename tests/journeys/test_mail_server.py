@@ -1,0 +1,148 @@
+"""The way to a mail server: when it is down, when it refuses, and that it proves who it is."""
+
+import logging
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identity.mailer import MailDelivery, Mailer
+from identity.services.mails import Mail, Reason
+from identity.services.outbox import Undeliverable
+from identity.settings import SmtpSecurity, SmtpSettings
+from identity.testing.clock import RunningClock
+from identity.testing.fixtures import MakeWorld
+from identity.testing.post import PASSWORD as POST_PASSWORD
+from identity.testing.post import USER as POST_USER
+from identity.testing.post import Post, a_certificate, text_of
+from identity.testing.world import World
+from identity.worker import Job, Worker
+
+HELLO = Mail(to="ada@acme.example", subject="Hello", text="Hello to you\n")
+
+
+def queue(world: World) -> None:
+    with world.transaction() as services:
+        services.mails.queue(HELLO, Reason.NOTICE)
+
+
+@pytest.mark.storages("memory")
+def test_a_server_that_is_down_gets_it_later_and_once(make_world: MakeWorld, caplog: pytest.LogCaptureFixture) -> None:
+    post = Post()
+    world = make_world(**post.settings)
+    caplog.set_level(logging.DEBUG)
+    queue(world)
+    assert world.identity.senders["mail"].send_due() == 0
+    assert world.identity.mailer.check() is not None
+    post.open()
+    assert world.identity.mailer.check() is None
+    assert world.identity.senders["mail"].send_due() == 0, "it waits for its next try"
+    world.clock.advance(10)
+    assert world.identity.senders["mail"].send_due() == 1
+    world.clock.advance(hours=1)
+    assert world.identity.senders["mail"].send_due() == 0
+    assert text_of(post.only()) == HELLO.text
+    ours = "\n".join(one.getMessage() for one in caplog.records if one.name.startswith("identity"))
+    assert "could not be sent: ConnectionRefusedError" in ours
+    assert HELLO.text not in ours
+    assert HELLO.to not in ours
+    post.close()
+
+
+@pytest.mark.storages("memory")
+def test_the_worker_sends_it_although_nobody_asks_anything_more(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One request, then silence: the mail goes out, also if the server first is down."""
+    monkeypatch.setattr(MailDelivery, "first_delay", timedelta(seconds=1))
+    post = Post()
+    world = make_world(**post.settings)
+    world.identity.clock = RunningClock()
+    tried = []
+
+    def empty() -> timedelta | None:
+        again = world.identity.senders["mail"].run()
+        tried.append(again)
+        if len(tried) == 1:
+            post.open()
+        return again
+
+    world.identity.worker = Worker([Job("outbox: mail", timedelta(minutes=1), empty)])
+    queue(world)
+    post.arrived.wait()
+    world.identity.worker.stop()
+    assert tried[0] is not None
+    assert text_of(post.only()) == HELLO.text
+    post.close()
+
+
+def test_a_refusal_for_good_is_told_from_one_for_now(post: Post) -> None:
+    mailer = Mailer(settings_of(post))
+    post.answer = "550 5.1.1 no such user"
+    with pytest.raises(Undeliverable):
+        mailer.send(HELLO)
+    post.answer = "451 4.3.0 later"
+    with pytest.raises(Exception, match="later"):
+        mailer.send(HELLO)
+
+
+def settings_of(post: Post, **members: Any) -> SmtpSettings:
+    security = SmtpSecurity(post.settings["identity.smtp.security"])
+    return SmtpSettings(
+        host="localhost", port=post.port, security=security, sender="no-reply@id.example.com", **members
+    )
+
+
+class TestProtected:
+    """STARTTLS with a name and password, and TLS from the first byte."""
+
+    @pytest.fixture
+    def password_file(self, tmp_path: Path) -> Path:
+        file = tmp_path / "password"
+        file.write_text(f"{POST_PASSWORD}\n")
+        return file
+
+    @pytest.mark.parametrize("kind", ["starttls", "tls"])
+    def test_the_server_proves_who_it_is(
+        self, tmp_path: Path, password_file: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    ) -> None:
+        certificate, context = a_certificate(tmp_path)
+        post = Post(**{kind: context})
+        post.open()
+        given = {"user": POST_USER, "password_file": password_file} if kind == "starttls" else {}
+        mailer = Mailer(settings_of(post, **given))
+        problem = mailer.check()
+        assert problem is not None
+        assert "SSLCertVerificationError" in problem
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert mailer.check() is None
+        mailer.send(HELLO)
+        assert post.only()["To"] == "ada@acme.example"
+        post.close()
+
+    def test_a_wrong_password_is_told(
+        self, tmp_path: Path, password_file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        certificate, context = a_certificate(tmp_path)
+        post = Post(starttls=context)
+        post.open()
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        password_file.write_text("another password")
+        mailer = Mailer(settings_of(post, user=POST_USER, password_file=password_file))
+        problem = mailer.check()
+        assert problem is not None
+        assert "SMTPAuthenticationError" in problem
+        assert "another password" not in problem
+        missing = Mailer(settings_of(post, user=POST_USER, password_file=tmp_path / "none"))
+        assert "identity.smtp.password_file" in str(missing.check())
+        post.close()
+
+    def test_nothing_is_sent_in_the_clear_where_it_is_not_to_be(self, post: Post) -> None:
+        """A server that offers no STARTTLS gets nothing."""
+        mailer = Mailer(replace(settings_of(post), security=SmtpSecurity.STARTTLS))
+        assert "SMTPNotSupportedError" in str(mailer.check())
+        with pytest.raises(Exception, match="STARTTLS"):
+            mailer.send(HELLO)
+        assert post.letters == []

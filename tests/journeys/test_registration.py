@@ -1,0 +1,169 @@
+"""New accounts whose addresses are proved by mail: what a stranger typed counts for nobody else."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from identity.domain.users import HumanUser
+from identity.services.commands.users import ChangeProfile
+from identity.testing.browser import Browser
+from identity.testing.post import Post, link_in, text_of
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.journeys.conftest import next_link, shape
+
+pytestmark = pytest.mark.every_storage
+
+NEW = "a new and longer password"
+
+
+@pytest.fixture
+def world(mailing: World) -> World:
+    return mailing
+
+
+TYPED = {"given_name": "Grace", "family_name": "Hopper", "password": NEW, "password_again": NEW}
+
+
+def register(world: World, party: RelyingParty, **fields: str) -> tuple[Browser, Any]:
+    browser = Browser(world)
+    asked = party.ask(prompt="create")
+    browser.open(asked.url, by=party.origin)
+    browser.submit(TYPED | fields, form="page-form")
+    return browser, asked
+
+
+def test_registration_from_end_to_end(world: World, post: Post) -> None:
+    party = RelyingParty.of(world)
+    browser, asked = register(world, party, user_name="grace", email="grace@navy.example")
+    assert "We have sent you a link to finish." in browser.page.text
+    assert world.identity.senders["mail"].send_due() == 1
+    letter = post.only()
+    assert (letter["To"], letter["Subject"]) == ("grace@navy.example", "Finish your account")
+    # Nothing that a stranger typed: it could be anybody's address.
+    assert "Grace" not in text_of(letter)
+    link = link_in(letter)
+    with world.reading() as services:
+        assert services.storage.users.find_by_bare_name("grace", first_in="") is None
+
+    # In the same browser the sign-in goes on, to the application that it was begun for.
+    page = browser.tab()
+    page.open(link)
+    assert "grace@navy.example" in page.page.text
+    answer = page.submit(form="page-form")
+    tokens = party.tokens(answer, asked)
+    with world.reading() as services:
+        user = services.users.get(tokens.claims["sub"])
+    assert (user.user_name, user.profile.email, user.profile.email_verified) == ("grace", "grace@navy.example", True)
+    assert Browser(world).open(link).status_int == 410
+
+
+#: What somebody types who opens the link in another browser than the one in which it was asked for.
+OWN = {
+    "user_name": "hopper",
+    "given_name": "Murray",
+    "family_name": "Hopper",
+    "password": "and my own password",
+    "password_again": "and my own password",
+}
+
+
+def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(world: World, post: Post) -> None:
+    """Registered with another person's address, by somebody who knows the password: the owner opens the link."""
+    party = RelyingParty.of(world)
+    stranger, _ = register(world, party, user_name="mallory", email="grace@navy.example")
+    link = next_link(world, post)
+    owner = Browser(world)
+    owner.open(link)
+    assert "grace@navy.example" in owner.page.text
+    assert not [word for word in ("Grace", "Hopper", "mallory") if word in owner.page.text]
+    for missing in OWN:
+        owner.submit({**OWN, missing: ""}, form="page-form")
+        assert owner.page.status_int == 422, missing
+    owner.submit(OWN, form="page-form")
+    # The account is made: its password is asked, so that it is known to be remembered.
+    assert owner.path.endswith("/password")
+    owner.submit({"password": OWN["password"]}, form="page-form")
+    assert owner.path == "/account/profile"
+    with world.reading() as services:
+        assert services.storage.users.find_by_bare_name("mallory", first_in="") is None
+        subject = services.storage.users.find_by_bare_name("hopper", first_in="")
+    assert subject is not None
+    assert isinstance(subject.user, HumanUser)
+    profile = subject.user.profile
+    assert (profile.given_name, profile.family_name) == ("Murray", "Hopper")
+    assert (profile.email, profile.email_verified) == ("grace@navy.example", True)
+
+    # Neither the password nor the sign-in of the stranger opens the account.
+    stranger.open("/login")
+    stranger.sign_in(subject.login_name, NEW)
+    assert stranger.path.endswith("/password")
+    stranger.open("/account")
+    assert not stranger.session_cookies
+    assert stranger.open(link).status_int == 410
+
+
+@pytest.mark.storages("memory")
+def test_the_browser_of_a_registration_that_is_over_is_another_one(world: World, post: Post) -> None:
+    party = RelyingParty.of(world)
+    browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
+    link = next_link(world, post)
+    world.clock.advance(minutes=31)
+    browser.open(link)
+    assert "password" in browser.form("page-form").fields
+    browser.submit(OWN, form="page-form")
+    assert browser.path.endswith("/password")
+
+
+@pytest.mark.storages("memory")
+def test_registration_tells_nobody_who_is_known(world: World, post: Post) -> None:
+    party = RelyingParty.of(world)
+    with world.reading() as services:
+        client = services.applications.find_client(party.client_id)
+    assert client is not None
+    person = world.a_person(client.organization)
+    with world.transaction() as services:
+        services.users.change_profile(person.id, ChangeProfile(email="Ada@acme.example"))
+    known, _ = register(world, party, user_name="ada2", email="ada@ACME.example")
+    unknown, _ = register(world, party, user_name="eve", email="eve@acme.example")
+    taken, _ = register(world, party, user_name=person.user_name, email="eve2@acme.example")
+    assert shape(known) == shape(unknown) == shape(taken)
+    assert len({len(one.cookies) for one in (known, unknown, taken)}) == 1
+    world.identity.senders["mail"].send_due()
+    letters = {str(one["To"]): one for one in post.letters}
+    assert letters.keys() == {"ada@ACME.example", "eve@acme.example", "eve2@acme.example"}
+    told = text_of(letters["ada@ACME.example"])
+    assert letters["ada@ACME.example"]["Subject"] == "You have an account already"
+    assert f"{person.user_name}@{client.organization.primary_domain}" in told
+    assert "https://id.example.com/password/reset\n" in told
+
+    # A user name that is taken is asked again behind the link, and the link stays good meanwhile.
+    browser = taken.tab()
+    browser.open(link_in(letters["eve2@acme.example"]))
+    assert browser.form("page-form")["user_name"].value == person.user_name
+    browser.submit(form="page-form")
+    assert browser.page.status_int == 422
+    assert "Choose another user name; this one cannot be used." in browser.page.text
+    browser.submit({"user_name": "e v e"}, form="page-form")
+    assert browser.page.status_int == 422
+    assert browser.form("page-form")["user_name"].value == "e v e"
+    browser.submit({"user_name": "eve2"}, form="page-form")
+    assert browser.left_for is not None
+
+
+@pytest.mark.storages("memory")
+def test_registration_that_was_closed_meanwhile(world: World, post: Post) -> None:
+    party = RelyingParty.of(world)
+    browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
+    browser.open(next_link(world, post))
+    with world.transaction() as services:
+        client = services.applications.find_client(party.client_id)
+        assert client is not None
+        organization = services.storage.organizations.find(client.organization.id)
+        assert organization is not None
+        closed = replace(organization, registration=False, version=organization.version + 1)
+        services.storage.organizations.update(closed)
+    browser.submit(form="page-form")
+    assert browser.page.status_int == 403
+    assert "Registration is closed" in browser.page.text
