@@ -97,10 +97,10 @@ def test_applications_are_listed_and_disconnected(world: World, browser: Browser
     assert world.client.userinfo(held.access_token).status_int == 401
 
 
-def test_what_is_not_connected_is_not_there(world: World, browser: Browser) -> None:
-    client = world.a_web_application()
-    person = world.a_person()
+def test_what_is_not_connected_is_not_there(world: World, browser: Browser, ada: HumanUser) -> None:
+    client, person = world.a_web_application(), world.a_person()
     world.an_authorization(person, client)
+    world.an_authorization(ada, world.a_web_application())
     shown = set()
     for client_id in (client.client_id, "0" * 32, "x", "%00"):
         answer = browser.open(f"/account/applications/{client_id}/disconnect")
@@ -111,7 +111,7 @@ def test_what_is_not_connected_is_not_there(world: World, browser: Browser) -> N
         assert answer.status_int == 404
     assert len(shown) == 1
     with world.reading() as services:
-        assert len(services.users.connections(person.id)) == 1
+        assert [len(services.users.connections(one.id)) for one in (person, ada)] == [1, 1]
 
 
 # --- several accounts -------------------------------------------------------------------------------------------------
