@@ -1,0 +1,179 @@
+"""A domain that nobody has proven counts nowhere: not by whichever door it came, for no reader, in no spelling."""
+
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from identity.crypto.secrets import new_id
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser
+from identity.testing.browser import Browser, give_password
+from identity.testing.world import World
+from tests.journeys.domains import api_of, asked, manager, path_of
+
+pytestmark = pytest.mark.storages("memory")
+
+#: What nobody here may go by.
+FOREIGN = "microsoft.com"
+
+
+def _created(world: World) -> str:
+    made = manager(world, "IAM_ORG_MANAGER").post("/organizations", {"name": "Evil", "primary_domain": FOREIGN})
+    return str(made["id"])
+
+
+def _changed(world: World) -> str:
+    organization = world.an_organization()
+    path = f"/organizations/{organization.id}"
+    assert api_of(world, organization).patch(path, {"primary_domain": FOREIGN})["primary_domain"] != FOREIGN
+    return organization.id
+
+
+def _asked(world: World) -> str:
+    organization = world.an_organization()
+    asked(api_of(world, organization), organization, FOREIGN)
+    return organization.id
+
+
+def _typed(world: World) -> str:
+    organization = world.an_organization()
+    person = world.a_person(organization)
+    world.make_manager(person, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(person)
+    browser.open(f"/console/organizations/{organization.id}/edit")
+    browser.submit({"primary_domain": FOREIGN}, form="page-form")
+    return organization.id
+
+
+def _imported(world: World) -> str:
+    organization = {"name": "Evil", "primary_domain": FOREIGN}
+    document = {"format": "identity-organization", "version": 1, "instance": new_id(), "organization": organization}
+    return str(manager(world, "IAM_ORG_MANAGER").post("/organizations/import", document)["id"])
+
+
+DOORS = {"create": _created, "change": _changed, "ask": _asked, "console": _typed, "import": _imported}
+
+ROLES = "urn:service:iam:org:projects:roles"
+
+
+def _signs_in(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
+    """As user@name on the login page."""
+    give_password(world, person)
+    browser = Browser(world)
+    browser.open("/account")
+    browser.sign_in(f"{person.user_name}@{name}")
+    return browser.path == "/account/profile"
+
+
+def _is_scope(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
+    """``…:org:domain:primary:name``, that only members of the organization are granted."""
+    client = world.a_web_application(world.a_project(organization).id)
+    scope = f"openid urn:service:iam:org:domain:primary:{name}"
+    answer = world.a_session(person).authorize(client, scope=scope, prompt="none")
+    members = parse_qs(urlsplit(answer.headers["Location"]).query)
+    return "code" in members
+
+
+def _is_claimed(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
+    """Role claims (role → {organization id: primary domain}) and claims of the resource owner."""
+    project = world.a_project(organization, roles=["reader"])
+    world.a_user_grant(person, project, "reader")
+    client = world.a_web_application(project.id)
+    scope = f"openid profile email {ROLES} urn:service:iam:user:resourceowner"
+    token = world.tokens(client, world.a_session(person), scope=scope)["access_token"]
+    told: str = world.client.userinfo(token).text + world.client.introspect(token, client).text
+    assert "primary_domain" in told
+    return name in told
+
+
+def _is_on_login_pages(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
+    """What the pages of a sign-in say of the application's organization, and of the person's."""
+    client = world.a_web_application(world.a_project(organization).id)
+    browser = Browser(world)
+    shown = []
+    login_name = give_password(world, person)
+    for parameters in ({}, {"scope": f"openid urn:service:iam:org:id:{organization.id}"}):
+        browser.open(world.a_session(person).authorize(client, **parameters, prompt="login").headers["Location"])
+        shown.append(browser.page.text)
+    browser.open("/account")
+    browser.sign_in(login_name)
+    shown.append(browser.page.text)
+    return any(name in page for page in shown)
+
+
+def _is_represented(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
+    """By the API: as the organization's, and as the caller's own."""
+    api = api_of(world, organization)
+    shown = [api.get("/me"), api.get(f"/organizations/{organization.id}"), api.list("/organizations")]
+    return name in str(shown)
+
+
+def _is_found(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
+    """By programs, apply and documents that name an organization by its domain."""
+    with world.reading() as services:
+        return services.storage.organizations.find_by_domain(name) is not None
+
+
+def _is_exported(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
+    """In the organization's document, under which it would be made elsewhere."""
+    api = manager(world, "IAM_OWNER")
+    return name in str(api.post(f"/organizations/{organization.id}/export", status=200))
+
+
+READERS: dict[str, Callable[[World, Organization, HumanUser, str], bool]] = {
+    "login name": _signs_in,
+    "domain scope": _is_scope,
+    "claims": _is_claimed,
+    "login pages": _is_on_login_pages,
+    "management API": _is_represented,
+    "programs": _is_found,
+    "document": _is_exported,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_domain_that_waits_is_said_nowhere(own_world: World, door: str) -> None:
+    api, organization_id = manager(own_world, "IAM_OWNER"), DOORS[door](own_world)
+    with own_world.reading() as services:
+        organization = services.organizations.get(organization_id)
+        assert services.domains.get(organization_id, FOREIGN).proof is None
+    person = own_world.a_person(organization)
+    for reader, says in READERS.items():
+        assert not says(own_world, organization, person, FOREIGN), f"{reader} says it"
+    # Each of them would say it if it counted.
+    assert api.patch(f"/organizations/{organization_id}", {"primary_domain": FOREIGN})["primary_domain"] == FOREIGN
+    with own_world.reading() as services:
+        organization = services.organizations.get(organization_id)
+    for reader, says in READERS.items():
+        if reader != "login pages":
+            assert says(own_world, organization, person, FOREIGN), f"{reader} does not say it"
+
+
+def test_no_spelling_of_a_domain_counts_without_a_proof(own_world: World) -> None:
+    """Unicode, punycode, dots and cases; addresses and single names; the service's own hosts; others' names."""
+    acme = own_world.an_organization(name="Acme")
+    evil = own_world.an_organization(name="Evil")
+    api = api_of(own_world, evil)
+    spellings = [
+        *(FOREIGN, "MICROSOFT.com", "microsoft.com.", ".microsoft.com", "microsoft..com", "microsoft.com\n"),
+        *("microsоft.com", "ｍicrosoft.com", "microsoft。com", "xn--mirosoft-cgb.com", "microsoft.com "),
+        *("microsoft.com@evil.example", "com", "co.uk", "microsoft", "localhost", "127.0.0.1", "2130706433"),
+        *("[::1]", "::1", "0x7f.1", "id.example.com", "ID.example.com", "example.com", "login.id.example.com."),
+        *(acme.primary_domain, acme.primary_domain.upper(), f"evil.{acme.primary_domain}"),
+        f"xn--acme-9ya.{acme.primary_domain.partition('.')[2]}",
+        *("x" * 64 + ".example", ".".join(["x" * 60] * 5)),
+    ]
+    for name in spellings:
+        answers = [
+            api.ask("PATCH", f"/organizations/{evil.id}", {"primary_domain": name}),
+            api.ask("POST", path_of(evil), {"domain": name}),
+            api.ask("POST", "/organizations", {"name": "Evil", "primary_domain": name}),
+        ]
+        assert {one.status_int for one in answers} <= {200, 201, 403, 422}, name
+        with own_world.reading() as services:
+            assert services.organizations.get(evil.id).primary_domain == evil.primary_domain, name
+            counting = [one.name for one in services.domains.of_organization(evil.id) if one.counts]
+            assert counting == [evil.primary_domain], name
+    assert evil.primary_domain == "evil.id.example.com"
