@@ -9,6 +9,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
+from pyramid.router import Router
 from webtest import TestApp
 
 from identity import first_start
@@ -90,9 +91,18 @@ class AssembledService:
         self.identity.process.hasher.cost = _NextToNothing.of(self.identity.process.hasher.cost)
         # Background work would meet tests at moments of its own choosing; they call it where they want it.
         self.identity.worker = Worker([])
-        self.app = configure(self.identity, self.settings)
-        self.app.registry.pages.environment.bytecode_cache = _TEMPLATES
-        self.client = ServiceClient(TestApp(self.app), self.issuer)
+
+    @cached_property
+    def app(self) -> Router:
+        """The web application; made when it is first asked for, since that takes longer than most use cases."""
+        app = configure(self.identity, self.settings)
+        app.registry.pages.environment.bytecode_cache = _TEMPLATES
+        return app
+
+    @cached_property
+    def client(self) -> ServiceClient:
+        """A program that asks it."""
+        return ServiceClient(TestApp(self.app), self.issuer)
 
     def bootstrap(self) -> None:
         """Bring schema, instance and signing key into place, as far as they are missing."""
