@@ -1,5 +1,8 @@
+import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -7,6 +10,7 @@ import pytest
 
 from identity.plugin_host import ENTRY_POINT_GROUP
 from tests.house.plugins import Install
+from tests.house.served import Pserve, Served, free_port
 
 # Run with settings of their own: by test_sample_plugin, which installs it, and by test_added_field.
 collect_ignore = ["sample_plugin", "added_field"]
@@ -28,3 +32,23 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
             points.append(EntryPoint(name, kind, ENTRY_POINT_GROUP))
 
     return install
+
+
+@pytest.fixture
+def pserve(tmp_path: Path) -> Iterator[Pserve]:
+    """Starts `pserve INI NAME=VALUE …` and returns once it answers, or has ended."""
+    started: list[Served] = []
+
+    def pserve(ini: Path, *, port: int | None = None, **variables: object) -> Served:
+        port = port or free_port()
+        log = tmp_path / f"log-{len(started)}"
+        words = [sys.executable, "-m", "pyramid.scripts.pserve", str(ini), f"http_port={port}"]
+        words += [f"{name}={value}" for name, value in variables.items()]
+        with log.open("w") as output:
+            process = subprocess.Popen(words, stdout=output, stderr=output, text=True, cwd=tmp_path)
+        started.append(Served(process, port, log))
+        return started[-1].wait()
+
+    yield pserve
+    for served in started:
+        served.stop()

@@ -16,18 +16,28 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-def identity(tmp_path: Path, clock: MovableClock) -> Iterator[Identity]:
+def plugins() -> str:
+    """What is listed beside the storage."""
+    return "jwt_bearer oidc_scopes project_audience manager_roles"
+
+
+@pytest.fixture
+def further() -> dict[str, str]:
+    """Other settings."""
+    return {}
+
+
+@pytest.fixture
+def identity(tmp_path: Path, clock: MovableClock, plugins: str, further: dict[str, str]) -> Iterator[Identity]:
     """An assembled service on memory, empty."""
-    made = assemble(
-        {
-            "identity.issuer_url": "https://id.example.com",
-            "identity.storage": "memory",
-            "identity.plugins": "memory jwt_bearer oidc_scopes project_audience manager_roles",
-            "identity.development": "true",
-            "identity.data": str(tmp_path),
-        },
-        clock=clock,
-    )
+    settings = {
+        "identity.issuer_url": "https://id.example.com",
+        "identity.storage": "memory",
+        "identity.plugins": f"memory {plugins}",
+        "identity.development": "true",
+        "identity.data": str(tmp_path),
+    }
+    made = assemble(settings | further, clock=clock)
     yield made
     made.close()
 

@@ -1,51 +1,33 @@
 """Applications are registered and changed within what the service offers, and so that their settings fit."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from identity.app import assemble
 from identity.domain.applications import Application
-from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.errors import Conflict, Invalid
 from identity.domain.projects import Project
-from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands import decode
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
-from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import CreateProject
-from identity.testing.clock import MovableClock
-from identity.testing.factories import an_id
 from identity.testing.service import PLUGINS
+from tests.services.people import an_organization
 
 _URI = "https://app.example/callback"
 _WEB: dict[str, Any] = {"name": "Shop", "type": "web", "redirect_uris": [_URI]}
 
 
 @pytest.fixture
-def identity(tmp_path: Path, clock: MovableClock) -> Iterator[Identity]:
-    """An assembled service on memory with all plugins, empty."""
-    made = assemble(
-        {
-            "identity.issuer_url": "https://id.example.com",
-            "identity.storage": "memory",
-            "identity.plugins": f"memory {PLUGINS}",
-            "identity.development": "true",
-            "identity.data": str(tmp_path),
-        },
-        clock=clock,
-    )
-    yield made
-    made.close()
+def plugins() -> str:
+    return PLUGINS
 
 
 @pytest.fixture
 def project(services: Services) -> Project:
-    organization = services.organizations.create(CreateOrganization(name="Acme"))
+    organization = an_organization(services)
     return services.projects.create(organization.id, CreateProject(name="Project"), by=THE_OPERATOR)
 
 
@@ -167,13 +149,6 @@ def test_the_type_stays() -> None:
         decode(ChangeApplication, {"type": "api"})
 
 
-def test_a_stale_change_is_a_conflict(services: Services, project: Project) -> None:
-    application, _ = register(services, project, **_WEB)
-    services.applications.change(application.id, ChangeApplication(name="A"), expected_version=1, by=THE_OPERATOR)
-    with pytest.raises(Conflict, match="meanwhile"):
-        services.applications.change(application.id, ChangeApplication(name="B"), expected_version=1, by=THE_OPERATOR)
-
-
 def test_an_application_that_becomes_public_loses_its_secrets(services: Services, project: Project) -> None:
     application, first = register(services, project, **_WEB)
     services.applications.add_secret(application.id, by=THE_OPERATOR)
@@ -191,12 +166,3 @@ def test_one_that_was_public_gets_a_secret_on_request(services: Services, projec
     assert services.applications.secrets(application.id) == ()
     _, secret = services.applications.add_secret(application.id, by=THE_OPERATOR)
     assert services.applications.authenticate(application.id, secret) is not None
-
-
-def test_secrets_are_listed_oldest_first(services: Services, project: Project) -> None:
-    application, _ = register(services, project, **_WEB)
-    [first] = services.applications.secrets(application.id)
-    services.applications.add_secret(application.id, by=THE_OPERATOR)
-    assert services.applications.secrets(application.id)[0] == first
-    with pytest.raises(NotFound):
-        services.applications.secrets(an_id())

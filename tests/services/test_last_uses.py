@@ -7,12 +7,11 @@ import pytest
 from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import RegisterApplication
-from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import CreateProject
-from identity.services.commands.service_users import CreateServiceUser
 from identity.storage.errors import Unavailable
 from identity.storage.memory import MemoryBackend
 from identity.testing.clock import MovableClock
+from tests.services.people import a_program, an_organization
 
 
 class Program:
@@ -21,11 +20,11 @@ class Program:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         with identity.transaction() as services:
-            organization = services.organizations.create(CreateOrganization(name="Acme"))
+            organization = an_organization(services)
             project = services.projects.create(organization.id, CreateProject(name="P"), by=THE_OPERATOR)
             command = RegisterApplication(name="API", type="api")
             application, secret = services.applications.register(project.id, command, by=THE_OPERATOR)
-            robot = services.service_users.create(organization.id, CreateServiceUser(user_name="r", display_name="R"))
+            robot = a_program(services, organization)
             self.application_id, self.secret = application.id, secret or ""
             self.robot_id, self.robot_secret = robot.id, services.service_users.add_secret(robot.id, by=THE_OPERATOR)[1]
 

@@ -1,13 +1,10 @@
 """The outbox: nothing leaves before the commit, nothing is lost, nothing leaves twice."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 
-from identity.app import assemble
 from identity.process import Identity
 from identity.services.leases import acquire
 from identity.services.mails import Mail, Reason
@@ -32,31 +29,14 @@ class Server:
 
 
 @pytest.fixture
-def clock() -> MovableClock:
-    return MovableClock(datetime(2026, 11, 21, 12, tzinfo=UTC))
-
-
-@pytest.fixture
-def identity(tmp_path: Path, clock: MovableClock) -> Iterator[Identity]:
-    made = assemble(
-        {
-            "identity.issuer_url": "https://id.example.com",
-            "identity.storage": "memory",
-            "identity.plugins": "memory",
-            "identity.development": "true",
-            "identity.data": str(tmp_path),
-            "identity.smtp.host": "mail.example",
-            "identity.smtp.sender": "no-reply@id.example.com",
-        },
-        clock=clock,
-    )
-    made.worker = Worker([])
-    yield made
-    made.close()
+def further() -> dict[str, str]:
+    return {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
 
 
 @pytest.fixture
 def server(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> Server:
+    identity.worker.stop()
+    identity.worker = Worker([])
     server = Server()
     monkeypatch.setattr(identity.mailer, "send", server.send)
     return server
@@ -65,6 +45,8 @@ def server(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> Server:
 @pytest.fixture
 def calls(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the worker was called for."""
+    identity.worker.stop()
+    identity.worker = Worker([])
     calls: list[str] = []
     monkeypatch.setattr(identity.worker, "call", calls.append)
     return calls
@@ -94,12 +76,6 @@ def test_what_is_aborted_is_never_sent(identity: Identity, server: Server, calls
     assert calls == []
     assert identity.senders["mail"].run() is None
     assert server.sent == []
-
-
-def test_a_transaction_without_mails_calls_nobody(identity: Identity, calls: list[str]) -> None:
-    with identity.transaction() as services:
-        assert services.outbox.due("mail") == ()
-    assert calls == []
 
 
 def test_each_is_sent_once_and_at_once(identity: Identity, server: Server) -> None:

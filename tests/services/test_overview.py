@@ -9,16 +9,12 @@ from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.managers import AddManager
-from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import CreateProject
-from identity.services.commands.service_users import AddPersonalAccessToken, CreateServiceUser
+from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.services.overview import FirstSteps
 from identity.testing.clock import MovableClock
 from identity.testing.factories import a_key
-
-
-def robot(services: Services, organization_id: str, name: str = "robot") -> str:
-    return services.service_users.create(organization_id, CreateServiceUser(user_name=name, display_name=name)).id
+from tests.services.people import a_program, an_organization
 
 
 def add_key(services: Services, user_id: str, days: int) -> str:
@@ -29,8 +25,8 @@ def add_key(services: Services, user_id: str, days: int) -> str:
 
 
 def test_what_expires_is_told_soonest_first(services: Services) -> None:
-    acme, other = (services.organizations.create(CreateOrganization(name=name)) for name in ("Acme", "Other"))
-    mine, theirs = robot(services, acme.id), robot(services, other.id)
+    acme, other = (an_organization(services, name) for name in ("Acme", "Other"))
+    mine, theirs = a_program(services, acme).id, a_program(services, other).id
     late, soon, foreign = add_key(services, mine, 29), add_key(services, mine, 1), add_key(services, theirs, 2)
     add_key(services, mine, 31)
     command = AddPersonalAccessToken(name="CI", expires_at=services.now + timedelta(days=7))
@@ -53,7 +49,7 @@ def test_what_expires_is_told_soonest_first(services: Services) -> None:
 
 def test_a_signing_key_that_is_about_to_retire_is_the_instance_s_concern(identity: Identity) -> None:
     with identity.transaction() as services:
-        organization = services.organizations.create(CreateOrganization(name="Acme"))
+        organization = an_organization(services)
         first = services.signing_keys.add_first()
         assert services.overview.expiring(None, by=THE_OPERATOR) == ()
         following = services.signing_keys.rotate()
@@ -97,7 +93,7 @@ def test_twenty_refusals_are_told_at_most(identity: Identity) -> None:
 
 
 def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
-    organization = services.organizations.create(CreateOrganization(name="Acme"))
+    organization = an_organization(services)
 
     def steps() -> FirstSteps:
         return services.overview.first_steps(organization.id)
@@ -108,7 +104,7 @@ def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
     assert (steps().project, steps().application) == (True, False)
     services.applications.register(project.id, RegisterApplication(name="API", type="api"), by=THE_OPERATOR)
     assert (steps().application, steps().service_user) == (True, False)
-    user_id = robot(services, organization.id)
+    user_id = a_program(services, organization).id
     assert (steps().service_user, steps().key) == (True, False)
     add_key(services, user_id, 40)
     assert (steps().key, steps().manager) == (True, False)
@@ -118,8 +114,8 @@ def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
 
 
 def test_what_falls_with_an_organization_is_counted(services: Services) -> None:
-    organization = services.organizations.create(CreateOrganization(name="Acme"))
+    organization = an_organization(services)
     services.projects.create(organization.id, CreateProject(name="Project"), by=THE_OPERATOR)
-    add_key(services, robot(services, organization.id), 40)
+    add_key(services, a_program(services, organization).id, 40)
     found = services.effects(Removed.ORGANIZATION, organization.id)
     assert (found.projects, found.service_users, found.keys, found.users) == (1, 1, 1, 0)

@@ -14,11 +14,10 @@ from identity.domain.errors import Conflict, NotFound
 from identity.domain.records import NameSpace
 from identity.domain.users import HumanUser
 from identity.services.bundle import Services
-from identity.services.commands.organizations import CreateOrganization
-from identity.services.commands.users import CreateHumanUser
 from identity.services.records import LARGEST_VALUE, Records
 from identity.storage.errors import Unreadable
 from identity.testing.clock import MovableClock
+from tests.services.people import a_person, an_organization
 
 MINE, THEIRS = NameSpace("mine"), NameSpace("theirs")
 VALUE = {"secret": "JBSWY3DPEHPK3PXP", "used": [1, None, {"ü": True}]}
@@ -31,8 +30,7 @@ def records(services: Services) -> Records:
 
 @pytest.fixture
 def anna(services: Services) -> HumanUser:
-    organization = services.organizations.create(CreateOrganization(name="Acme"))
-    return services.users.create(organization.id, CreateHumanUser(user_name="anna", given_name="Anna", family_name="B"))
+    return a_person(services, an_organization(services))
 
 
 def test_a_key_is_taken_by_the_first(records: Records) -> None:
@@ -174,26 +172,12 @@ def test_a_sealed_value_opens_in_its_own_place_alone(services: Services, records
         records.find("totp", "stolen")
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        ("Kind", {}),
-        ("", {}),
-        ("a b", {}),
-        ("k" * 65, {}),
-        ("kind", [1]),
-        ("kind", "text"),
-        ("kind", {1: 2}),
-        ("kind", {"n": float("nan")}),
-        ("kind", {"text": "x" * LARGEST_VALUE}),
-    ],
-)
-def test_what_does_not_fit_is_refused(records: Records, kind: str, value: Any) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - each in words of its own
-        records.add(kind, "key", value)
-
-
-def test_a_value_that_is_no_json_is_refused(records: Records) -> None:
+def test_what_does_not_fit_is_refused(records: Records) -> None:
+    kinds = [(kind, {}) for kind in ("Kind", "", "a b", "k" * 65)]
+    values: list[Any] = [[1], "text", {1: 2}, {"n": float("nan")}, {"text": "x" * LARGEST_VALUE}]
+    for kind, value in [*kinds, *(("kind", one) for one in values)]:
+        with pytest.raises(ValueError):  # noqa: PT011 - each in words of its own
+            records.add(kind, "key", value)
     with pytest.raises(TypeError):
         records.add("kind", "key", {"at": object()})
 

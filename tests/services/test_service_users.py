@@ -3,13 +3,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from identity.crypto.keys import PrivateKey
+from identity.crypto.keys import PrivateKey, generate_private_key
 from identity.crypto.secrets import digest
 from identity.domain.audit import AuditFilter
-from identity.domain.errors import Conflict, Denied, Invalid, NotFound
+from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.expirations import NEVER
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser
 from identity.process import Identity
@@ -17,36 +16,31 @@ from identity.services import service_users
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands import decode
-from identity.services.commands.managers import AddManager
-from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
     AddServiceUserKey,
-    ChangeServiceUser,
     CreateServiceUser,
     UploadServiceUserKey,
 )
-from identity.services.commands.users import CreateHumanUser
 from identity.storage.errors import AlreadyUsed
 from identity.storage.paging import PageRequest
 from identity.testing.clock import MovableClock
 from identity.testing.factories import an_access_token, an_id
+from tests.services.people import a_person, a_program, an_organization
 
 
 @pytest.fixture
 def organization(services: Services) -> Organization:
-    return services.organizations.create(CreateOrganization(name="Acme"))
+    return an_organization(services)
 
 
 @pytest.fixture
 def robot(services: Services, organization: Organization) -> ServiceUser:
-    return services.service_users.create(organization.id, CreateServiceUser(user_name="robot", display_name="Robot"))
+    return a_program(services, organization)
 
 
 @pytest.fixture(scope="module")
 def public_key() -> str:
-    from identity.crypto.keys import generate_private_key
-
     return generate_private_key().public_key().to_pem()
 
 
@@ -55,27 +49,11 @@ def upload(services: Services, user: ServiceUser, public_key: str, expires_at: d
     return services.service_users.upload_key(user.id, command, by=THE_OPERATOR).id
 
 
-@pytest.mark.parametrize("missing", ["user_name", "display_name"])
-def test_both_names_are_required(missing: str) -> None:
-    values = {"user_name": "robot", "display_name": "Robot"}
-    del values[missing]
-    with pytest.raises(Invalid) as refusal:
-        decode(CreateServiceUser, values)
-    assert refusal.value.fields == {missing: "This is required."}
-
-
 def test_every_wrong_field_is_named_at_once() -> None:
     with pytest.raises(Invalid) as refusal:
         decode(CreateServiceUser, {"user_name": "a b", "display_name": " ", "access_token_type": "x", "wings": 2})
     assert set(refusal.value.fields) == {"user_name", "display_name", "access_token_type", "wings"}
     assert all(sentence.endswith(".") for sentence in refusal.value.fields.values())
-
-
-def test_user_names_are_unique_over_people_and_programs(services: Services, robot: ServiceUser) -> None:
-    person = CreateHumanUser(user_name="ROBOT", given_name="R", family_name="O")
-    with pytest.raises(Invalid) as refusal:
-        services.users.create(robot.organization_id, person)
-    assert "user_name" in refusal.value.fields
 
 
 def test_the_key_file_is_the_only_copy_of_a_working_private_key(
@@ -119,6 +97,9 @@ def test_a_longest_span_can_be_set(
     for wanted in (NEVER, clock() + timedelta(days=91)):
         with pytest.raises(Invalid, match="at the latest"):
             upload(services, robot, public_key, wanted)
+        command = AddPersonalAccessToken(name="CI", expires_at=wanted)
+        with pytest.raises(Invalid, match="at the latest"):
+            services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
     upload(services, robot, public_key, clock() + timedelta(days=90))
 
 
@@ -166,29 +147,26 @@ def test_an_assertion_is_used_once(services: Services, robot: ServiceUser, clock
         services.service_users.use_assertion(robot.id, "jti", clock())
 
 
-def test_a_stale_change_is_a_conflict(services: Services, robot: ServiceUser) -> None:
-    services.service_users.change(robot.id, ChangeServiceUser(display_name="R2"), by=THE_OPERATOR, expected_version=1)
-    with pytest.raises(Conflict, match="meanwhile"):
-        services.service_users.change(
-            robot.id, ChangeServiceUser(display_name="R3"), by=THE_OPERATOR, expected_version=1
-        )
-
-
 def test_a_person_is_no_service_user(services: Services, organization: Organization) -> None:
-    person = services.users.create(organization.id, CreateHumanUser(user_name="p", given_name="P", family_name="Q"))
+    person = a_person(services, organization)
     with pytest.raises(NotFound):
         services.service_users.get(person.id)
-    with pytest.raises(NotFound):
-        services.service_users.add_key(person.id, AddServiceUserKey(), by=THE_OPERATOR)
+    users = services.service_users
+    for attempt in (
+        lambda: users.add_key(person.id, AddServiceUserKey(), by=THE_OPERATOR),
+        lambda: users.secrets(person.id),
+        lambda: users.add_secret(person.id, by=THE_OPERATOR),
+        lambda: users.remove_secret(person.id, an_id(), by=THE_OPERATOR),
+    ):
+        with pytest.raises(NotFound, match="service user"):
+            attempt()
 
 
 def test_keys_that_expire_soon_are_spoken_of_once_per_step(
     identity: Identity, clock: MovableClock, public_key: str
 ) -> None:
     with identity.transaction() as services:
-        organization = services.organizations.create(CreateOrganization(name="Acme"))
-        command = CreateServiceUser(user_name="robot", display_name="Robot")
-        robot = services.service_users.create(organization.id, command)
+        robot = a_program(services, an_organization(services))
         upload(services, robot, public_key, clock() + timedelta(days=40))
         upload(services, robot, public_key, None)
 
@@ -241,7 +219,7 @@ def test_a_secret_is_its_service_user_s_alone(
     services: Services, robot: ServiceUser, organization: Organization
 ) -> None:
     users = services.service_users
-    other = users.create(organization.id, CreateServiceUser(user_name="other", display_name="Other"))
+    other = a_program(services, organization, "other")
     _, text = users.add_secret(robot.id, by=THE_OPERATOR)
     users.add_secret(other.id, by=THE_OPERATOR)
     [stored] = users.secrets(robot.id)
@@ -276,7 +254,7 @@ def test_the_same_work_for_who_is_known_and_who_is_not(
 ) -> None:
     """Security 3.2: an unknown service user, and one without a secret, is compared against a dummy."""
     users = services.service_users
-    idle = users.create(organization.id, CreateServiceUser(user_name="idle", display_name="Idle"))
+    idle = a_program(services, organization, "idle")
     users.add_secret(robot.id, by=THE_OPERATOR)
     compared: list[bytes] = []
 
@@ -304,43 +282,6 @@ def test_a_removed_secret_takes_the_tokens_that_it_obtained_along(services: Serv
     users.remove_secret(robot.id, removed.id, by=THE_OPERATOR)
     found = [services.storage.tokens.find_issued(token.digest) for token in tokens]
     assert [each and each.token for each in found] == [None, tokens[1]]
-
-
-def test_nobody_makes_or_ends_a_secret_of_a_service_user_with_more_rights(
-    services: Services, robot: ServiceUser, organization: Organization
-) -> None:
-    """Security 14.4."""
-    users = services.service_users
-    boss = users.create(organization.id, CreateServiceUser(user_name="boss", display_name="Boss"))
-    for resource, user, role in (
-        (organization_resource(organization.id), robot, "ORG_OWNER"),
-        (INSTANCE, boss, "IAM_OWNER"),
-    ):
-        command = AddManager(user_id=user.id, roles=frozenset({role}))
-        services.managers.add(resource, command, by=THE_OPERATOR)
-    users.add_secret(boss.id, by=THE_OPERATOR)
-    [stored] = users.secrets(boss.id)
-    subject = services.storage.users.find_subject(robot.id)
-    assert subject is not None
-    owner = services.access.principal(subject)
-    with pytest.raises(Denied):
-        users.add_secret(boss.id, by=owner)
-    with pytest.raises(Denied):
-        users.remove_secret(boss.id, stored.id, by=owner)
-    assert users.secrets(boss.id) == (stored,)
-    users.add_secret(robot.id, by=owner)
-
-
-def test_a_person_has_no_secret(services: Services, organization: Organization) -> None:
-    person = services.users.create(organization.id, CreateHumanUser(user_name="p", given_name="P", family_name="Q"))
-    users = services.service_users
-    for attempt in (
-        lambda: users.secrets(person.id),
-        lambda: users.add_secret(person.id, by=THE_OPERATOR),
-        lambda: users.remove_secret(person.id, an_id(), by=THE_OPERATOR),
-    ):
-        with pytest.raises(NotFound, match="service user"):
-            attempt()
 
 
 def test_keys_are_listed_newest_first(services: Services, robot: ServiceUser, public_key: str) -> None:
@@ -382,50 +323,15 @@ def test_a_scope_names_no_projects_and_has_the_form_of_one(services: Services, r
     assert set(refusal.value.fields) == {"scope"}
 
 
-def test_the_longest_span_holds_for_personal_access_tokens(
-    services: Services, robot: ServiceUser, clock: MovableClock
-) -> None:
-    limit_keys(services, timedelta(days=90))
-    for wanted in (NEVER, clock() + timedelta(days=91)):
-        command = AddPersonalAccessToken(name="CI", expires_at=wanted)
-        with pytest.raises(Invalid, match="at the latest"):
-            services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
-
-
-def test_nobody_makes_or_ends_a_token_of_a_service_user_with_more_rights(
-    services: Services, robot: ServiceUser, organization: Organization
-) -> None:
-    """Security 14.4."""
-    users = services.service_users
-    boss = users.create(organization.id, CreateServiceUser(user_name="boss", display_name="Boss"))
-    for user, role in ((robot, "ORG_USER_MANAGER"), (boss, "ORG_OWNER")):
-        command = AddManager(user_id=user.id, roles=frozenset({role}))
-        services.managers.add(organization_resource(organization.id), command, by=THE_OPERATOR)
-    token, _ = users.add_token(boss.id, AddPersonalAccessToken(name="CI"), by=THE_OPERATOR)
-    subject = services.storage.users.find_subject(robot.id)
-    assert subject is not None
-    clerk = services.access.principal(subject)
-    for attempt in (
-        lambda: users.add_token(boss.id, AddPersonalAccessToken(name="Mine"), by=clerk),
-        lambda: users.remove_token(boss.id, token.id, by=clerk),
-        lambda: users.change(boss.id, ChangeServiceUser(display_name="Mine"), by=clerk),
-    ):
-        with pytest.raises(Denied, match="beyond your own"):
-            attempt()
-    users.add_token(robot.id, AddPersonalAccessToken(name="Own"), by=clerk)
-
-
 def test_tokens_that_expire_soon_are_spoken_of_like_keys(identity: Identity, clock: MovableClock) -> None:
     with identity.transaction() as services:
-        organization = services.organizations.create(CreateOrganization(name="Acme"))
-        command = CreateServiceUser(user_name="robot", display_name="Robot")
-        robot = services.service_users.create(organization.id, command)
+        robot = a_program(services, an_organization(services))
         soon = AddPersonalAccessToken(name="CI", expires_at=clock() + timedelta(days=5))
         token, _ = services.service_users.add_token(robot.id, soon, by=THE_OPERATOR)
     for _ in range(2):
         with identity.transaction() as services:
             services.service_users.note_expiring()
     with identity.reading() as services:
-        wanted = AuditFilter(event="personal_access_token.expiring", organization_id=organization.id)
+        wanted = AuditFilter(event="personal_access_token.expiring", organization_id=robot.organization_id)
         [event] = services.audit_trail.page(wanted)
     assert (event.object_id, event.detail["days_left"]) == (token.id, 7)

@@ -6,8 +6,6 @@ from identity.domain.errors import Conflict
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
 from identity.process import Identity
-from identity.services.commands.organizations import CreateOrganization
-from identity.services.commands.users import CreateHumanUser
 from identity.services.sign_ins import (
     ChangedSignIn,
     ExpiredSignIn,
@@ -16,36 +14,31 @@ from identity.services.sign_ins import (
     UnknownSignIn,
 )
 from identity.testing.clock import MovableClock
+from tests.services.people import a_person, an_organization, subject_of
+
+#: A sign-in and the secret of its browser; Anna, and Bert who is signed in.
+Begun = tuple[PendingAuthorization, str]
+People = tuple[Subject, SignedIn]
 
 
 @pytest.fixture
-def begun(identity: Identity) -> tuple[PendingAuthorization, str]:
+def begun(identity: Identity) -> Begun:
     with identity.transaction() as services:
         return services.sign_ins.begin({"client_id": "c", "state": "s"}, login_name="anna", ui_locales="de")
 
 
-def test_its_browser_finds_it(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
+def test_its_browser_alone_finds_it(identity: Identity, begun: Begun) -> None:
     pending, secret = begun
     with identity.reading() as services:
         assert services.sign_ins.find(pending.id, secret) == pending
+        for shown in (None, "", "another"):
+            with pytest.raises(ForeignSignIn):
+                services.sign_ins.find(pending.id, shown)
+        with pytest.raises(UnknownSignIn):
+            services.sign_ins.find("unknown", secret)
 
 
-@pytest.mark.parametrize("shown", [None, "", "another"])
-def test_another_browser_does_not(
-    identity: Identity, begun: tuple[PendingAuthorization, str], shown: str | None
-) -> None:
-    with identity.reading() as services, pytest.raises(ForeignSignIn):
-        services.sign_ins.find(begun[0].id, shown)
-
-
-def test_unknown_ones_are_told_apart(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
-    with identity.reading() as services, pytest.raises(UnknownSignIn):
-        services.sign_ins.find("unknown", begun[1])
-
-
-def test_one_that_waited_too_long_can_be_started_again(
-    identity: Identity, begun: tuple[PendingAuthorization, str], clock: MovableClock
-) -> None:
+def test_one_that_waited_too_long_can_be_started_again(identity: Identity, begun: Begun, clock: MovableClock) -> None:
     pending, secret = begun
     clock.advance(minutes=30)
     with identity.reading() as services, pytest.raises(ExpiredSignIn):
@@ -59,25 +52,19 @@ def test_one_that_waited_too_long_can_be_started_again(
         services.sign_ins.start_again(pending.id, new_secret)
 
 
-def test_it_is_finished_once(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
+def test_it_is_finished_once(identity: Identity, begun: Begun) -> None:
     pending, secret = begun
     with identity.transaction() as services:
         services.sign_ins.finish(pending)
     with identity.transaction() as services, pytest.raises(FinishedSignIn):
         services.sign_ins.finish(pending)
+    with identity.transaction() as services, pytest.raises(FinishedSignIn):
+        services.sign_ins.speak(pending, "fr")
     with identity.reading() as services, pytest.raises(FinishedSignIn):
         services.sign_ins.find(pending.id, secret)
 
 
-def test_a_change_to_a_finished_one_is_refused(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
-    pending, _ = begun
-    with identity.transaction() as services:
-        services.sign_ins.finish(pending)
-    with identity.transaction() as services, pytest.raises(FinishedSignIn):
-        services.sign_ins.speak(pending, "fr")
-
-
-def test_two_tabs_change_it_one_after_the_other(identity: Identity, begun: tuple[PendingAuthorization, str]) -> None:
+def test_two_tabs_change_it_one_after_the_other(identity: Identity, begun: Begun) -> None:
     """The second tab still holds what the first one has replaced: both changes stand."""
     pending, secret = begun
     with identity.transaction() as services:
@@ -94,25 +81,14 @@ def test_two_tabs_change_it_one_after_the_other(identity: Identity, begun: tuple
 
 
 @pytest.fixture
-def people(identity: Identity) -> tuple[Subject, SignedIn]:
-    """Anna, and Bert who is signed in."""
+def people(identity: Identity) -> People:
     with identity.transaction() as services:
-        organization = services.organizations.create(CreateOrganization(name="Acme"))
-        anna, bert = (
-            Subject(
-                services.users.create(
-                    organization.id, CreateHumanUser(user_name=name, given_name=name.title(), family_name="B")
-                ),
-                organization,
-            )
-            for name in ("anna", "bert")
-        )
+        organization = an_organization(services)
+        anna, bert = (subject_of(services, a_person(services, organization, name)) for name in ("anna", "bert"))
         return anna, services.sessions.sign_in(bert, (), methods=("pwd",), user_agent="")[0]
 
 
-def test_choosing_an_account_undoes_what_another_has_proved(
-    identity: Identity, begun: tuple[PendingAuthorization, str], people: tuple[Subject, SignedIn]
-) -> None:
+def test_choosing_an_account_undoes_what_another_has_proved(identity: Identity, begun: Begun, people: People) -> None:
     """Otherwise Anna's password would stand for Bert's, whom prompt=login wants to hear from."""
     anna, bert = people
     with identity.transaction() as services:
@@ -124,9 +100,7 @@ def test_choosing_an_account_undoes_what_another_has_proved(
     assert chosen.done == {"select_account"}
 
 
-def test_a_second_proof_has_to_pass_every_factor_again(
-    identity: Identity, begun: tuple[PendingAuthorization, str], people: tuple[Subject, SignedIn]
-) -> None:
+def test_a_second_proof_has_to_pass_every_factor_again(identity: Identity, begun: Begun, people: People) -> None:
     anna, bert = people
     with identity.transaction() as services:
         chosen = services.sign_ins.choose(begun[0], None)
@@ -137,9 +111,7 @@ def test_a_second_proof_has_to_pass_every_factor_again(
     assert again.done == {"select_account", "login"}
 
 
-def test_nothing_is_answered_by_what_was_true_before(
-    identity: Identity, begun: tuple[PendingAuthorization, str], people: tuple[Subject, SignedIn]
-) -> None:
+def test_nothing_is_answered_by_what_was_true_before(identity: Identity, begun: Begun, people: People) -> None:
     (pending, secret), (subject, _) = begun, people
     with identity.transaction() as services:
         proved = services.sign_ins.prove(pending, subject, ("pwd",))
@@ -153,9 +125,7 @@ def test_nothing_is_answered_by_what_was_true_before(
         services.sign_ins.finish(anew)
 
 
-def test_what_one_person_did_counts_for_no_other(
-    identity: Identity, begun: tuple[PendingAuthorization, str], people: tuple[Subject, SignedIn]
-) -> None:
+def test_what_one_person_did_counts_for_no_other(identity: Identity, begun: Begun, people: People) -> None:
     """Two windows at one sign-in: what is finished in the one after somebody proved who they are in the other."""
     (pending, secret), (subject, _) = begun, people
     with identity.transaction() as services:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from identity.domain.errors import Conflict, Denied, Invalid, NotFound
+from identity.domain.errors import Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import (
     INSTANCE,
@@ -20,10 +20,9 @@ from identity.process import Identity
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands.managers import AddManager
-from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import AddProjectGrant, AddProjectRole, ChangeProjectGrant, CreateProject
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
-from identity.services.commands.users import CreateHumanUser
+from tests.services.people import a_person, an_organization, subject_of
 
 
 class Shop:
@@ -41,19 +40,16 @@ class Shop:
         self.of_grant = project_grant_resource(self.grant, self.project)
 
     def organization(self, name: str) -> Organization:
-        return self.services.organizations.create(CreateOrganization(name=name))
+        return an_organization(self.services, name)
 
     def person(self, organization: Organization, name: str = "anna") -> HumanUser:
-        command = CreateHumanUser(user_name=name, given_name="A", family_name="B")
-        return self.services.users.create(organization.id, command)
+        return a_person(self.services, organization, name)
 
     def manager(self, role: str, at: Resource, organization: Organization | None = None) -> Principal:
         user = self.person(organization or self.third, f"{role}-{at.key.id}".lower())
         command = AddManager(user_id=user.id, roles=frozenset({role}))
         self.services.managers.add(at, command, by=THE_OPERATOR)
-        subject = self.services.storage.users.find_subject(user.id)
-        assert subject is not None
-        return self.services.access.principal(subject)
+        return self.services.access.principal(subject_of(self.services, user))
 
     def give(self, user: HumanUser, *roles: str, by: Principal = THE_OPERATOR) -> UserGrant:
         command = AddUserGrant(user_id=user.id, project_id=self.project.id, roles=frozenset(roles))
@@ -163,9 +159,8 @@ def test_nobody_gives_roles_to_users_whom_they_may_not_see(shop: Shop) -> None:
         assert fields(refusal) == {"user_id": "There is no such user."}
 
 
-@pytest.mark.parametrize("role", ["ORG_OWNER_VIEWER", "ORG_PROJECT_CREATOR", "ORG_SETTINGS_MANAGER"])
-def test_who_may_not_write_is_denied(shop: Shop, role: str) -> None:
-    by = shop.manager(role, organization_resource(shop.acme.id))
+def test_who_may_not_write_is_denied(shop: Shop) -> None:
+    by = shop.manager("ORG_OWNER_VIEWER", organization_resource(shop.acme.id))
     anna = shop.person(shop.acme)
     with pytest.raises(Denied):
         shop.give(anna, "reader", by=by)
@@ -199,14 +194,6 @@ def test_a_deactivated_grant_gives_nothing(shop: Shop) -> None:
     shop.services.user_grants.remove(grant.id, by=THE_OPERATOR)
     with pytest.raises(NotFound):
         shop.services.user_grants.get(grant.id)
-
-
-def test_a_stale_change_is_a_conflict(shop: Shop) -> None:
-    grant = shop.give(shop.person(shop.acme), "reader")
-    command = ChangeUserGrant(roles=frozenset({"editor"}))
-    shop.services.user_grants.change(grant.id, command, by=THE_OPERATOR, expected_version=1)
-    with pytest.raises(Conflict):
-        shop.services.user_grants.change(grant.id, command, by=THE_OPERATOR, expected_version=1)
 
 
 def test_events_belong_to_the_organization_of_the_user(shop: Shop) -> None:

@@ -1,0 +1,112 @@
+"""make run, from which a newcomer begins: what it prints, and that it works as it stands there."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.house.served import ROOT, Served, free_port
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals and file modes")
+class TestMakefile:
+    REQUEST = re.compile(r"[-0-9]+ [:,0-9]+ INFO +identity\.http\.request_log: (GET|POST) (\S+) (\d+), \d+ ms\Z")
+
+    @pytest.fixture
+    def checkout(self, tmp_path):
+        """A folder from which `make run` starts what is installed here."""
+        folder = tmp_path / "check out"
+        folder.mkdir()
+        for name in ("Makefile", "development.ini"):
+            shutil.copy(ROOT / name, folder)
+        (folder / ".venv").symlink_to(sys.prefix)
+        return folder
+
+    @pytest.fixture
+    def make_run(self, checkout):
+        """Starts `make run` and returns once it answers."""
+        started: list[Served] = []
+
+        def make_run(**variables: object) -> Served:
+            port, log = free_port(), checkout / f"log-{len(started)}"
+            words = ["make", "--assume-old=.venv/.runs", "run", f"PORT={port}"]
+            words += [f"{name}={value}" for name, value in variables.items()]
+            with log.open("w") as output:
+                # Without what a make around this one would tell it: then it says which folder it enters.
+                alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+                process = subprocess.Popen(
+                    words, stdout=output, stderr=output, text=True, cwd=checkout, start_new_session=True, env=alone
+                )
+            started.append(Served(process, port, log, group=True))
+            return started[-1].wait()
+
+        yield make_run
+        for served in started:
+            served.stop()
+
+    def test_run_prints_its_banner_and_one_line_for_each_request(self, make_run):
+        for beginning in ("first owner", "A first token"):
+            served = make_run()
+            served.get("/.well-known/openid-configuration?code=secret")
+            with pytest.raises(urllib.error.HTTPError, match="410"):
+                served.get("/password/reset/a-secret-of-a-link")
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                served.get("/no-such-page/a-secret")
+            assert served.stop(signal.SIGINT) in (0, 2, -signal.SIGINT)
+            banner, separator, rest = served.output.partition("Stop: Ctrl-C\n\n")
+            assert separator
+            assert banner.startswith("\n  identity is served at http://localhost")
+            assert beginning in banner
+            told = [self.REQUEST.match(line) for line in rest.splitlines() if not line.startswith("make: ***")]
+            assert None not in told, rest
+            assert [line.groups() for line in told if line and line[2] != "/healthz"] == [
+                ("GET", "/.well-known/openid-configuration", "200"),
+                ("GET", "/password/reset/{code}", "410"),
+                ("GET", "/no-such-page…", "404"),
+            ]
+            assert "secret" not in rest
+
+    def test_what_the_banner_says_works_as_it_stands(self, make_run, checkout):
+        served = make_run(DATA="some folder")
+        commands = [line.strip() for line in served.output.splitlines() if " token --issuer " in line]
+        assert len(commands) == 2
+        commands.append(re.search(r"make demo .*?(?=  )", served.output)[0].replace("make", "make -o .venv/.runs", 1))
+        for command in commands:
+            ran = subprocess.run(command, shell=True, cwd=checkout, capture_output=True, text=True, check=False)  # noqa: S602
+            assert ran.returncode == 0, ran.stderr
+
+    def test_commands_find_the_service_that_was_started_last(self, make_run, checkout, tmp_path):
+        def identity(*words: object) -> "subprocess.CompletedProcess[str]":
+            program = [str(Path(sys.prefix) / "bin" / "identity"), *map(str, words)]
+            return subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+        ini = checkout / "development.ini"
+        served = make_run(DATA="elsewhere")
+        link = identity("password-link", "-c", ini, "--user", "admin")
+        [address] = re.findall(rf"http://localhost:{served.port}(/\S+)", link.stdout) or [link.stderr]
+        assert b"admin" in served.get(address)
+        assert sorted(path.name for path in checkout.glob("*/identity.sqlite")) == ["identity.sqlite"]
+        named = identity("check", "-c", ini, f"data={tmp_path}/nowhere")
+        assert named.returncode == 1
+        assert "Is that where the service keeps its data" in named.stderr + named.stdout
+        assert not (tmp_path / "nowhere" / "identity.sqlite").exists()
+
+    def test_help_lists_the_targets(self):
+        made = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+        for target in ("run", "test", "lint", "bench", "docs", "demo", "clean"):
+            assert re.search(rf"^  {target} +\w", made.stdout, re.MULTILINE)
+
+    def test_a_missing_python_is_one_line(self, tmp_path):
+        words = ["make", "-f", str(ROOT / "Makefile"), "test", "PYTHON=no-such-python"]
+        for name in ("setup.cfg", "pyproject.toml", "constraints.txt"):
+            (tmp_path / name).write_text("")
+        made = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert made.returncode != 0
+        assert "This needs Python 3.11 or newer" in made.stdout

@@ -1,0 +1,41 @@
+"""Organizations, people and programs of tests, and what somebody may who has a manager role."""
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, organization_resource
+from identity.domain.users import HumanUser, ServiceUser, Subject, User
+from identity.services.access import THE_OPERATOR, Principal
+from identity.services.bundle import Services
+from identity.services.commands.managers import AddManager
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.service_users import CreateServiceUser
+from identity.services.commands.users import CreateHumanUser
+
+
+def an_organization(services: Services, name: str = "Acme", domain: str | None = None) -> Organization:
+    command = (
+        CreateOrganization.of(name=name) if domain is None else CreateOrganization(name=name, primary_domain=domain)
+    )
+    return services.organizations.create(command, by=THE_OPERATOR)
+
+
+def a_person(services: Services, organization: Organization, name: str = "anna", email: str = "") -> HumanUser:
+    command = CreateHumanUser(user_name=name, given_name=name.title(), family_name="B", email=email)
+    return services.users.create(organization.id, command)
+
+
+def a_program(services: Services, organization: Organization, name: str = "robot") -> ServiceUser:
+    command = CreateServiceUser(user_name=name, display_name=name.title())
+    return services.service_users.create(organization.id, command)
+
+
+def subject_of(services: Services, user: User) -> Subject:
+    subject = services.storage.users.find_subject(user.id)
+    assert subject is not None
+    return subject
+
+
+def holding(services: Services, user: User, role: str) -> Principal:
+    """The user, with this role at their organization or at the instance."""
+    resource = INSTANCE if role.startswith("IAM") else organization_resource(user.organization_id)
+    services.managers.add(resource, AddManager(user_id=user.id, roles=frozenset({role})), by=THE_OPERATOR)
+    return services.access.principal(subject_of(services, user))
