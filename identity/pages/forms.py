@@ -91,8 +91,8 @@ class Notice:
 class Drawn:
     """A form as templates see it: address, token, values, problems.
 
-    ``fields`` are those that the page draws, in its order. ``stored`` is set after a conflict: what others have saved
-    meanwhile.
+    ``fields`` are those that the page draws, in its order; ``holds`` is that of a file in which others stand.
+    ``stored`` is set after a conflict: what others have saved meanwhile.
     """
 
     action: str
@@ -104,6 +104,7 @@ class Drawn:
     problems: Mapping[str, str] = field(default_factory=dict)
     notice: Notice | None = None
     creates: bool = False
+    holds: str = ""
 
     def value(self, name: str) -> str:
         """What stands in the field."""
@@ -138,6 +139,11 @@ class Drawn:
         if len(self.fields) <= 1 and not strays:
             return []
         return [(name if name in known else "", self.words.t(self.problems[name])) for name in (*known, *strays)]
+
+    @property
+    def wrong(self) -> int:
+        """How many fields need a change. A field that holds others says only that some of these do."""
+        return len(self.summary) - (self.holds in self.problems and len(self.summary) > 1)
 
     @property
     def focuses_field(self) -> bool:

@@ -177,6 +177,8 @@ class FormPage(Page):
     renamed: ClassVar[Mapping[str, str]] = {}
     #: True for forms that make something: they carry a single-use id in the field ``once``.
     creates: ClassVar[bool] = False
+    #: The field of a file whose own fields problems are told of.
+    holds: ClassVar[str] = ""
 
     def values(self) -> Mapping[str, Value]:
         """What stands in the fields at first; with ``version``, what the form changes."""
@@ -302,6 +304,7 @@ class FormPage(Page):
             fields=self.fields,
             values=values,
             creates=self.creates,
+            holds=self.holds,
             **state,
         )
         return self.draw({**shown, "form": form, "failed": form.failed}, status=status, headers=headers)

@@ -1,6 +1,7 @@
 """Attempts at passwords: who may try, what is taken back, and when it is forgotten."""
 
 import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -97,10 +98,14 @@ class Attempts(UseCases):
         """The account starts from nought, at every browser and under each of its names."""
         self._storage.attempts.clear_of_user(subject.user.id)
 
-    def failures(self, subject: Subject) -> int:
-        """How many failures in a row stand against browsers that the account does not know."""
-        names = (_name_of(subject, name) for name in (subject.login_name, subject.user.user_name))
-        return max(self._storage.attempts.failures(key) for key in (f"user:{subject.user.id}", *names))
+    def failures(self, subjects: Iterable[Subject]) -> Mapping[str, int]:
+        """How many failures in a row stand against browsers that the accounts do not know, by user id."""
+        keys = {
+            one.user.id: (f"user:{one.user.id}", _name_of(one, one.login_name), _name_of(one, one.user.user_name))
+            for one in subjects
+        }
+        found = self._storage.attempts.failures([key for of_one in keys.values() for key in of_one])
+        return {user_id: max(found.get(key, 0) for key in of_one) for user_id, of_one in keys.items()}
 
     def count_request(self) -> Reservation:
         """Count one request of a kind that strangers could repeat at will. Raises TooManyAttempts."""

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
+from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.names import name_key
+from identity.domain.organizations import Organization
 from identity.domain.sessions import Session
 from identity.domain.tokens import Connection, connected
 from identity.domain.users import HumanUser, Profile, Subject
@@ -150,15 +152,19 @@ class Users(Lifecycle[HumanUser]):
         Raises NotFound, Denied.
         """
         user = self._governed(user_id, by)
-        subject = self._subject(user_id)
-        if self._attempts.failures(subject):
-            self._attempts.forget(subject)
+        if self.failures(user_id):
+            self._attempts.forget(self._subject(user_id))
             self._audit.record("user.unlocked", kind="user", id=user_id, organization_id=user.organization_id)
         return user
 
     def failures(self, user_id: str) -> int:
         """How many wrong passwords in a row were tried at browsers that the account does not know. Raises NotFound."""
-        return self._attempts.failures(self._subject(user_id))
+        return self._attempts.failures([self._subject(user_id)])[user_id]
+
+    def locked(self, users: Sequence[HumanUser], organization: Organization) -> frozenset[str]:
+        """The ids of those of an organization whose passwords count only in browsers that they signed in at before."""
+        failures = self._attempts.failures(Subject(user, organization) for user in users)
+        return frozenset(user_id for user_id, number in failures.items() if number >= MOST_ATTEMPTS)
 
     def new_password_link(self, user_id: str, *, by: Principal) -> str:
         """A link, good once, by which the person chooses a password; the present one stays valid until it is used.

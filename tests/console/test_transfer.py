@@ -110,6 +110,7 @@ def test_places_that_are_wrong_are_listed_and_what_was_typed_is_kept(world: Worl
     page = instance_owner.submit({"document": file(typed), "keep_ids": True}, form="page-form")
     assert page.status_int == 422
     listed = [one.text for one in page.html.select("#errors li")]
+    assert page.html.select_one("#errors h2").text == "Check 2 fields"
     assert listed[0].startswith("Some places in the document need a change.")
     assert listed[1].startswith("organization.projects[0].colour: ")
     assert listed[2].startswith("organization.projects[0].applications[0].redirect_uris: ")

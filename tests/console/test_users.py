@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from identity import hookimpl
+from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser
 from identity.pages.frame import Item
@@ -46,6 +47,20 @@ def anna(world: World, organization: Organization) -> HumanUser:
 
 
 # --- list -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_tells_who_is_locked(
+    world: World, owner: Browser, organization: Organization, anna: HumanUser
+) -> None:
+    other = world.a_person(organization)
+    at = world.clock()
+    with world.transaction() as services:
+        for _ in range(MOST_ATTEMPTS):
+            at = services.storage.attempts.reserve(f"user:{anna.id}", at=at, user_id=anna.id).next_at
+    rows = {row.a.get("href"): row.text for row in users(owner, organization).html.select("tbody tr")}
+    assert "Locked" in rows[f"/console/users/{anna.id}"]
+    assert "Locked" not in rows[f"/console/users/{other.id}"]
+    assert "Locked" in show(owner, anna).html.h1.parent.text
 
 
 def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organization: Organization) -> None:

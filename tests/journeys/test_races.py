@@ -179,7 +179,7 @@ def test_of_a_hundred_wrong_passwords_few_are_looked_at(own_world: World, nodes:
     seconds = time.monotonic() - begun
     assert set(statuses) == {422, 429}, statuses
     with own_world.reading() as services:
-        looked_at = services.storage.attempts.failures(f"user:{person.id}")
+        [looked_at] = services.storage.attempts.failures([f"user:{person.id}"]).values()
     # Five at once; then one after 1 s, one after 2 more, and so on.
     most = FREE_ATTEMPTS + 1 + math.log2(seconds + 1)
     assert FREE_ATTEMPTS <= looked_at <= most, (statuses, seconds)

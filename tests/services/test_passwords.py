@@ -63,10 +63,10 @@ def test_a_hundred_failures_need_a_reset(identity: Identity, anna: Subject, cloc
         clock.advance(seconds=900)
     assert granted == 100
     with identity.transaction() as services:
-        assert services.attempts.failures(anna) == 100
+        assert services.users.failures(anna.user.id) == 100
         code = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
         services.passwords.reset(code, services.passwords.hash(GOOD))
-        assert services.attempts.failures(anna) == 0
+        assert services.users.failures(anna.user.id) == 0
     assert tried(identity, "anna") is None
 
 

@@ -3,17 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Protocol
 
 from markupsafe import Markup
 
 from identity.domain.errors import Invalid
 from identity.domain.expirations import NEVER
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.words import say
 from identity.pages.forms import Form
 from identity.plugins.console.badges import expiry_badge
+from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.fields import Field, Tick
+from identity.plugins.console.things import OfServiceUser
 
 #: The date, and the tick for none.
 EXPIRATION, FOR_EVER = "expiration_date", "no_expiration"
@@ -26,23 +29,7 @@ ALREADY = say("This was already added; its secret was shown then. Add a new one 
 _YEAR = timedelta(days=365)
 
 
-class Expiring(Protocol):
-    """A key or a token."""
-
-    @property
-    def expires_at(self) -> datetime:
-        """When it ends."""
-
-    @property
-    def for_ever(self) -> bool:
-        """True if it does not."""
-
-    @property
-    def last_used_at(self) -> datetime | None:
-        """When somebody used it."""
-
-
-def expiration_cells(page: ConsolePage, of: Expiring) -> Sequence[Markup]:
+def expiration_cells(page: ConsolePage, of: ServiceUserKey | PersonalAccessToken) -> Sequence[Markup]:
     """When it expires, how it stands, when it was used."""
     badge = expiry_badge(of.expires_at, page.services.now, page.words)
     return page.ui.until(of), page.badge(badge), page.ago(of.last_used_at)
@@ -78,22 +65,25 @@ class DateField(Field):
         }
 
 
-def may_be_for_ever(page: ConsolePage, fields: Sequence[Field]) -> Sequence[Field]:
-    """The fields, without the tick for no expiration where the service sets a limit."""
-    limited = page.services.service_users.latest_expiration is not None
-    return [one for one in fields if not (limited and one.name == FOR_EVER)]
-
-
 def for_ever_tick(hint: str) -> Field:
     """The tick for no expiration."""
     return Tick(name=FOR_EVER, label=say("No expiration date"), hint=hint)
 
 
-def usual(page: ConsolePage) -> Mapping[str, str]:
-    """The day that a form suggests."""
-    users = page.services.service_users
-    day = users.usual_expiration.date()
-    return {EXPIRATION: str(day if users.latest_expiration is None else min(day, last_day(users.latest_expiration)))}
+class ExpiringForm(OfServiceUser, ConsoleForm):
+    """Makes something that works until a day; there is no tick for no expiration where the service sets a limit."""
+
+    creates = True
+
+    def drawn(self) -> Sequence[Field]:
+        limited = self.services.service_users.latest_expiration is not None
+        return [one for one in self.inputs if not (limited and one.name == FOR_EVER)]
+
+    def values(self) -> Mapping[str, str]:
+        """The day that is suggested."""
+        users = self.services.service_users
+        day, latest = users.usual_expiration.date(), users.latest_expiration
+        return {EXPIRATION: str(day if latest is None else min(day, last_day(latest)))}
 
 
 def expiration(form: Form) -> datetime:

@@ -97,15 +97,15 @@ class Resource:
 
     def shows(self, summary: str, find: Callable[[Call], Any] = lambda call: call.value, **more: Any) -> Operation:
         """What shows one."""
+        usual = {"name": f"show_{self.kind}", "permission": f"{self.of or self.kind}.read"}
         return Operation(
-            name=f"show_{self.kind}",
             method="GET",
             path=self.path,
             summary=summary,
             handle=lambda call: self._shown(call, find(call)),
             answers=self.answers,
             target=self.target,
-            **_with({"permission": f"{self.of or self.kind}.read"}, more),
+            **_with(usual, more),
         )
 
     def changes(self, summary: str, command: type[Command], **more: Any) -> Operation:

@@ -1,5 +1,6 @@
 """Attempts at passwords, in memory."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -29,9 +30,9 @@ class MemoryAttemptStore(MemoryStore, AttemptStore):
             next_at = at if stored.number == attempt.failures else stored.next_at
             self._tables.attempts.put(key, replace(stored, number=stored.number - 1, next_at=next_at))
 
-    def failures(self, key: str) -> int:
-        stored = self._tables.attempts.find(key)
-        return 0 if stored is None else stored.number
+    def failures(self, keys: Collection[str]) -> Mapping[str, int]:
+        found = ((key, self._tables.attempts.find(key)) for key in keys)
+        return {key: stored.number for key, stored in found if stored is not None}
 
     def clear_of_user(self, user_id: str) -> None:
         self._tables.attempts.delete_where(lambda _, count: count.user_id == user_id)

@@ -1,6 +1,7 @@
 """Attempts at passwords, counted over all processes."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from identity.domain.attempts import Attempt
@@ -25,8 +26,8 @@ class AttemptStore(ABC):
         """
 
     @abstractmethod
-    def failures(self, key: str) -> int:
-        """How many failures of this key stand."""
+    def failures(self, keys: Collection[str]) -> Mapping[str, int]:
+        """How many failures stand, by key; a key of which nothing is known is left out."""
 
     @abstractmethod
     def clear_of_user(self, user_id: str) -> None:

@@ -60,7 +60,7 @@ READS: dict[str, Callable[[Storage], object]] = {
     "password": lambda storage: storage.users.find_password(queries.PERSON.id),
     "must change": lambda storage: storage.users.must_change_password([queries.PERSON.id]),
     "client secrets": lambda storage: storage.applications.secrets(queries.APPLICATION.id),
-    "failures": lambda storage: storage.attempts.failures("ada"),
+    "failures": lambda storage: storage.attempts.failures(["ada"]),
     "signing keys": lambda storage: storage.signing_keys.all(),
     "audit": lambda storage: storage.audit.page(),
     "audit after": lambda storage: storage.audit.after(0, 10),

@@ -1,7 +1,6 @@
 """Overview: what expires soon, what was refused lately, and what a new organization still lacks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -23,15 +22,44 @@ from identity.services.overview import Expiring, ExpiringKind, Refusal
 _BELOW = {ExpiringKind.KEY: "keys", ExpiringKind.TOKEN: "personal-access-tokens"}
 
 
-@dataclass(frozen=True)
-class Step:
-    """One of the first things to do, and where whoever holds the permission does it."""
-
-    title: str
-    text: str
-    done: bool
-    permission: str
-    href: str
+#: The first things to do: what first_steps calls it, what one does and why, the permission for it, and where.
+_STEPS = (
+    (
+        "project",
+        say("Create a project"),
+        say("A project holds applications, roles and who has them."),
+        "project.create",
+        "projects/new",
+    ),
+    (
+        "application",
+        say("Register an application"),
+        say("People sign in to it, or it checks the tokens that it is sent."),
+        "application.write",
+        "projects",
+    ),
+    (
+        "service_user",
+        say("Create a service user"),
+        say("A program signs in as a service user, without a person."),
+        "service_user.write",
+        "service-users/new",
+    ),
+    (
+        "key",
+        say("Add a key to the service user"),
+        say("Its key file is what the program needs to get tokens."),
+        "service_user.write",
+        "service-users",
+    ),
+    (
+        "manager",
+        say("Add a manager"),
+        say("Users and service users with a manager role may work in this console and with the management API."),
+        "organization_manager.write",
+        "managers/new",
+    ),
+)
 
 
 def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequence[Table]:
@@ -134,58 +162,18 @@ class OverviewPage(ConsolePage):
     title = say("Overview")
 
     def show(self) -> Mapping[str, object]:
-        steps, first, rows = self._steps(), True, []
-        for one in steps:
-            right = self.badge(Badge(self.words.t("Done"), "success")) if one.done else Markup()
-            if not one.done and self.may(one.permission):
-                right = self.link(say("Start"), one.href, what=one.title, kind="primary" if first else "")
-                first = False
-            rows.append((one.title, one.text, right))
+        there, first, rows = self.services.overview.first_steps(self.context.value.id), True, []
+        for name, title, text, permission, below in _STEPS:
+            done = getattr(there, name)
+            right = self.badge(Badge(self.words.t("Done"), "success")) if done else Markup()
+            if not done and self.may(permission):
+                kind = "primary" if first else ""
+                right, first = self.link(say("Start"), f"{self.root}/{below}", what=title, kind=kind), False
+            rows.append((title, text, right))
         lead = say("What a new organization needs before programs and people can use it.")
-        begin = [] if all(one.done for one in steps) else [Panel("steps", say("First steps"), lead, rows=rows)]
+        complete = all(getattr(there, name) for name, *_ in _STEPS)
+        begin = [] if complete else [Panel("steps", say("First steps"), lead, rows=rows)]
         return {"sections_of": [*begin, *overview_sections(self, self.context.value.id)], "said": self.said}
-
-    def _steps(self) -> Sequence[Step]:
-        there, root = self.services.overview.first_steps(self.context.value.id), self.root
-        return [
-            Step(
-                say("Create a project"),
-                say("A project holds applications, roles and who has them."),
-                there.project,
-                "project.create",
-                f"{root}/projects/new",
-            ),
-            Step(
-                say("Register an application"),
-                say("People sign in to it, or it checks the tokens that it is sent."),
-                there.application,
-                "application.write",
-                f"{root}/projects",
-            ),
-            Step(
-                say("Create a service user"),
-                say("A program signs in as a service user, without a person."),
-                there.service_user,
-                "service_user.write",
-                f"{root}/service-users/new",
-            ),
-            Step(
-                say("Add a key to the service user"),
-                say("Its key file is what the program needs to get tokens."),
-                there.key,
-                "service_user.write",
-                f"{root}/service-users",
-            ),
-            Step(
-                say("Add a manager"),
-                say(
-                    "Users and service users with a manager role may work in this console and with the management API."
-                ),
-                there.manager,
-                "organization_manager.write",
-                f"{root}/managers/new",
-            ),
-        ]
 
 
 PLACES = (Place("/organizations/{organization}/overview", OverviewPage, "organization.read", targets.organization),)

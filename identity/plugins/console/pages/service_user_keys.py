@@ -14,21 +14,19 @@ from identity.domain.words import say, say_many
 from identity.http import targets
 from identity.pages.forms import Form
 from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.console_page import ConsolePage, matched
 from identity.plugins.console.expirations import (
     ALREADY,
     COLUMNS,
     EXPIRATION,
     DateField,
+    ExpiringForm,
     expiration,
     expiration_cells,
     for_ever_tick,
     last_used,
-    may_be_for_ever,
-    usual,
 )
-from identity.plugins.console.fields import Choice, Field, Radio, Text
+from identity.plugins.console.fields import Choice, Radio, Text
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
 from identity.plugins.console.things import OfServiceUser
@@ -74,7 +72,7 @@ def _sources(page: ConsolePage) -> Sequence[Sequence[object]]:
     ]
 
 
-class NewKey(OfServiceUser, ConsoleForm):
+class NewKey(ExpiringForm):
     """Expiration date → Add, which shows the key file once (service description §2.2)."""
 
     inputs = (
@@ -103,15 +101,11 @@ class NewKey(OfServiceUser, ConsoleForm):
         ),
     )
     opened_by = (_SOURCE, _UPLOAD)
-    creates = True
     title = say("New key for {name}")
     label = say("Add")
 
-    def drawn(self) -> Sequence[Field]:
-        return may_be_for_ever(self, self.inputs)
-
     def values(self) -> Mapping[str, str]:
-        return {**usual(self), _SOURCE: _GENERATE, _SIZE: _SIZES[0]}
+        return {**super().values(), _SOURCE: _GENERATE, _SIZE: _SIZES[0]}
 
     def submit(self, form: Form) -> Response:
         """Add it. The answer is the only one that ever holds the private key: there is nothing to redirect to."""

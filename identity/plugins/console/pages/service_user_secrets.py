@@ -11,21 +11,19 @@ from identity.http import targets
 from identity.pages.forms import Form
 from identity.plugins.console import client_secrets
 from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.console_page import matched
 from identity.plugins.console.expirations import (
     ALREADY,
     COLUMNS,
     EXPIRATION,
     DateField,
+    ExpiringForm,
     expiration,
     expiration_cells,
     for_ever_tick,
     last_used,
-    may_be_for_ever,
-    usual,
 )
-from identity.plugins.console.fields import Field, fields_of
+from identity.plugins.console.fields import fields_of
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
 from identity.plugins.console.sections import Table
@@ -82,7 +80,7 @@ class TokenList(OfServiceUser, ListPage):
         return self.ui.bold(one.name), *expiration_cells(self, one), remove if self.may(self.writing) else ""
 
 
-class NewToken(OfServiceUser, ConsoleForm):
+class NewToken(ExpiringForm):
     """Makes a personal access token, and shows it once."""
 
     below = "#tokens"
@@ -96,15 +94,8 @@ class NewToken(OfServiceUser, ConsoleForm):
         ),
         for_ever_tick(say("Only for tokens that you replace by other means.")),
     )
-    creates = True
     title = say("New personal access token for {name}")
     label = say("Create token")
-
-    def drawn(self) -> Sequence[Field]:
-        return may_be_for_ever(self, self.inputs)
-
-    def values(self) -> Mapping[str, str]:
-        return usual(self)
 
     def submit(self, form: Form) -> Response:
         problems: dict[str, str] = {}

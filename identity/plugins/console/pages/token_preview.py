@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,7 @@ from identity.http.token_previews import APPLICATION, USER, find_application, fi
 from identity.plugins.console.application_words import GRANT_TYPES
 from identity.plugins.console.asking_page import AskingPage
 from identity.plugins.console.places import Place
-from identity.provider.preview import Carried, Preview, Way
+from identity.provider.preview import Carried, Preview
 from identity.provider.reasons import Carrier
 from identity.provider.scope import OPENID
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, every_row
@@ -49,36 +49,11 @@ _OPAQUE = say("Opaque: it says nothing by itself. What it stands for is told by 
 _JWT = say("JWT: whoever receives it can read it.")
 
 
-@dataclass(frozen=True)
-class Row:
-    """A claim as the table shows it; ``value`` is empty where it is a new one each time."""
-
-    name: str
-    value: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Part:
-    """A token, or an answer about one."""
-
-    id: str
-    title: str
-    lead: str
-    expires_at: datetime | None
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class WayShown:
-    """What one grant type, or the sign-in, brings."""
-
-    id: str
-    title: str
-    lead: str
-    way: Way
-    parts: tuple[Part, ...]
-    left_out: tuple[tuple[str, str], ...]
+def lead_of(carried: Carried) -> str:
+    """What it is good for; empty where there is nothing to say."""
+    if carried.format is not None:
+        return _JWT if carried.format is TokenFormat.JWT else _OPAQUE
+    return _LEADS.get(carried.carrier, "")
 
 
 @dataclass(frozen=True)
@@ -113,8 +88,13 @@ class TokenPreviewPage(AskingPage):
             "users": self._users(asked),
             "applications": self._applications(asked),
             "response_types": [(one.value, one.value) for one in response_types],
-            "ways": [] if answer is None else [self._way(number, one) for number, one in enumerate(answer.ways)],
+            "ways": () if answer is None else answer.ways,
             "untold": () if answer is None else answer.untold,
+            "grant_types": GRANT_TYPES,
+            "titles": _TITLES,
+            "lead_of": lead_of,
+            "text": partial(json.dumps, ensure_ascii=False),
+            "said": self.said,
         }
 
     def _answer(self, asked: Mapping[str, str]) -> Preview | None:
@@ -160,40 +140,11 @@ class TokenPreviewPage(AskingPage):
             for one in storage.applications.page(project.id, asked):
                 yield one.id, (one.name, project.name)
 
-    def _way(self, number: int, way: Way) -> WayShown:
-        t = self.words.t
-        lead = GRANT_TYPES.get(way.grant_type, "") if way.grant_type else say("What the browser brings back.")
-        return WayShown(
-            id=f"way-{number}",
-            title=way.grant_type or t("Sign-in"),
-            lead=t(lead) if lead else "",
-            way=way,
-            parts=tuple(self._part(one) for one in way.carried),
-            left_out=tuple((t(one.what), t(one.why)) for one in way.left_out),
-        )
-
-    def _part(self, carried: Carried) -> Part:
-        t = self.words.t
-        lead = _LEADS.get(carried.carrier, "")
-        if carried.format is not None:
-            lead = _JWT if carried.format is TokenFormat.JWT else _OPAQUE
-        return Part(
-            id=carried.carrier.value,
-            title=t(_TITLES[carried.carrier]),
-            lead=t(lead) if lead else "",
-            expires_at=carried.expires_at,
-            rows=tuple(Row(one.name, _text(one.value), t(one.why)) for one in carried.claims),
-        )
-
 
 def _choice(offered: Mapping[str, tuple[str, str]], *, searched: bool) -> Choice:
     """Nothing, and what is offered."""
     texts = [(value, f"{name} ({note})") for value, (name, note) in offered.items()]
     return Choice([("", "–"), *texts], searched)
-
-
-def _text(value: object) -> str:
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 PLACES = (Place("/organizations/{organization}/token-preview", TokenPreviewPage, "user.read", targets.organization),)

@@ -46,6 +46,7 @@ class Import(ConsoleForm):
     trail = BELOW_ORGANIZATIONS
     creates = True
     fields = (_DOCUMENT, _KEEP_IDS)
+    holds = _DOCUMENT
 
     def __init__(self, context: Any, request: Any) -> None:
         super().__init__(context, request)

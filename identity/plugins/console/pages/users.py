@@ -7,7 +7,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.effects import Removed
 from identity.domain.entity import Member
 from identity.domain.users import HumanUser, Profile, Subject
@@ -66,13 +65,13 @@ class UserList(ListPage):
         return self.services.storage.users.page(self.context.value.id, UserKind.HUMAN, asked)
 
     def rows(self, found: Sequence[HumanUser]) -> Sequence[Cells]:
-        states = self.services.users.states(found)
+        states, locked = self.services.users.states(found), self.services.users.locked(found, self.context.value)
         return [
             (
                 self.ui.named(one.display_name, f"{CONSOLE}/users/{one.id}"),
                 Subject(one, self.context.value).login_name,
                 one.profile.email or self.faint(say("None")),
-                self.badge(_badge(states[one.id], self)),
+                Markup(" ").join(map(self.badge, _badges(states[one.id], one.id in locked, self))),
                 self.ago(one.last_sign_in_at),
                 self.ui.when(one.created_at),
             )
@@ -80,9 +79,10 @@ class UserList(ListPage):
         ]
 
 
-def _badge(state: UserState, page: ConsolePage) -> Badge:
+def _badges(state: UserState, locked: bool, page: ConsolePage) -> Sequence[Badge]:
     """How a person's account stands."""
-    return Badge(page.words.t(_STATES[state]), "success" if state is UserState.ACTIVE else "")
+    badge = Badge(page.words.t(_STATES[state]), "success" if state is UserState.ACTIVE else "")
+    return [badge, Badge(page.words.t("Locked"), "danger")] if locked else [badge]
 
 
 #: These come first in the form and on the page, the others as the profile has them.
@@ -185,9 +185,9 @@ class UserPage(OfUser, ShowPage):
 
     @property
     def badges(self) -> Sequence[Badge]:
-        badge = _badge(self.services.users.states([self.thing])[self.thing.id], self)
-        locked = self.services.users.failures(self.thing.id) >= MOST_ATTEMPTS
-        return [badge, Badge(self.words.t("Locked"), "danger")] if locked else [badge]
+        user = self.thing
+        locked = user.id in self.services.users.locked([user], self.person.organization)
+        return _badges(self.services.users.states([user])[user.id], locked, self)
 
     @property
     def facts(self) -> Facts:

@@ -1,12 +1,14 @@
 """Audit events: who did what, when and from where."""
 
+from collections.abc import Callable
 from typing import Any
 
 from identity.domain import audit
 from identity.domain.audit import ActorKind, AuditFilter, Result
 from identity.http import targets
-from identity.plugins.management.operation import PAGED, Call, Operation
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Moment, Representation
+from identity.plugins.management.resource import Resource
 from identity.services.commands import Command
 from identity.services.commands.fields import Moment as GivenMoment
 from identity.storage.paging import Page
@@ -50,64 +52,42 @@ class FilterAuditEvents(Command):
     until: GivenMoment | None = None
 
 
-def _shown(event: audit.AuditEvent) -> AuditEvent:
+def _shown(_call: Call, event: audit.AuditEvent) -> AuditEvent:
     return AuditEvent.of(event, actor=Actor.of(event.actor), detail=dict(event.detail))
 
 
-def _events(call: Call, organization_id: str | None) -> Page[AuditEvent]:
-    wanted = AuditFilter(organization_id=organization_id, **dict(call.filters))
-    page = call.services.access.page_of(call.by, call.services.audit_trail.page(wanted, call.page))
-    return page.showing(map(_shown, page))
+def _events(organization_id: Callable[[Call], str | None]) -> Callable[[Call], Page[Any]]:
+    def fetch(call: Call) -> Page[Any]:
+        wanted = AuditFilter(organization_id=organization_id(call), **dict(call.filters))
+        return call.listed(call.services.audit_trail.page(wanted, call.page))
+
+    return fetch
 
 
-def _list(call: Call) -> Page[AuditEvent]:
-    return _events(call, None)
-
-
-def _list_of_organization(call: Call) -> Page[AuditEvent]:
-    return _events(call, call.value.id)
-
-
-def _show(call: Call) -> AuditEvent:
-    return _shown(call.value)
-
-
+_EVENTS = Resource(
+    kind="audit_event",
+    answers=AuditEvent,
+    path="/audit-events/{audit_event}",
+    target=targets.audit_event,
+    owner=targets.instance,
+    show=_shown,
+)
 _LIST: dict[str, Any] = {
-    "method": "GET",
     "description": "`event` is a whole name such as `project.created`, or a subject alone such as `project`. `since`"
     " itself fits, `until` does not.",
-    "permission": "audit_event.read",
-    "answers": AuditEvent,
-    "many": True,
     "filters": FilterAuditEvents,
-    "parameters": PAGED,
+    "states": False,
 }
 
 OPERATIONS = (
-    Operation(
-        name="list_audit_events",
-        path="/audit-events",
-        summary="Lists the audit events of the whole instance, newest first.",
-        target=targets.instance,
-        handle=_list,
-        **_LIST,
-    ),
-    Operation(
+    _EVENTS.lists("Lists the audit events of the whole instance, newest first.", _events(lambda _: None), **_LIST),
+    _EVENTS.lists(
+        "Lists the audit events of an organization, newest first.",
+        _events(lambda call: call.value.id),
         name="list_organization_audit_events",
         path="/organizations/{organization}/audit-events",
-        summary="Lists the audit events of an organization, newest first.",
-        target=targets.organization,
-        handle=_list_of_organization,
+        owner=targets.organization,
         **_LIST,
     ),
-    Operation(
-        name="show_audit_event",
-        method="GET",
-        path="/audit-events/{audit_event}",
-        summary="Shows an audit event.",
-        permission="audit_event.read",
-        target=targets.audit_event,
-        handle=_show,
-        answers=AuditEvent,
-    ),
+    _EVENTS.shows("Shows an audit event."),
 )

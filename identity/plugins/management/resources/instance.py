@@ -3,8 +3,9 @@
 from identity.domain.audiences import audience_scope
 from identity.http import targets
 from identity.http.security import ANY_MANAGER
-from identity.plugins.management.operation import Call, Operation
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Representation
+from identity.plugins.management.resource import Resource
 
 
 class Instance(Representation):
@@ -31,14 +32,9 @@ def _show(call: Call) -> Instance:
 
 
 OPERATIONS = (
-    Operation(
-        name="show_instance",
-        method="GET",
-        path="/instance",
-        summary="Tells the ids of the own organization and project, the audience scope, and the addresses.",
+    Resource(kind="instance", answers=Instance, path="/instance", target=targets.instance).shows(
+        "Tells the ids of the own organization and project, the audience scope, and the addresses.",
+        _show,
         permission=ANY_MANAGER,
-        target=targets.instance,
-        handle=_show,
-        answers=Instance,
     ),
 )

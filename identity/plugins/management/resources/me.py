@@ -6,8 +6,9 @@ from identity.domain.permissions import Level
 from identity.domain.users import ServiceUser
 from identity.http import targets
 from identity.http.security import SIGNED_IN
-from identity.plugins.management.operation import Call, Operation
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Representation, Words
+from identity.plugins.management.resource import Resource
 
 
 class OwnOrganization(Representation):
@@ -58,14 +59,9 @@ def _held(manager: Manager) -> HeldRoles:
 
 
 OPERATIONS = (
-    Operation(
-        name="show_me",
-        method="GET",
-        path="/me",
-        summary="Tells who the caller is, which organization it belongs to and which manager roles it holds.",
+    Resource(kind="me", answers=Me, path="/me", target=targets.caller).shows(
+        "Tells who the caller is, which organization it belongs to and which manager roles it holds.",
+        _show,
         permission=SIGNED_IN,
-        target=targets.caller,
-        handle=_show,
-        answers=Me,
     ),
 )

@@ -3,8 +3,9 @@
 from typing import Any
 
 from identity.http import targets
-from identity.plugins.management.operation import Call, Operation
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Moment, Representation
+from identity.plugins.management.resource import Resource
 from identity.plugins.management.resources.audit_events import Actor
 from identity.services import overview
 from identity.services.overview import ExpiringKind
@@ -77,25 +78,22 @@ def _of_instance(call: Call) -> Overview:
     return Overview(**_lists(call, None))
 
 
+_ORGANIZATION = Resource(
+    kind="organization_overview",
+    answers=OrganizationOverview,
+    path="/organizations/{organization}/overview",
+    target=targets.organization,
+    of="audit_event",
+)
+_INSTANCE = Resource(
+    kind="instance_overview",
+    answers=Overview,
+    path="/instance/overview",
+    target=targets.instance,
+    of="audit_event",
+)
+
 OPERATIONS = (
-    Operation(
-        name="show_organization_overview",
-        method="GET",
-        path="/organizations/{organization}/overview",
-        summary="Shows what needs attention in an organization.",
-        permission="audit_event.read",
-        target=targets.organization,
-        handle=_of_organization,
-        answers=OrganizationOverview,
-    ),
-    Operation(
-        name="show_instance_overview",
-        method="GET",
-        path="/instance/overview",
-        summary="Shows what needs attention in the whole instance.",
-        permission="audit_event.read",
-        target=targets.instance,
-        handle=_of_instance,
-        answers=Overview,
-    ),
+    _ORGANIZATION.shows("Shows what needs attention in an organization.", _of_organization),
+    _INSTANCE.shows("Shows what needs attention in the whole instance.", _of_instance),
 )

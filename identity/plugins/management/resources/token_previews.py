@@ -5,8 +5,9 @@ from typing import Any
 from identity.domain.users import TokenFormat
 from identity.http import targets
 from identity.http.token_previews import preview_of
-from identity.plugins.management.operation import Call, Operation
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Moment, Representation
+from identity.plugins.management.resource import Resource
 from identity.provider import preview
 from identity.provider.reasons import Carrier
 from identity.provider.scope import OPENID
@@ -98,18 +99,21 @@ def _way(way: preview.Way) -> Way:
     )
 
 
+_PREVIEWS = Resource(
+    kind="token_preview",
+    answers=TokenPreview,
+    path="/organizations/{organization}/token-preview",
+    target=targets.organization,
+    of="user",
+)
+
 OPERATIONS = (
-    Operation(
+    _PREVIEWS.shows(
+        "Tells which tokens and claims a user and an application would get, and why.",
+        _show,
         name="preview_tokens",
-        method="GET",
-        path="/organizations/{organization}/token-preview",
-        summary="Tells which tokens and claims a user and an application would get, and why.",
         description="A person signs in to the application; then each grant type tells what it would bring: after that "
         "sign-in, for a service user, or for an application alone. Nothing is issued.",
-        permission="user.read",
-        target=targets.organization,
-        handle=_show,
-        answers=TokenPreview,
         filters=AskForTokens,
     ),
 )

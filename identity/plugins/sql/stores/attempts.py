@@ -1,5 +1,6 @@
 """Attempts at passwords in SQL."""
 
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from itertools import count, takewhile
 
@@ -55,6 +56,7 @@ _COUNT = Prepared(
 )
 _NAMED = table.c.key == bindparam("name")
 _FIND = select(*_STANDING).where(_NAMED)
+_FAILURES = select(table.c.key, table.c.number).where(table.c.key.in_(bindparam("ids", expanding=True)))
 _RESERVED = bindparam("reserved", type_=table.c.number.type)
 _GIVE_BACK = (
     update(table)
@@ -93,9 +95,8 @@ class SqlAttemptStore(SqlStore, AttemptStore):
     def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
         self._change(_GIVE_BACK, {"name": key, "reserved": attempt.failures, "at": seconds(at)})
 
-    def failures(self, key: str) -> int:
-        row = self._one(_FIND, {"name": key})
-        return 0 if row is None else _standing_of(row)[0]
+    def failures(self, keys: Collection[str]) -> Mapping[str, int]:
+        return dict(self._many(_FAILURES, keys, _failures_of))
 
     def clear_of_user(self, user_id: str) -> None:
         self._change(_CLEAR_OF_USER, {"owner": user_id})
@@ -120,3 +121,8 @@ class SqlAttemptStore(SqlStore, AttemptStore):
 @row_of(*_STANDING)
 def _standing_of(number: int, next_at: int) -> tuple[int, datetime]:
     return number, moment(next_at)
+
+
+@row_of(table.c.key, table.c.number)
+def _failures_of(key: str, number: int) -> tuple[str, int]:
+    return key, number
