@@ -12,6 +12,13 @@ version = release = __version__
 extensions = ["pictures", "reference", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 nitpicky = True
+# Signatures name private types, too.
+nitpick_ignore_regex = [("py:.*", ".*")]
+add_module_names = False
+python_use_unqualified_type_names = True
+# With every name in them the contents of each page would take minutes to make.
+toc_object_entries = False
+python_maximum_signature_line_length = 100
 highlight_language = "none"
 html_theme = "furo"
 html_title = f"identity {__version__}"
@@ -25,4 +32,5 @@ copybutton_prompt_text = r"\$ |> "
 copybutton_prompt_is_regexp = True
 html_copy_source = False
 html_show_sphinx = False
+html_use_index = False
 html_show_copyright = False

@@ -2,66 +2,167 @@
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import identity
-from identity.public import MODULES
+from identity.public import MODULES, is_public
 
 _ROOT = Path(identity.__file__).parent.parent
+_BUNDLE = "identity.services.bundle"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def public(family: str) -> str:
-    """The modules of a family: classes with their fields and methods, functions, each with what it says of itself."""
-    parts: list[str] = []
-    for module in MODULES[family]:
-        for name, path in _files(module):
-            parts += _module(name, ast.parse(path.read_text("utf-8")))
-    return "\n".join(parts)
+    """The modules of a family: classes with their fields and methods, functions, each with what it says of itself.
+
+    Written for Sphinx's own Python domain, so that every name can be linked to and searched for.
+    """
+    lines = [line for module in MODULES[family] for path in _files(module) for line in _Module(path).lines()]
+    if _BUNDLE in MODULES[family]:
+        lines += _services()
+    return "\n".join(lines)
 
 
-def _files(module: str) -> Iterator[tuple[str, Path]]:
-    """A module, or all modules of a package, with their files."""
+def _services() -> Iterator[str]:
+    """The use cases that ``Services`` has and nobody has to import."""
+    (bundle,) = _files(_BUNDLE)
+    for node in ast.parse(bundle.read_text("utf-8")).body:
+        if not isinstance(node, ast.ImportFrom) or not node.module or not node.module.startswith("identity.services."):
+            continue
+        if not is_public(node.module):
+            yield from _Module(next(_files(node.module))).lines({one.name for one in node.names})
+
+
+def _files(module: str) -> Iterator[Path]:
+    """The file of a module, or those of all modules in a package."""
     path = _ROOT.joinpath(*module.split("."))
-    if path.is_dir():
-        for one in sorted(path.rglob("*.py")):
-            parts = [part for part in one.relative_to(_ROOT).with_suffix("").parts if part != "__init__"]
-            if not any(part.startswith("_") for part in parts) and "migrations" not in parts:
-                yield ".".join(parts), one
-    else:
-        yield module, path.with_suffix(".py")
+    if not path.is_dir():
+        yield path.with_suffix(".py")
+        return
+    for one in sorted(path.rglob("*.py")):
+        parts = one.relative_to(_ROOT).with_suffix("").parts
+        if "migrations" not in parts and not any(part.startswith("_") and part != "__init__" for part in parts):
+            yield one
 
 
-def _module(name: str, tree: ast.Module) -> list[str]:
-    told = [part for node in tree.body for part in _told(node)]
-    title = f"``{name}``"
-    return [title, "-" * len(title), "", *_doc(tree), *told] if told else []
+class _Module:
+    """One module: its tree, and its lines for the comments that a tree leaves out."""
+
+    def __init__(self, path: Path) -> None:
+        source = path.read_text("utf-8")
+        self._tree = ast.parse(source)
+        self._source = source.splitlines()
+        self._name = ".".join(part for part in path.relative_to(_ROOT).with_suffix("").parts if part != "__init__")
+        self._spelled = _Spelled(self._tree, self._name)
+
+    def lines(self, names: Container[str] | None = None) -> list[str]:
+        """Its section, of these names alone if they are given; nothing if nothing in it is public."""
+        nodes = [one for one in self._tree.body if names is None or getattr(one, "name", "") in names]
+        told = [line for node in nodes for line in self._told(node)]
+        title = f"``{self._name}``"
+        head = [title, "-" * len(title), "", f".. py:currentmodule:: {self._name}", "", *_doc(self._tree)]
+        return [*head, *told] if told else []
+
+    def _told(self, node: ast.stmt, within: ast.ClassDef | None = None) -> Iterator[str]:
+        if isinstance(node, ast.ClassDef) and _public(node.name):
+            yield from _entry("class", node.name, _doc(node))
+            yield from (f"   {line}".rstrip() for one in node.body for line in self._told(one, node))
+        elif isinstance(node, _Function) and _public(node.name):
+            yield from self._function(node, within)
+        elif isinstance(node, ast.AnnAssign | ast.Assign):
+            yield from self._value(node, within)
+
+    def _value(self, node: ast.AnnAssign | ast.Assign, within: ast.ClassDef | None) -> Iterator[str]:
+        """A field with its type, a member of an enumeration, a service that is made; others if something is said."""
+        name = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
+        annotation = node.annotation if isinstance(node, ast.AnnAssign) else None
+        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "_Made":
+            annotation = node.value.args[0]
+        said = self._comment(node) or _sentence(node.value)
+        if _public(name) and (said or (within and (annotation or isinstance(node.value, ast.Constant)))):
+            shown = [f":type: {ast.unparse(self._spelled(annotation))}"] if annotation else []
+            yield from _entry("attribute" if within else "data", name, said, [*shown, *_default(node.value)])
+
+    def _function(self, node: _Function, within: ast.ClassDef | None) -> Iterator[str]:
+        # What overrides something is told where that stands.
+        if node.name.startswith("test_") or (within and not ast.get_docstring(node)):
+            return
+        marks = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
+        returns = f" -> {ast.unparse(self._spelled(node.returns))}" if node.returns else ""
+        if marks & {"property", "cached_property"}:
+            yield from _entry("property", node.name, _doc(node), [f":type: {returns.removeprefix(' -> ')}"])
+            return
+        if within and "staticmethod" not in marks:
+            del (node.args.posonlyargs or node.args.args)[0]
+        for one in ast.walk(node.args):
+            if isinstance(one, ast.arg) and one.annotation:
+                one.annotation = self._spelled(one.annotation)
+        shown = [f":{mark}:" for mark in ("abstractmethod", "classmethod", "staticmethod") if mark in marks]
+        signature = f"{node.name}({ast.unparse(node.args)}){returns}"
+        yield from _entry("method" if within else "function", signature, _doc(node), shown)
+
+    def _comment(self, node: ast.stmt) -> list[str]:
+        """The lines above that begin with ``#:``."""
+        said: list[str] = []
+        for line in reversed(self._source[: node.lineno - 1]):
+            if not line.lstrip().startswith("#:"):
+                break
+            said.insert(0, line.strip().removeprefix("#:").strip())
+        return said
 
 
-def _told(node: ast.stmt, within: str = "") -> Iterator[str]:
-    if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-        bases = ", ".join(ast.unparse(one) for one in node.bases)
-        yield from _entry(f"class {node.name}" + (f"({bases})" if bases else ""), node)
-        for one in node.body:
-            yield from (f"   {line}".rstrip() for line in _told(one, within=node.name))
-    elif isinstance(node, _Function) and not node.name.startswith("_"):
-        if any(ast.unparse(one) == "property" or "cached_property" in ast.unparse(one) for one in node.decorator_list):
-            yield from _entry(f"{node.name}: {ast.unparse(node.returns)}" if node.returns else node.name, node)
-        else:
-            returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-            yield from _entry(f"{node.name}({ast.unparse(node.args)}){returns}".replace("(self, ", "("), node)
-    elif within and isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
-        yield from ("", f"``{ast.unparse(node.target)}: {ast.unparse(node.annotation)}``", "")
-    elif within and isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("_Made("):
-        kind = ast.unparse(node.value).removeprefix("_Made(").removesuffix(")")
-        yield from ("", f"``{ast.unparse(node.targets[0])}: {kind}``", "")
+def _public(name: str) -> bool:
+    return not name.startswith("_")
 
 
-def _entry(shown: str, node: ast.ClassDef | _Function) -> Iterator[str]:
-    yield from ("", f"``{' '.join(shown.replace('(self)', '()').split())}``")
-    yield from (f"   {line}".rstrip() for line in _doc(node) or ["…"])
+def _entry(kind: str, signature: str, said: list[str], shown: list[str] | None = None) -> Iterator[str]:
+    yield from ("", f".. py:{kind}:: {' '.join(signature.split())}")
+    yield from (f"   {line}" for line in shown or ())
     yield ""
+    yield from (f"   {line}".rstrip() for line in said)
+    yield ""
+
+
+class _Spelled(ast.NodeTransformer):
+    """Makes types of ours in annotations full names, which Sphinx can link; quotes around them go."""
+
+    def __init__(self, tree: ast.Module, module: str) -> None:
+        self._full = {node.name: f"{module}.{node.name}" for node in tree.body if isinstance(node, ast.ClassDef)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("identity."):
+                self._full |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+
+    def __call__(self, annotation: ast.expr) -> ast.expr:
+        return ast.parse(ast.unparse(self.visit(annotation)), mode="eval").body
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        """A type between quotes."""
+        return self.visit(ast.parse(node.value, mode="eval").body) if isinstance(node.value, str) else node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A type."""
+        return ast.Name(self._full.get(node.id, node.id))
+
+
+def _default(value: ast.expr | None) -> list[str]:
+    """What a field is if nothing is said, where that is short."""
+    if isinstance(value, ast.Call):
+        value = next((one.value for one in value.keywords if one.arg == "default"), None)
+    if isinstance(value, ast.Constant) or (isinstance(value, ast.Tuple) and not value.elts):
+        return [f":value: {ast.unparse(value)}"]
+    return []
+
+
+def _sentence(value: ast.expr | None) -> list[str]:
+    """The sentence that a field is declared with: a setting's own, or the hint of a field for people."""
+    if not isinstance(value, ast.Call):
+        return []
+    for one in (*value.args[:1], *(one.value for one in value.keywords if one.arg == "hint")):
+        text = one.args[0] if isinstance(one, ast.Call) and one.args else one
+        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+            return [text.value] if " " in text.value else []
+    return []
 
 
 def _doc(node: ast.Module | ast.ClassDef | _Function) -> list[str]:

@@ -165,6 +165,7 @@ def setup(app: Any) -> dict[str, bool]:
     from docutils import nodes
     from docutils.parsers.rst import Directive
     from docutils.statemachine import StringList
+    from sphinx.addnodes import pending_xref
     from sphinx.util.nodes import nested_parse_with_titles
 
     def directive_of(name: str, make: Callable[[], str]) -> type[Directive]:
@@ -177,6 +178,13 @@ def setup(app: Any) -> dict[str, bool]:
 
         return Generated
 
+    def ours_alone(app: Any, page: Any) -> None:
+        """Only what is ours becomes a link: all else would be looked for in vain."""
+        for one in list(page.findall(pending_xref)):
+            if one["refdomain"] == "py" and not one["reftarget"].startswith("identity."):
+                one.replace_self(nodes.Text(one.children[-1].astext()))
+
+    app.connect("doctree-read", ours_alone)
     for name, make in DIRECTIVES.items():
         app.add_directive(f"identity-{name}", directive_of(name, make))
     for family in MODULES:

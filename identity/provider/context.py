@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All that an endpoint or grant may use beside the request."""
+    """All that an endpoint or grant may use beside the request.
+
+    ``now`` is the moment at which all of it happens. ``settings`` are the core's, ``protocol`` is what the loaded
+    plugins offer, ``services`` are the use cases, in the request's transaction. ``open_provider`` makes ``provider``.
+    """
 
     now: datetime
     settings: Settings

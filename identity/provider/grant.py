@@ -34,7 +34,8 @@ class ClientRule(Enum):
 class TokenRequest:
     """A token request after the endpoint's own checks.
 
-    ``client`` is set where the grant requires one, or in its place ``service_user`` where one showed its secret.
+    ``parameters`` are clean: decoded, each at most once but for those that the grant names. ``client`` is set where the
+    grant requires one, or in its place ``service_user`` where one showed its secret.
     """
 
     parameters: Parameters
@@ -82,10 +83,15 @@ class Refreshing:
 class Authorization:
     """What a grant has established; issuing turns it into tokens.
 
-    ``subject`` is the user the tokens are about, None where a client acts for itself. ``client_id`` is what tokens
-    name as their client. ``key_id`` or ``secret_id`` ties the tokens to what a service user showed, so that they end
-    with it, ``family_id`` to the sign-in they come from. ``one_time`` is used up when they are recorded. ``methods``
-    say how a person had proved to be it (RFC 8176); claims are asked for beside scopes (OpenID Connect Core §5.5).
+    ``subject`` is the user the tokens are about, None where a client acts for itself. ``client`` is the application,
+    None for a service user; ``client_id`` is what tokens name as their client. ``asked`` are the words of the scope.
+
+    ``authenticated_at`` is when the subject last proved to be it, ``methods`` how (RFC 8176), ``session_id`` in which
+    session. ``key_id`` or ``secret_id`` ties the tokens to what a service user showed, so that they end with it,
+    ``family_id`` to the sign-in they come from. ``one_time`` is used up when they are recorded.
+
+    Without ``id_token`` the answer has none, whatever was granted; ``nonce`` stands in it. ``refreshing`` asks for a
+    refresh token. ``userinfo_claims`` and ``id_token_claims`` are asked for beside scopes (OpenID Connect Core §5.5).
 
     ``targets`` narrow the audience (RFC 8707). No token outlives ``ends_at``. ``actors`` are the subjects of those who
     act for the subject, the present one first: the claim ``act`` (RFC 8693 §4.1). ``answer`` holds further members of
