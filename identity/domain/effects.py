@@ -15,6 +15,11 @@ class Removed(StrEnum):
     KEY = "key"
     SECRET = "secret"  # noqa: S105
 
+    @classmethod
+    def of_kind(cls, kind: str) -> "Removed":
+        """What a thing of this kind counts as: users and service users are both users."""
+        return cls(kind.removeprefix("service_"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:

@@ -125,7 +125,7 @@ class DeletePage(ConfirmThing):
 
     @property
     def effects(self) -> Sequence[str]:
-        removed = Removed(self.subject_of.removeprefix("service_"))
+        removed = Removed.of_kind(self.subject_of)
         return [self.undone, *effect_words(self.services.effects(removed, self.context.value.id))]
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
-from identity.domain.effects import Effects
+from identity.domain.effects import Effects, Removed
 from identity.domain.entity import members
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.organizations import Organization
@@ -69,6 +69,7 @@ class Stored(Protocol):
 
 Thing = TypeVar("Thing", bound=Stored)
 Row = TypeVar("Row")
+Stores = TypeVar("Stores", bound=Stored)
 Made = TypeVar("Made")
 Asked = TypeVar("Asked", bound=Command)
 Item = TypeVar("Item")
@@ -256,6 +257,20 @@ class Build:
         """Remove, at the end, the rows that the document has not spoken of; nothing unless asked to prune."""
         if self._prune:
             self.at_the_end(lambda: self._remove_unseen(path, kind, rows, key, name, remove, effects))
+
+    def prune_things(
+        self, path: str, kind: Kind[Any], rows: Callable[[], Iterable[Stores]], name: Callable[[Stores], str]
+    ) -> None:
+        """The same for things that ``ensure`` makes."""
+        self.prune(
+            path,
+            kind.name,
+            rows,
+            key=lambda thing: (kind.name, thing.id),
+            name=name,
+            remove=lambda thing: kind.use_cases.remove(thing.id, by=self.by),
+            effects=lambda thing: self.services.effects(Removed.of_kind(kind.use_cases.kind), thing.id),
+        )
 
     def user(self, path: str, reference: str, organization: Organization | None) -> Subject | None:
         """The user that the document means; None, and a problem, if there is no such."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import partial
 
-from identity.domain.effects import Removed
 from identity.domain.errors import NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
@@ -57,14 +56,12 @@ def ensure_organization(build: Build, path: str, described: DescribedOrganizatio
 def prune_organizations(build: Build, path: str) -> None:
     """Remove, at the end, organizations that the document does not speak of; the instance's own one stays."""
     own = build.own_organization_id
-    build.prune(
+    kind: Kind[Organization] = Kind(build.services.organizations, ChangeOrganization)
+    build.prune_things(
         path,
-        "organization",
+        kind,
         lambda: (one for one in every_row(build.storage.organizations.page) if one.id != own),
-        key=lambda one: ("organization", one.id),
-        name=lambda one: f"{one.primary_domain} ({one.name})",
-        remove=lambda one: build.services.organizations.remove(one.id, by=build.by),
-        effects=lambda one: build.services.effects(Removed.ORGANIZATION, one.id),
+        lambda one: f"{one.primary_domain} ({one.name})",
     )
 
 

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from identity.domain.effects import Removed
 from identity.domain.projects import ProjectGrant
 from identity.services.commands.descriptions import DescribedProject
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
@@ -31,14 +30,11 @@ def ensure_project_grants(build: Build, place: Place) -> list[Place]:
         grant = build.ensure(path, name, one, kind, find=find, make=make)
         if grant is not None:
             places.append(Place(path, name, one, project, holder, grant))
-    build.prune(
+    build.prune_things(
         f"{place.path}.grants",
-        kind.name,
+        kind,
         lambda: every_row(partial(build.storage.project_grants.page, "project_id", project.id)),
-        key=lambda grant: (kind.name, grant.id),
-        name=lambda grant: f"{place.name} → {_holder(build, grant)}",
-        remove=lambda grant: grants.remove(grant.id, by=build.by),
-        effects=lambda grant: build.services.effects(Removed.PROJECT_GRANT, grant.id),
+        lambda grant: f"{place.name} → {_holder(build, grant)}",
     )
     return places
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from identity.domain.applications import Application
-from identity.domain.effects import Removed
 from identity.domain.errors import Invalid
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
@@ -70,14 +69,11 @@ def ensure_projects(
             _ensure_roles(build, place, name, organization, project, one.roles)
             _ensure_applications(build, place, name, organization, project, one.applications)
     own = build.own_project_id
-    build.prune(
+    build.prune_things(
         f"{path}.projects",
-        kind.name,
+        kind,
         lambda: (one for one in rows() if one.id != own),
-        key=lambda project: (kind.name, project.id),
-        name=lambda project: f"{organization.primary_domain} / {project.name}",
-        remove=lambda project: projects.remove(project.id, by=build.by),
-        effects=lambda project: build.services.effects(Removed.PROJECT, project.id),
+        lambda project: f"{organization.primary_domain} / {project.name}",
     )
     return places
 
@@ -148,15 +144,7 @@ def _ensure_applications(
         application = build.ensure(place, name, one, kind, find=partial(_find_application, present, one), make=add)
         if application is not None:
             build.applications.append(Registered(name, application.id, _first_secret(build, name, application)))
-    build.prune(
-        f"{path}.applications",
-        kind.name,
-        rows,
-        key=lambda application: (kind.name, application.id),
-        name=lambda application: f"{where} / {application.name}",
-        remove=lambda application: applications.remove(application.id, by=build.by),
-        effects=lambda application: build.services.effects(Removed.APPLICATION, application.id),
-    )
+    build.prune_things(f"{path}.applications", kind, rows, lambda application: f"{where} / {application.name}")
 
 
 def _first_secret(build: Build, name: str, application: Application) -> str | None:

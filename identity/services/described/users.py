@@ -38,7 +38,7 @@ def ensure_users(
     if described is None:
         return
     build.require("user.write", organization)
-    users, by = build.services.users, build.by
+    users = build.services.users
     kind: Kind[HumanUser] = Kind(users, ChangeHumanUser)
     if build.fresh:
         _add_people(build, path, organization, described)
@@ -52,14 +52,11 @@ def ensure_users(
             find=partial(_find, build, organization, one, HumanUser),
             make=partial(users.create, organization.id, asked(one, CreateHumanUser), id=build.id_for(one)),
         )
-    build.prune(
+    build.prune_things(
         f"{path}.users",
-        kind.name,
+        kind,
         lambda: every_row(partial(build.storage.users.page, organization.id, UserKind.HUMAN)),
-        key=lambda user: ("user", user.id),
-        name=lambda user: _login_name(user.user_name, organization),
-        remove=lambda user: users.remove(user.id, by=by),
-        effects=lambda user: build.services.effects(Removed.USER, user.id),
+        lambda user: _login_name(user.user_name, organization),
     )
 
 
@@ -85,7 +82,7 @@ def ensure_service_users(
     if described is None:
         return
     build.require("service_user.write", organization)
-    users, by = build.services.service_users, build.by
+    users = build.services.service_users
     kind: Kind[ServiceUser] = Kind(users, ChangeServiceUser)
     for number, one in build.items(f"{path}.service_users", described):
         place, name = f"{path}.service_users[{number}]", _login_name(one.user_name, organization)
@@ -99,14 +96,11 @@ def ensure_service_users(
         )
         if user is not None:
             _ensure_keys(build, place, name, user, one)
-    build.prune(
+    build.prune_things(
         f"{path}.service_users",
-        kind.name,
+        kind,
         lambda: every_row(partial(build.storage.users.page, organization.id, UserKind.SERVICE)),
-        key=lambda user: ("service user", user.id),
-        name=lambda user: _login_name(user.user_name, organization),
-        remove=lambda user: users.remove(user.id, by=by),
-        effects=lambda user: build.services.effects(Removed.USER, user.id),
+        lambda user: _login_name(user.user_name, organization),
     )
 
 
