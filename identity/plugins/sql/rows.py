@@ -6,18 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Dialect,
-    Select,
-    Table,
-    Update,
-    bindparam,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Dialect, Select, Table, Update, bindparam, or_, select, update
 from sqlalchemy import Insert as PlainInsert
 from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.exc import DBAPIError

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from identity.domain.audit import Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import NOW, an_audit_event, an_id
-from identity.storage.contract.paging import Fetch, check_order, fetching, walk
+from identity.storage.contract.paging import check_order, walk
 from identity.storage.errors import Duplicate
 from identity.storage.paging import PageRequest
 
@@ -18,11 +19,6 @@ SECOND = timedelta(seconds=1)
 
 class AuditContract(ContractBase):
     """Events are appended in sequence, found by many filters, and outlive what they tell of."""
-
-    @pytest.fixture
-    def trail(self, on: On) -> Fetch[AuditEvent]:
-        """The list of all events."""
-        return fetching(on.reading, lambda storage, request: storage.audit.page(request))
 
     def append(self, on: On, *events: AuditEvent) -> None:
         with on.writing() as storage:
@@ -55,35 +51,35 @@ class AuditContract(ContractBase):
         assert replace(found, sequence=None) == event
         assert found.sequence is not None
 
-    def test_audit_a_taken_id_is_refused(self, on: On, trail: Fetch[AuditEvent]) -> None:
+    def test_audit_a_taken_id_is_refused(self, on: On) -> None:
         event = an_audit_event(object_id="first")
         self.append(on, event)
         with pytest.raises(Duplicate):
             on.write.audit.append(replace(event, object_id="forged"))
-        assert [each.object_id for each in trail(PageRequest()).items] == ["first"]
+        assert [each.object_id for each in on.read.audit.page(PageRequest()).items] == ["first"]
 
-    def test_audit_many_are_appended_in_their_order(self, on: On, trail: Fetch[AuditEvent]) -> None:
+    def test_audit_many_are_appended_in_their_order(self, on: On) -> None:
         first, last, some = an_audit_event(), an_audit_event(), [an_audit_event() for _ in range(5)]
         with on.writing() as storage:
             storage.audit.append(first)
             storage.audit.append_many(some)
             storage.audit.append_many([])
             storage.audit.append(last)
-        found = [replace(one, sequence=None) for one in trail(PageRequest()).items]
+        found = [replace(one, sequence=None) for one in on.read.audit.page(PageRequest()).items]
         assert found == [last, *reversed(some), first]
 
-    def test_audit_sequence_rises(self, on: On, trail: Fetch[AuditEvent]) -> None:
+    def test_audit_sequence_rises(self, on: On) -> None:
         events = [an_audit_event(at=NOW - timedelta(hours=hours)) for hours in range(4)]
         self.append(on, *events[:2])
         for event in events[2:]:
             self.append(on, event)
-        found = list(reversed(walk(trail, limit=10)))
+        found = list(reversed(walk(on.read.audit.page, limit=10)))
         assert [each.id for each in found] == [each.id for each in events], "the order is that of the appending"
         sequences = [each.sequence for each in found if each.sequence is not None]
         assert len(set(sequences)) == 4
         assert sequences == sorted(sequences)
 
-    def test_audit_a_second_event_with_the_same_once_is_not_written(self, on: On, trail: Fetch[AuditEvent]) -> None:
+    def test_audit_a_second_event_with_the_same_once_is_not_written(self, on: On) -> None:
         assert on.write.audit.append(an_audit_event(object_id="first", once="key")) is True
         with on.writing() as storage:
             assert storage.audit.append(an_audit_event(object_id="second", once="key")) is False
@@ -91,13 +87,13 @@ class AuditContract(ContractBase):
             assert storage.audit.append(an_audit_event(object_id="fourth", once="other key")) is False
             assert storage.audit.append(an_audit_event(object_id="fifth")) is True
             assert storage.audit.append(an_audit_event(object_id="sixth")) is True
-        assert [each.object_id for each in walk(trail, limit=2)] == ["sixth", "fifth", "third", "first"]
+        assert [each.object_id for each in walk(on.read.audit.page, limit=2)] == ["sixth", "fifth", "third", "first"]
 
-    def test_audit_a_once_that_was_rolled_back_is_free(self, on: On, trail: Fetch[AuditEvent]) -> None:
+    def test_audit_a_once_that_was_rolled_back_is_free(self, on: On) -> None:
         with on.aborted() as storage:
             assert storage.audit.append(an_audit_event(once="key"))
         self.append(on, an_audit_event(once="key"))
-        assert len(trail(PageRequest())) == 1
+        assert len(on.read.audit.page(PageRequest())) == 1
 
     def test_audit_events_outlive_what_they_tell_of(self, on: On) -> None:
         event = an_audit_event(object_id=on.organization.id, organization_id=on.organization.id)
@@ -106,19 +102,19 @@ class AuditContract(ContractBase):
         assert on.read.audit.find(event.id) is not None
         assert len(on.read.audit.page(filter=AuditFilter(organization_id=on.organization.id))) == 1
 
-    def test_audit_page_is_newest_first(self, on: On, trail: Fetch[AuditEvent]) -> None:
-        check_order(trail, [])
+    def test_audit_page_is_newest_first(self, on: On) -> None:
+        check_order(on.read.audit.page, [])
         self.append(on, *(an_audit_event() for _ in range(12)))
-        found = walk(trail, limit=1000)
+        found = walk(on.read.audit.page, limit=1000)
         assert len(found) == 12
-        check_order(trail, found)
+        check_order(on.read.audit.page, found)
 
-    def test_audit_page_while_rows_come(self, on: On, trail: Fetch[AuditEvent]) -> None:
+    def test_audit_page_while_rows_come(self, on: On) -> None:
         self.append(on, *(an_audit_event() for _ in range(5)))
-        before = walk(trail, limit=10)
-        first = trail(PageRequest(limit=2))
+        before = walk(on.read.audit.page, limit=10)
+        first = on.read.audit.page(PageRequest(limit=2))
         self.append(on, *(an_audit_event() for _ in range(3)))
-        assert [*first.items, *walk(trail, limit=2, cursor=first.next)] == before
+        assert [*first.items, *walk(on.read.audit.page, limit=2, cursor=first.next)] == before
 
     @pytest.mark.parametrize(
         "wanted",
@@ -153,7 +149,7 @@ class AuditContract(ContractBase):
             field = "actor" if name == "actor_id" else name
             misses.append(an_audit_event(**(fitting | {field: other[field]})))
         self.append(on, misses[0], *matches, *misses[1:])
-        filtered = fetching(on.reading, lambda storage, request: storage.audit.page(request, AuditFilter(**wanted)))
+        filtered = partial(on.read.audit.page, filter=AuditFilter(**wanted))
         assert [each.id for each in walk(filtered, limit=1)] == [each.id for each in reversed(matches)]
 
     def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(self, on: On) -> None:
@@ -164,13 +160,15 @@ class AuditContract(ContractBase):
         found = [[each.at for each in on.read.audit.page(filter=span)] for span in spans]
         assert found == [[until - SECOND, NOW], [until], [NOW - SECOND]]
 
-    def test_audit_a_subject_stands_for_all_its_events(self, on: On, trail: Fetch[AuditEvent]) -> None:
+    def test_audit_a_subject_stands_for_all_its_events(self, on: On) -> None:
         names = ("project.created", "project_role.added", "project.removed", "user.created", "project.created")
         events = [an_audit_event(event=name, organization_id="acme") for name in names]
         self.append(on, *events, an_audit_event(event="project.changed", organization_id="bolt"))
         wanted = AuditFilter(event="project", organization_id="acme")
-        filtered = fetching(on.reading, lambda storage, request: storage.audit.page(request, wanted))
-        check_order(filtered, [row for row in walk(trail, limit=10) if row.id in (events[i].id for i in (0, 2, 4))])
+        filtered = partial(on.read.audit.page, filter=wanted)
+        check_order(
+            filtered, [row for row in walk(on.read.audit.page, limit=10) if row.id in (events[i].id for i in (0, 2, 4))]
+        )
         assert len(on.read.audit.page(filter=AuditFilter(event="project"))) == 4
         for nothing in ("pro", "project.", "created", "%", "project.create"):
             assert not on.read.audit.page(filter=AuditFilter(event=nothing)).items, nothing

@@ -4,27 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from identity.domain.organizations import Organization
 from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import (
-    an_organization,
-)
-from identity.storage.contract.paging import (
-    Fetch,
-    check_query,
-    fetching,
-)
+from identity.storage.contract.factories import an_organization
+from identity.storage.contract.paging import check_query
 from identity.storage.errors import Duplicate
 from identity.storage.paging import PageRequest
 
 
 class OrganizationContract(ContractBase):
     """Organizations are found by id and domain, listed by name, and take all that is theirs along."""
-
-    @pytest.fixture
-    def organizations(self, on: On) -> Fetch[Organization]:
-        """The list of all organizations."""
-        return fetching(on.reading, lambda storage, request: storage.organizations.page(request))
 
     def test_organizations_find_by_domain(self, on: On) -> None:
         organization = on.organization
@@ -61,16 +49,14 @@ class OrganizationContract(ContractBase):
             ("株", {"株式会社"}),
         ],
     )
-    def test_organizations_page_by_any_part_of_the_name(
-        self, on: On, organizations: Fetch[Organization], query: str, names: set[str]
-    ) -> None:
+    def test_organizations_page_by_any_part_of_the_name(self, on: On, query: str, names: set[str]) -> None:
         everyone = ("Acme", "ACME II", "Bolt", "Straße", "ﬁne", "%percent", "_under", "\\back", "'quote", "株式会社")
         rows = [an_organization(name=name, primary_domain=f"{n}.test") for n, name in enumerate(everyone)]
         on.save(*rows)
-        check_query(organizations, query, [row for row in rows if row.name in names])
+        check_query(on.read.organizations.page, query, [row for row in rows if row.name in names])
 
-    def test_organizations_page_by_start_and_state_together(self, on: On, organizations: Fetch[Organization]) -> None:
+    def test_organizations_page_by_start_and_state_together(self, on: On) -> None:
         wanted = an_organization(name="Acme")
         on.save(wanted, an_organization(name="Acme", active=False), an_organization(name="Bolt"))
-        page = organizations(PageRequest(limit=10, query="acm", active=True))
+        page = on.read.organizations.page(PageRequest(limit=10, query="acm", active=True))
         assert page.items == (wanted,)

@@ -1,26 +1,12 @@
 """What is demanded of every list: stable order, each row once, the end known."""
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from identity.storage.backend import Storage
 from identity.storage.paging import Cursor, Orders, Page, PageRequest, Sort, Total
 
 Row = TypeVar("Row")
 Fetch = Callable[[PageRequest], Page[Row]]
-
-
-def fetching(
-    reading: Callable[[], AbstractContextManager[Storage]], page: Callable[[Storage, PageRequest], Page[Row]]
-) -> Fetch[Row]:
-    """A list that is read from a fresh Storage for each page, as it is by requests that follow each other."""
-
-    def fetch(request: PageRequest) -> Page[Row]:
-        with reading() as storage:
-            return page(storage, request)
-
-    return fetch
 
 
 def walk(

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
-from identity.domain.projects import Project
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     a_project,
@@ -16,32 +16,22 @@ from identity.storage.contract.factories import (
     an_id,
     an_organization,
 )
-from identity.storage.contract.paging import (
-    Fetch,
-    check_query,
-    fetching,
-)
+from identity.storage.contract.paging import check_query
 from identity.storage.errors import Missing, Stale
 
 
 class ProjectContract(ContractBase):
     """Projects belong to an organization, have roles, and take all that hangs on them along."""
 
-    @pytest.fixture
-    def projects(self, on: On) -> Fetch[Project]:
-        """The list of the projects of ``organization``."""
-        organization = on.organization
-        return fetching(on.reading, lambda storage, request: storage.projects.page(organization.id, request))
-
-    def test_projects_page_by_any_part_of_the_name(self, on: On, projects: Fetch[Project]) -> None:
+    def test_projects_page_by_any_part_of_the_name(self, on: On) -> None:
         rocket, straight, percent = (a_project(on.organization, name=name) for name in ("Rocket", "Straße", "%"))
         on.save(rocket, straight, percent, a_project(on.other_organization, name="Rocket"))
-        check_query(projects, "ROCK", [rocket])
-        check_query(projects, "strass", [straight])
-        check_query(projects, "%", [percent])
-        check_query(projects, "ocket", [rocket])
-        check_query(projects, "pocket", [])
-        check_query(projects, straight.id, [straight])
+        check_query(partial(on.read.projects.page, on.organization.id), "ROCK", [rocket])
+        check_query(partial(on.read.projects.page, on.organization.id), "strass", [straight])
+        check_query(partial(on.read.projects.page, on.organization.id), "%", [percent])
+        check_query(partial(on.read.projects.page, on.organization.id), "ocket", [rocket])
+        check_query(partial(on.read.projects.page, on.organization.id), "pocket", [])
+        check_query(partial(on.read.projects.page, on.organization.id), straight.id, [straight])
 
     def test_projects_audience_holds_what_the_organization_owns_or_was_granted(self, on: On) -> None:
         own, granted, foreign = (

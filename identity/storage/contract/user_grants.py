@@ -1,24 +1,15 @@
 """What is demanded of the user grant store."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from identity.domain.projects import ProjectGrant, UserGrant
 from identity.domain.users import Profile
 from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import (
-    a_human_user,
-    a_project,
-    a_project_grant,
-    a_user_grant,
-    an_id,
-)
-from identity.storage.contract.paging import (
-    Fetch,
-    check_query,
-    fetching,
-)
+from identity.storage.contract.factories import a_human_user, a_project, a_project_grant, a_user_grant, an_id
+from identity.storage.contract.paging import check_query
 from identity.storage.paging import PageRequest, Total
 
 
@@ -38,22 +29,6 @@ class UserGrantContract(ContractBase):
         on.save(project, grant)
         return grant
 
-    @pytest.fixture
-    def of_user(self, on: On) -> Fetch[UserGrant]:
-        """The list of the grants of ``human_user``."""
-        human_user = on.human_user
-        return fetching(
-            on.reading, lambda storage, request: storage.user_grants.page("user_id", human_user.id, request)
-        )
-
-    @pytest.fixture
-    def of_project(self, on: On) -> Fetch[UserGrant]:
-        """The list of the grants in ``project``."""
-        project = on.project
-        return fetching(
-            on.reading, lambda storage, request: storage.user_grants.page("project_id", project.id, request)
-        )
-
     def test_user_grants_a_direct_and_a_derived_grant_stand_side_by_side(
         self, on: On, project_grant: ProjectGrant
     ) -> None:
@@ -63,9 +38,7 @@ class UserGrantContract(ContractBase):
         assert on.read.user_grants.find(direct.id) == direct
         assert on.read.user_grants.find(derived.id) == derived
 
-    def test_user_grants_pages_by_what_stands_at_the_other_end(
-        self, on: On, of_user: Fetch[UserGrant], of_project: Fetch[UserGrant]
-    ) -> None:
+    def test_user_grants_pages_by_what_stands_at_the_other_end(self, on: On) -> None:
         zoe = a_human_user(on.organization, user_name="zoe", profile=Profile(given_name="Zoë", family_name="Hopper"))
         saturn = a_project(on.organization, name="Saturn")
         lent = a_project_grant(on.project, on.other_organization)
@@ -75,12 +48,16 @@ class UserGrantContract(ContractBase):
             a_user_grant(zoe, on.project, project_grant_id=lent.id),
         )
         on.save(zoe, saturn, lent, a_user_grant(on.human_user, on.project), mine, hers, on_loan)
-        derived = fetching(
-            on.reading, lambda storage, request: storage.user_grants.page("project_grant_id", lent.id, request)
-        )
+        of_user = partial(on.read.user_grants.page, "user_id", on.human_user.id)
+        of_project = partial(on.read.user_grants.page, "project_id", on.project.id)
+        derived = partial(on.read.user_grants.page, "project_grant_id", lent.id)
         check_query(of_user, "atur", [mine])
         check_query(of_project, "hopper", [hers, on_loan])
-        check_query(of_project, f"zoe@{on.organization.primary_domain}", [hers, on_loan])
+        check_query(
+            of_project,
+            f"zoe@{on.organization.primary_domain}",
+            [hers, on_loan],
+        )
         check_query(derived, "ZOE", [on_loan])
         check_query(derived, "ada", [])
 

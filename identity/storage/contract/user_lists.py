@@ -2,25 +2,14 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from identity.domain.users import HumanUser, Profile, User
 from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import (
-    NOW,
-    a_human_user,
-    a_service_user,
-)
-from identity.storage.contract.paging import (
-    Fetch,
-    check_active,
-    check_order,
-    check_query,
-    check_sorts,
-    check_totals,
-    fetching,
-)
+from identity.storage.contract.factories import NOW, a_human_user, a_service_user
+from identity.storage.contract.paging import Fetch, check_active, check_order, check_query, check_sorts, check_totals
 from identity.storage.paging import MOST_COUNTED, PageRequest, Sort, Total
 from identity.storage.stores.users import ORDERS, UserKind
 
@@ -31,18 +20,12 @@ class UserListContract(ContractBase):
     @pytest.fixture
     def people(self, on: On) -> Fetch[User]:
         """The list of the people of ``organization``."""
-        organization = on.organization
-        return fetching(
-            on.reading, lambda storage, request: storage.users.page(organization.id, UserKind.HUMAN, request)
-        )
+        return partial(on.read.users.page, on.organization.id, UserKind.HUMAN)
 
     @pytest.fixture
     def service_users(self, on: On) -> Fetch[User]:
         """The list of the service users of ``organization``."""
-        organization = on.organization
-        return fetching(
-            on.reading, lambda storage, request: storage.users.page(organization.id, UserKind.SERVICE, request)
-        )
+        return partial(on.read.users.page, on.organization.id, UserKind.SERVICE)
 
     def test_users_many_are_added_as_one_by_one(self, on: On, people: Fetch[User], service_users: Fetch[User]) -> None:
         added = [a_human_user(on.organization, user_name=f"p{number}") for number in range(7)]
@@ -172,7 +155,7 @@ class UserListContract(ContractBase):
         everyone: list[User] = sorted([*own, *foreign], key=lambda user: user.user_name.lower())
 
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
-            return fetching(on.reading, lambda storage, request: storage.users.page(organization_id, kind, request))
+            return partial(on.read.users.page, organization_id, kind)
 
         check_order(users(on.organization.id, None), own)
         check_order(users(on.other_organization.id, None), foreign)
@@ -192,7 +175,7 @@ class UserListContract(ContractBase):
         on.save(ada, adam, zoe, twin)
 
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
-            return fetching(on.reading, lambda storage, request: storage.users.page(organization_id, kind, request))
+            return partial(on.read.users.page, organization_id, kind)
 
         check_query(users(None, None), "Ad", [ada, twin, adam, zoe])
         check_query(users(None, None), "ada", [ada, twin, adam])

@@ -7,13 +7,7 @@ import pytest
 
 from identity.domain.users import Profile, Subject
 from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import (
-    NOW,
-    a_human_user,
-    a_service_user,
-    an_id,
-    an_organization,
-)
+from identity.storage.contract.factories import NOW, a_human_user, a_service_user, an_id, an_organization
 from identity.storage.errors import Duplicate, Missing
 from identity.storage.stores.users import MOST_WITH_ONE_EMAIL
 

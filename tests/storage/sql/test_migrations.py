@@ -18,10 +18,7 @@ from identity.plugins.sql import Settings, SqlBackend, migrations
 from identity.plugins.sql.migrations import HEAD, REVISIONS
 from identity.plugins.sql.migrations.runner import script_directory
 from identity.plugins.sql.tables import metadata
-from identity.storage.contract.factories import (
-    an_audit_event,
-    an_organization,
-)
+from identity.storage.contract.factories import an_audit_event, an_organization
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database

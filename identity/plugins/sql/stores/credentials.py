@@ -15,12 +15,7 @@ from identity.plugins.sql.mapping import Mapped, readable, row_of, slices
 from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import Prepared, move_forward
 from identity.plugins.sql.stores import users
-from identity.plugins.sql.tables import (
-    organizations,
-    personal_access_tokens,
-    service_user_keys,
-    service_user_secrets,
-)
+from identity.plugins.sql.tables import organizations, personal_access_tokens, service_user_keys, service_user_secrets
 from identity.plugins.sql.tables import users as users_table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 from identity.storage.stores.credentials import Credential, CredentialStore, Expiring
