@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from identity.cli import main
+from identity.plugins.sql import Settings, SqlBackend
+from identity.storage.backend import Storage
 
 ROOT = Path(__file__).resolve().parents[2]
 INI = str(ROOT / "development.ini")
@@ -57,14 +59,7 @@ def ini() -> str:
 def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder as the first start leaves it; copied, not used."""
     data = tmp_path_factory.mktemp("bootstrapped") / "data"
-    words = [
-        "--service-user",
-        "example",
-        "--key-out",
-        str(data / "key.json"),
-        "--client-out",
-        str(data / "client.json"),
-    ]
+    words = ["--service-user", "example", "--key-out", f"{data}/key.json", "--client-out", f"{data}/client.json"]
     assert main(["bootstrap", "-c", INI, f"data={data}", *words]) == 0
     return data
 
@@ -79,6 +74,15 @@ def data(bootstrapped: Path, tmp_path: Path) -> Path:
 def on_data(run: Run, data: Path) -> Run:
     """Runs a command on the service of ``data``."""
     return lambda command, *words: run(command, "-c", INI, f"data={data}", *words)
+
+
+@pytest.fixture
+def stored(data: Path) -> Iterator[Storage]:
+    """Reads what is stored."""
+    backend = SqlBackend(Settings(url=f"sqlite:///{data}/identity.sqlite"))
+    with backend.reading() as storage:
+        yield storage
+    backend.close()
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,6 @@ import pytest
 from identity.crypto.passwords import verify_password
 from identity.domain.audit import ActorKind
 from identity.domain.users import HumanUser
-from identity.plugins.sql import Settings, SqlBackend
-
-
-@pytest.fixture
-def stored(data):
-    """Reads what is stored."""
-    backend = SqlBackend(Settings(url=f"sqlite:///{data}/identity.sqlite"))
-    with backend.reading() as storage:
-        yield storage
-    backend.close()
 
 
 class TestAddManager:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.thorough
 def test_what_it_writes_works_as_it_says(run, tmp_path: Path) -> None:
     folder = tmp_path / "billing"
     ran = run("new-plugin", "billing", "--folder", str(folder))
@@ -29,12 +30,12 @@ def test_what_it_writes_works_as_it_says(run, tmp_path: Path) -> None:
     assert " passed" in tests.stdout
 
 
-@pytest.mark.parametrize("name", ["Billing", "1st", "a-b", "", "a" * 50])
-def test_a_name_that_no_operator_could_list(run, tmp_path: Path, name: str) -> None:
-    ran = run("new-plugin", name, "--folder", str(tmp_path / "it"))
-    assert ran.status == 1
-    assert ran.err.startswith("identity: Choose a name of small letters")
-    assert not (tmp_path / "it").exists()
+def test_a_name_that_no_operator_could_list(run, tmp_path: Path) -> None:
+    for name in ("Billing", "1st", "a-b", "", "a" * 50):
+        ran = run("new-plugin", name, "--folder", str(tmp_path / "it"))
+        assert ran.status == 1
+        assert ran.err.startswith("identity: Choose a name of small letters")
+        assert not (tmp_path / "it").exists()
 
 
 def test_nothing_is_written_over(run, tmp_path: Path) -> None:

@@ -5,16 +5,6 @@ import re
 import pytest
 
 from identity.crypto.passwords import verify_password
-from identity.plugins.sql import Settings, SqlBackend
-
-
-@pytest.fixture
-def stored(data):
-    """Reads what is stored."""
-    backend = SqlBackend(Settings(url=f"sqlite:///{data}/identity.sqlite"))
-    with backend.reading() as storage:
-        yield storage
-    backend.close()
 
 
 def test_prints_a_link_on_the_login_host(on_data, stored):

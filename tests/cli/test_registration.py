@@ -1,18 +1,5 @@
 """identity registration."""
 
-import pytest
-
-from identity.plugins.sql import Settings, SqlBackend
-
-
-@pytest.fixture
-def stored(data):
-    """Reads what is stored."""
-    backend = SqlBackend(Settings(url=f"sqlite:///{data}/identity.sqlite"))
-    with backend.reading() as storage:
-        yield storage
-    backend.close()
-
 
 def test_it_is_on_from_the_first_start_in_development_and_switched_off_and_on(on_data, stored):
     assert stored.organizations.find_by_domain("identity.localhost").registration

@@ -5,18 +5,8 @@ import re
 import pytest
 
 from identity.domain.audit import ActorKind
-from identity.plugins.sql import Settings, SqlBackend
 
 SECRET = re.compile(r"^secret +([A-Za-z0-9]{43})   \(shown only now\)$", re.MULTILINE)
-
-
-@pytest.fixture
-def stored(data):
-    """Reads what is stored."""
-    backend = SqlBackend(Settings(url=f"sqlite:///{data}/identity.sqlite"))
-    with backend.reading() as storage:
-        yield storage
-    backend.close()
 
 
 def test_prints_a_secret_and_the_client_id_that_goes_with_it(on_data, stored):

@@ -1,6 +1,7 @@
-"""What is alike for every kind of thing: deactivate and reactivate it, delete it, change it late, make it once."""
+"""What is alike for every kind of thing: deactivate and delete it, change it late, make it once, find it in a list."""
 
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 import pytest
 
@@ -189,3 +190,30 @@ def test_a_form_that_is_sent_twice_makes_one(world: World, instance_owner: Brows
     for name, value in {**typed, **other}.items():
         assert again.form("page-form")[name].value == value
     assert world.audit_events()[0].sequence == last
+
+
+LISTS = (
+    "/organizations",
+    "/organizations/{organization}/projects",
+    "/organizations/{organization}/service-users",
+    "/organizations/{organization}/users",
+    "/projects/{project}/applications",
+    "/projects/{project}/grants",
+    "/projects/{project}/roles",
+    "/projects/{project}/user-grants",
+    "/users/{user}/grants",
+)
+
+
+def test_lists_are_searched_and_say_when_there_is_nothing(instance_owner: Browser, estate: Estate) -> None:
+    granted = f"/organizations/{estate.holder.id}/granted-projects"
+    for path in (*LISTS, granted):
+        href = f"/console{estate.address(path)}"
+        page = instance_owner.open(href)
+        assert page.html.find("form", role="search").find("input", attrs={"name": "q"}) is not None, path
+        name = page.html.select_one("tbody th").find(string=True, recursive=True).strip()
+        page = instance_owner.open(f"{href}?{urlencode({'q': name[:-1].upper()})}")
+        assert name in [one.find(string=True, recursive=True).strip() for one in page.html.select("tbody th")], path
+        page = instance_owner.open(f"{href}?q=zebra")
+        assert "Nothing here has “zebra” in it." in page, path
+        assert page.html.select("tbody tr") == []

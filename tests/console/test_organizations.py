@@ -51,22 +51,6 @@ def test_an_owner_sees_the_own_organization_alone(world: World, owner: Browser, 
     assert owner.open("/console/organizations/new").status_int == 403
 
 
-def test_an_instance_manager_searches_all(world: World, instance_owner: Browser) -> None:
-    orca, beluga = world.an_organization(name="Orca"), world.an_organization(name="Beluga")
-    page = instance_owner.open("/console/organizations?q=orc")
-    found = {link["href"] for link in page.html.select("tbody a")}
-    assert _page(orca) in found
-    assert _page(beluga) not in found
-    page = instance_owner.open("/console/organizations?q=nothing-of-the-kind")
-    assert "Nothing here has “nothing-of-the-kind” in it." in page
-
-
-def test_an_owner_searches_among_the_own(owner: Browser, organization: Organization) -> None:
-    assert _page(organization) in owner.open(f"/console/organizations?q={organization.name.upper()}")
-    assert "Nothing here has “zzz” in it." in owner.open("/console/organizations?q=zzz")
-    assert "Nothing fits this search." in owner.open("/console/organizations?state=deactivated")
-
-
 def test_a_manager_of_a_project_sees_the_organization_without_a_link(
     world: World, sign_in: SignIn, organization: Organization
 ) -> None:

@@ -121,10 +121,8 @@ def test_delete_names_who_loses_it(
         }
 
 
-def test_search_and_pages(world: World, owner: Browser, project: Project, roles: str) -> None:
+def test_pages(world: World, owner: Browser, project: Project, roles: str) -> None:
     _add(world, project, *(f"r{number}" for number in range(5)), "other")
-    owner.open(f"{roles}?q=R0")
-    assert _keys(owner) == ["r0"]
     owner.open(f"{roles}?q=other%20the")
     assert _keys(owner) == ["other"]
     owner.open(f"{roles}?limit=4")
@@ -132,7 +130,6 @@ def test_search_and_pages(world: World, owner: Browser, project: Project, roles:
     owner.click("Next page")
     assert _keys(owner) == ["r3", "r4"]
     owner.click("First page")
-    assert "Nothing here has “zebra” in it." in owner.open(f"{roles}?q=zebra")
 
 
 def test_who_gives_roles_sees_them(world: World, sign_in: SignIn, project: Project, roles: str) -> None:

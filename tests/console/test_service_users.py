@@ -154,17 +154,6 @@ def test_a_personal_access_token_works_until_it_is_removed(world: World, owner: 
     assert world.client.userinfo(token).status_int == 401
 
 
-def test_a_search_by_the_start_of_a_name_and_by_state(world: World, owner: Browser, organization: Organization) -> None:
-    first, second = world.a_robot(organization), world.a_robot(organization)
-    page = owner.open(f"{_list(organization)}?q={first.user.user_name}")
-    assert first.user.user_name in page
-    assert second.user.user_name not in page
-    page = owner.open(f"{_list(organization)}?q=zzz")
-    assert "Nothing here has “zzz” in it." in page
-    page = owner.open(f"{_list(organization)}?state=deactivated")
-    assert first.user.user_name not in page
-
-
 def test_nobody_issues_a_key_for_somebody_above_them(world: World, sign_in: SignIn, robot: Robot) -> None:
     """Security 14.4: it would be a way to more power."""
     world.make_manager(robot, "ORG_OWNER")

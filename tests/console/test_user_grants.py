@@ -313,29 +313,3 @@ def test_remove_says_what_is_lost(
     assert "The roles are taken." in page
     assert owner.path == f"/console/users/{person.id}"
     assert _roles(world, person.id, project) is None
-
-
-def test_lists_of_grants_have_a_field_to_search_in(
-    world: World,
-    owner: Browser,
-    holding: Browser,
-    project: Project,
-    holder: Organization,
-    grant: ProjectGrant,
-    held: UserGrant,
-    person: HumanUser,
-) -> None:
-    """Each by what stands at its other end."""
-    lists = (
-        (owner, _of_project(project), person.user_name),
-        (owner, _of_user(person), project.name),
-        (owner, f"/console/projects/{project.id}/grants", holder.name),
-        (holding, f"/console/organizations/{holder.id}/granted-projects", project.name),
-    )
-    for browser, path, name in lists:
-        for query, rows in ((name, 1), ("nothing like it", 0)):
-            browser.open(path)
-            form = browser.page.html.find("form", role="search")
-            assert form.find("input", attrs={"name": "q"}) is not None, path
-            found = browser.open(f"{path}?{urlencode({'q': query})}")
-            assert len(found.html.select("tbody tr")) == rows, (path, query)

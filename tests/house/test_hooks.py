@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
 
-import pytest
-
 from identity import hookspecs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -47,44 +45,44 @@ def test_there_are_hooks() -> None:
     assert set(HOOKS) == set(families())
 
 
-@pytest.mark.parametrize("name", HOOKS)
-def test_names_begin_alike(name: str) -> None:
-    assert name.startswith("identity_")
+def test_names_begin_alike() -> None:
+    for name in HOOKS:
+        assert name.startswith("identity_")
 
 
-@pytest.mark.parametrize("name", HOOKS)
-def test_the_docstring_has_the_shape(name: str) -> None:
-    first, prose, example = documented(name)
-    assert "\n" not in first, "the first line stands alone"
-    assert first.endswith((".", ").")), "the first line is a sentence"
-    assert prose.startswith("Called "), "when and how often it is called"
-    assert re.search(r"\bReturns\b|Nothing is returned", prose), "the result"
-    assert re.search(r"\b[Aa]n\s+exception\b", prose), "what an exception does"
-    assert example, "an example"
+def test_the_docstring_has_the_shape() -> None:
+    for name in HOOKS:
+        first, prose, example = documented(name)
+        assert "\n" not in first, f"{name}: the first line stands alone"
+        assert first.endswith((".", ").")), f"{name}: the first line is a sentence"
+        assert prose.startswith("Called "), f"{name}: when and how often it is called"
+        assert re.search(r"\bReturns\b|Nothing is returned", prose), f"{name}: the result"
+        assert re.search(r"\b[Aa]n\s+exception\b", prose), f"{name}: what an exception does"
+        assert example, f"{name}: an example"
 
 
-@pytest.mark.parametrize("name", HOOKS)
-def test_every_argument_is_explained(name: str) -> None:
-    _, prose, _ = documented(name)
-    for argument in inspect.signature(HOOKS[name]).parameters:
-        assert re.search(rf"``{argument}\b", prose), f"{argument} is not explained"
+def test_every_argument_is_explained() -> None:
+    for name in HOOKS:
+        _, prose, _ = documented(name)
+        for argument in inspect.signature(HOOKS[name]).parameters:
+            assert re.search(rf"``{argument}\b", prose), f"{argument} is not explained"
 
 
-@pytest.mark.parametrize("name", HOOKS)
-def test_the_example_implements_the_hook(name: str) -> None:
-    (function,) = ast.parse(documented(name)[2]).body
-    assert isinstance(function, ast.FunctionDef)
-    assert function.name == name
-    assert [ast.unparse(one) for one in function.decorator_list] == ["hookimpl"]
-    arguments = [one.arg for one in function.args.args]
-    assert arguments == ["self", *inspect.signature(HOOKS[name]).parameters]
+def test_the_example_implements_the_hook() -> None:
+    for name in HOOKS:
+        (function,) = ast.parse(documented(name)[2]).body
+        assert isinstance(function, ast.FunctionDef)
+        assert function.name == name
+        assert [ast.unparse(one) for one in function.decorator_list] == ["hookimpl"]
+        arguments = [one.arg for one in function.args.args]
+        assert arguments == ["self", *inspect.signature(HOOKS[name]).parameters]
 
 
-@pytest.mark.parametrize("name", HOOKS)
-def test_every_argument_and_result_has_a_type(name: str) -> None:
-    signature = inspect.signature(HOOKS[name])
-    assert signature.return_annotation is not signature.empty
-    assert all(one.annotation is not one.empty for one in signature.parameters.values())
+def test_every_argument_and_result_has_a_type() -> None:
+    for name in HOOKS:
+        signature = inspect.signature(HOOKS[name])
+        assert signature.return_annotation is not signature.empty
+        assert all(one.annotation is not one.empty for one in signature.parameters.values())
 
 
 def test_families_stand_in_their_order() -> None:

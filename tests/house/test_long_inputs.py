@@ -27,26 +27,8 @@ LONGEST = 64 * 1024
 
 #: Repeated as often as they fit in, between a beginning and an end that makes the whole thing wrong.
 PARTS = (
-    "a",
-    "a.",
-    "a@",
-    "1",
-    "\ufdfa",
-    "\u0301",
-    "-",
-    " ",
-    "%41",
-    "%",
-    "/",
-    "\\",
-    '"',
-    '"\\',
-    "{",
-    "[",
-    '{"a":',
-    ",",
-    ";q=",
-    "W/",
+    *("a", "a.", "a@", "1", "\ufdfa", "\u0301", "-", " ", "%41", "%", "/", "\\"),
+    *('"', '"\\', "{", "[", '{"a":', ",", ";q=", "W/"),
 )
 FRAMES = (("", ""), ("", "!"), ("a", "\0"), ("a@", "@"), ("https://", "#"), ("com.", "/"), ("Bearer ", " x"), ('"', ""))
 FRAMES_OF_TOKENS = (("", ".."), ("eyJhbGciOiJSUzI1NiJ9.", ".x"), ("a.", ".a"))

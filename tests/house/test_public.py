@@ -5,8 +5,6 @@ import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from identity.public import MODULES, is_public
 
 ROOT = Path(__file__).parents[2]
@@ -44,21 +42,19 @@ def plugin_files() -> Iterator[tuple[str, Path]]:
             yield name, path
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _ in plugin_files()}))
-def test_a_default_plugin_lives_from_public_names(name: str) -> None:
-    for plugin, path in plugin_files():
-        if plugin == name:
-            assert {one for one in foreign(path, f"identity.plugins.{name}") if not is_public(one)} == set(), path
+def test_default_plugins_live_from_public_names() -> None:
+    for name, path in plugin_files():
+        assert {one for one in foreign(path, f"identity.plugins.{name}") if not is_public(one)} == set(), path
 
 
-@pytest.mark.parametrize("path", sorted(SAMPLE.rglob("*.py")), ids=lambda path: path.name)
-def test_so_does_the_sample(path: Path) -> None:
-    assert {name for name in foreign(path, "sample_plugin") if not is_public(name)} == set()
+def test_so_does_the_sample() -> None:
+    for path in SAMPLE.rglob("*.py"):
+        assert {name for name in foreign(path, "sample_plugin") if not is_public(name)} == set()
 
 
-@pytest.mark.parametrize("module", MODULE_NAMES)
-def test_each_is_there_and_says_what_it_is_for(module: str) -> None:
-    assert importlib.import_module(module).__doc__
+def test_each_is_there_and_says_what_it_is_for() -> None:
+    for module in MODULE_NAMES:
+        assert importlib.import_module(module).__doc__
 
 
 def test_each_family_has_its_page() -> None:

@@ -12,12 +12,12 @@ import requests_oauthlib
 from authlib.common.security import generate_token
 from authlib.integrations.requests_client import AssertionSession, OAuth2Session
 from authlib.oauth2.rfc7523 import JWTBearerGrant
-from authlib.oidc.core import CodeIDToken, ImplicitIDToken
+from authlib.oidc.core import CodeIDToken
 from joserfc import jwk, jwt
 from oic.oic.message import AuthorizationResponse, RegistrationResponse
 from oic.utils.authn.client import CLIENT_AUTHN_METHOD
 
-from identity.domain.users import HumanUser, TokenFormat
+from identity.domain.users import HumanUser
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.service_users import AddServiceUserKey
 from identity.testing.browser import Browser, give_password
@@ -88,39 +88,6 @@ def test_authlib_signs_introspects_and_revokes(served: World) -> None:
         assert session.revoke_token(discovery["revocation_endpoint"], token=token).status_code == 200
         about = session.introspect_token(discovery["introspection_endpoint"], token=token)
         assert about.json() == {"active": False}
-
-
-def test_a_script_with_requests_and_the_key_file(served: World) -> None:
-    """The example that users of the key file have: load, sign, post, use."""
-    robot = served.a_robot(token_format=TokenFormat.JWT)
-    file = key_file(robot)
-
-    now = int(time.time())
-    assertion = jwt.encode(
-        {"alg": "RS256", "kid": file["keyId"]},
-        {"iss": file["userId"], "sub": file["userId"], "aud": served.issuer, "iat": now, "exp": now + 3600},
-        jwk.RSAKey.import_key(file["key"]),
-    )
-    answer = requests.post(
-        f"{served.issuer}/oauth/v2/token",
-        data={
-            "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
-            "scope": "openid profile email",
-            "assertion": assertion,
-        },
-        timeout=10,
-    )
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.headers["Cache-Control"] == "no-store"
-    token = answer.json()["access_token"]
-    userinfo = requests.get(
-        f"{served.issuer}/oauth/v2/userinfo", headers={"Authorization": f"Bearer {token}"}, timeout=10
-    )
-    assert userinfo.json()["preferred_username"] == robot.user.user_name
-    keys = jwk.KeySet.import_key_set(requests.get(f"{served.issuer}/oauth/v2/keys", timeout=10).json())
-    assert jwt.decode(token, keys, algorithms=["RS256"]).claims["sub"] == robot.id
-    assert "Server" not in answer.headers
 
 
 # --- people sign in ---------------------------------------------------------------------------------------------------
@@ -218,26 +185,6 @@ def test_authlib_as_a_public_client(served: World, person: HumanUser, visit: Cal
             discovery["token_endpoint"], authorization_response=visit(url), state=state, code_verifier=verifier
         )
         assert session.get(discovery["userinfo_endpoint"]).json()["sub"] == person.id
-
-
-def test_authlib_takes_tokens_from_the_fragment(
-    served: World, party: RelyingParty, person: HumanUser, visit: Callable[[str], str]
-) -> None:
-    discovery, nonce = served.client.discovery, generate_token()
-    with OAuth2Session(party.client_id, scope="openid", redirect_uri=CALLBACK, default_timeout=10) as session:
-        url, state = session.create_authorization_url(
-            discovery["authorization_endpoint"], response_type="id_token token", nonce=nonce
-        )
-        token = session.token_from_fragment(visit(url), state=state)
-        decoded = jwt.decode(token["id_token"], published_keys(served), algorithms=["RS256"])
-        claims = ImplicitIDToken(
-            decoded.claims,
-            decoded.header,
-            options={"iss": {"essential": True, "value": served.issuer}},
-            params={"nonce": nonce, "client_id": party.client_id, "access_token": token["access_token"]},
-        )
-        claims.validate(leeway=0)
-        assert session.get(discovery["userinfo_endpoint"]).json()["sub"] == claims["sub"] == person.id
 
 
 def test_requests_oauthlib_signs_a_person_in_and_refreshes(

@@ -5,7 +5,7 @@ from typing import Any
 import html5lib
 
 
-def check_page(answer: Any, status: int, title: str) -> Any:
+def check_page(answer: Any, status: int, title: str, *, main_buttons: int = 1) -> Any:
     """The page, strictly parsed: status and h1 as given, names that lead to something, one thing to do at most."""
     assert answer.status_int == status, answer
     tree = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(answer.text)
@@ -19,7 +19,7 @@ def check_page(answer: Any, status: int, title: str) -> Any:
         assert "style" not in one.attrib
     assert sum("autofocus" in one.attrib for one in elements) <= 1
     classes = [set(one.attrib.get("class", "").split()) for one in elements]
-    assert sum(bool(one & {"button--primary", "button--danger"}) for one in classes) <= 1
+    assert sum(bool(one & {"button--primary", "button--danger"}) for one in classes) <= main_buttons
     assert answer.headers["Cache-Control"] == "no-store"
     assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
     return tree

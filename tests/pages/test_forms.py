@@ -140,23 +140,14 @@ def test_an_id_for_creating_stays_while_the_form_is_drawn_again(browser: Browser
 # --- what is not a form -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"name=a&name=b",
-        b"name=%ff",
-        b"name=%zz",
-        b"name=a%00b",
-        b"name=\xff",
-        b"&".join([b"a%d=1" % n for n in range(101)]),
-    ],
-)
-def test_what_cannot_be_read_is_400(browser: Browser, body: bytes) -> None:
+def test_what_cannot_be_read_is_400(browser: Browser) -> None:
     browser.get("/things/new")
-    answer = browser.post("/things/new", body, content_type="application/x-www-form-urlencoded")
-    assert answer.status_int == 400
-    assert "This request cannot be read" in answer.text
-    assert Thing.submitted == []
+    too_many = b"&".join([b"a%d=1" % n for n in range(101)])
+    for body in (b"name=a&name=b", b"name=%ff", b"name=%zz", b"name=a%00b", b"name=\xff", too_many):
+        answer = browser.post("/things/new", body, content_type="application/x-www-form-urlencoded")
+        assert answer.status_int == 400
+        assert "This request cannot be read" in answer.text
+        assert Thing.submitted == []
 
 
 def test_another_content_type_is_415(browser: Browser) -> None:

@@ -8,9 +8,17 @@ from xml.etree.ElementTree import Element
 import html5lib
 import pytest
 
+from tests.pages.checks import check_page
+
 from .conftest import Browser
 
-PATHS = ("/things", "/things/new", "/one", "/nowhere")
+#: Status and heading of each.
+PATHS = {
+    "/things": (200, "Things"),
+    "/things/new": (200, "New thing"),
+    "/one": (200, "Enter the code"),
+    "/nowhere": (404, "There is nothing here"),
+}
 
 
 def parsed(answer: Any) -> Element:
@@ -19,53 +27,20 @@ def parsed(answer: Any) -> Element:
     return tree
 
 
-def ids(tree: Element) -> list[str]:
-    return [one.attrib["id"] for one in tree.iter() if "id" in one.attrib]
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_html_is_strict(browser: Browser, path: str) -> None:
-    parsed(browser.get(path))
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_ids_are_unique_and_references_resolve(browser: Browser, path: str) -> None:
-    tree = parsed(browser.get(path))
-    known = ids(tree)
-    assert len(known) == len(set(known))
-    for one in tree.iter():
-        for name in ("for", "aria-describedby", "aria-labelledby", "list", "form"):
-            assert set(one.attrib.get(name, "").split()) <= set(known), (one.tag, name)
-        href = one.attrib.get("href", "")
-        assert not href.startswith("#") or href[1:] in known
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_at_most_one_focus_and_one_h1_and_one_primary(browser: Browser, path: str) -> None:
-    tree = parsed(browser.get(path))
-    everything = list(tree.iter())
-    assert sum("autofocus" in one.attrib for one in everything) <= 1
-    assert sum(one.tag == "h1" for one in everything) == 1
-    if path != "/things":  # which shows everything at once
-        primary = [one for one in everything if "button--primary" in one.attrib.get("class", "")]
-        assert len(primary) <= 1
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_heading_levels_have_no_gaps(browser: Browser, path: str) -> None:
-    main = parsed(browser.get(path)).find(".//main")
-    assert main is not None
-    levels = [int(one.tag[1]) for one in main.iter() if re.fullmatch("h[1-6]", str(one.tag))]
-    assert levels[0] == 1
-    assert all(later - earlier <= 1 for earlier, later in pairwise(levels))
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_nothing_is_styled_or_scripted_inline(browser: Browser, path: str) -> None:
-    for one in parsed(browser.get(path)).iter():
-        assert not [name for name in one.attrib if name == "style" or name.startswith("on")]
-        if one.tag in ("script", "style"):
-            assert not (one.text or "").strip()
+def test_every_page_is_whole(browser: Browser) -> None:
+    for path, (status, title) in PATHS.items():
+        # The first one shows everything at once.
+        tree = check_page(browser.get(path), status, title, main_buttons=9 if path == "/things" else 1)
+        known = {one.attrib.get("id") for one in tree.iter()}
+        main = tree.find(".//main")
+        levels = [int(one.tag[1]) for one in main.iter() if re.fullmatch("h[1-6]", str(one.tag))]
+        assert levels[0] == 1
+        assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), "heading levels have no gaps"
+        for one in tree.iter():
+            href = one.attrib.get("href", "")
+            assert not href.startswith("#") or href[1:] in known
+            assert not [name for name in one.attrib if name.startswith("on")]
+            assert one.tag not in ("script", "style") or not (one.text or "").strip(), "nothing is inline"
 
 
 def test_values_are_escaped(browser: Browser) -> None:
