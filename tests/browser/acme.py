@@ -24,7 +24,8 @@ from identity.testing.relying_party import Asked, RelyingParty, Tokens
 from identity.testing.service import KeyPool
 from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import World
-from tests.browser.chromium import Profile, Tab
+from tests.browser.chromium import Profile
+from tests.browser.tab import Tab
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.register_assert_rewrite("tests.browser.acme", "tests.browser.chromium")
+pytest.register_assert_rewrite("tests.browser.acme", "tests.browser.chromium", "tests.browser.tab")
 
 from identity.testing.fixtures import Databases  # noqa: E402
 from identity.testing.post import Post  # noqa: E402
 from identity.testing.service import KeyPool  # noqa: E402
 from tests.browser.acme import Acme, acme  # noqa: E402
-from tests.browser.chromium import MISSING, Chromium, MakeProfile, Profile, Tab, installed  # noqa: E402
+from tests.browser.chromium import MISSING, Chromium, MakeProfile, Profile, installed  # noqa: E402
+from tests.browser.tab import Tab  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,10 @@ from pyramid.interfaces import IRoutesMapper
 from pyramid.request import Request
 
 from identity.testing.world import World
-from tests.browser import console_pages, pages
+from tests.browser import account_pages, console_pages, sign_in_pages
+from tests.browser.scene import PAGES
 
-PAGES = {**pages.PAGES, **console_pages.PAGES}
+__all__ = ["PAGES", "UNOPENED", "account_pages", "console_pages", "route_of", "sign_in_pages"]
 
 #: Routes for people of which no page is opened in a browser, and why not.
 UNOPENED = {

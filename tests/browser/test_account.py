@@ -3,7 +3,8 @@
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.acme import Acme
-from tests.browser.chromium import MakeProfile, Profile, Tab
+from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.tab import Tab
 
 
 def test_the_profile_is_saved(site: Acme, profile: Profile, tab: Tab) -> None:

@@ -16,7 +16,8 @@ from identity.domain.permissions import organization_resource
 from identity.services.access import THE_OPERATOR
 from identity.storage.paging import PageRequest
 from tests.browser.acme import Acme, Person
-from tests.browser.chromium import MakeProfile, Profile, Tab
+from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.tab import Tab
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -102,7 +103,7 @@ def register_a_web_application(site: Acme, tab: Tab) -> None:
     tab.send(name="Web shop", redirect_uris="https://shop.example/callback")
     assert len(tab.all("[data-copy-from]")) == 1
     client_id, secret = tab.words(".identifier code"), tab.words("#secret-value")
-    assert tab.one("[data-copy-from]").is_displayed() is tab.profile.script
+    assert tab.one("[data-copy-from]").is_displayed() is tab.script
     tab.follow("I have saved it")
     assert tab.heading == "Web shop"
     assert client_id in tab.text

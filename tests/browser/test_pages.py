@@ -13,8 +13,9 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.acme import Acme
-from tests.browser.chromium import MakeProfile, Tab
-from tests.browser.pages import Page, Scene
+from tests.browser.chromium import MakeProfile
+from tests.browser.scene import Page, Scene
+from tests.browser.tab import Tab
 from tests.browser.table import PAGES, route_of
 
 AXE = (files("axe_core_python") / "axe.min.js").read_text()
@@ -149,7 +150,11 @@ def thorough(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--thorough"))
 
 
-@pytest.mark.parametrize("name", PAGES)
+#: What is not ``main`` is made of the same parts.
+EACH = [pytest.param(name, marks=() if page.main else pytest.mark.thorough) for name, page in PAGES.items()]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_the_page_is_sound(name: str, a_scene: MakeScene, thorough: bool) -> None:
     page = PAGES[name]
     scene = a_scene(page)

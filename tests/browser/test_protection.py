@@ -5,7 +5,8 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.browser.acme import Acme
-from tests.browser.chromium import MakeProfile, Profile, Tab
+from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.tab import Tab
 
 
 def test_a_form_of_ours_that_another_origin_posts_is_refused(site: Acme, profile: Profile, tab: Tab) -> None:

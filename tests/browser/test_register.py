@@ -3,7 +3,8 @@
 import pytest
 
 from tests.browser.acme import Acme
-from tests.browser.chromium import MakeProfile, Profile, Tab
+from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.tab import Tab
 
 GRACE = {
     "given_name": "Grace",

@@ -4,7 +4,8 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.acme import Acme
-from tests.browser.chromium import MakeProfile, Profile, Tab
+from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.tab import Tab
 
 WRONG = "The login name or the password is wrong. Check both and try again."
 

@@ -5,7 +5,8 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.browser.acme import Acme, Person
-from tests.browser.chromium import Profile, Tab
+from tests.browser.chromium import Profile
+from tests.browser.tab import Tab
 
 
 def is_signed_in(site: Acme, profile: Profile) -> bool:

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.browser.acme import Acme
-from tests.browser.chromium import MakeProfile, Profile, Tab
+from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.tab import Tab
 
 
 def test_two_tabs_that_sign_in_at_once_do_not_disturb_each_other(site: Acme, profile: Profile) -> None:

@@ -1,0 +1,90 @@
+"""Pages of the account, each with the way to it."""
+
+from tests.browser.scene import Scene, page
+
+
+@page("/account/profile", main=True, chinese=True, names=True)
+def profile(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/account/profile")
+
+
+@page("/account/profile")
+def profile_saved(scene: Scene) -> None:
+    profile(scene)
+    scene.tab.send(nickname="Änne")
+
+
+@page("/account/profile", main=True, status=422)
+def profile_errors(scene: Scene) -> None:
+    profile(scene)
+    wrong = {"email": "anna", "phone": "none", "zoneinfo": "Berlin"}
+    scene.tab.run("for (const one of document.querySelectorAll('details')) if (!one.dataset.menu) one.open = true")
+    scene.tab.send(given_name="", family_name="", **wrong, birthdate="yesterday", website="acme")
+
+
+@page("/account/profile", names=True, status=409)
+def profile_conflict(scene: Scene) -> None:
+    profile(scene)
+    other = scene.profile.tab()
+    other.open(scene.tab.url)
+    other.send(nickname="Änne")
+    scene.tab.send(nickname="Anni")
+
+
+@page("/account/password", main=True)
+def account_password(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/account/password")
+
+
+@page("/account/password", status=422)
+def account_password_errors(scene: Scene) -> None:
+    account_password(scene)
+    scene.tab.send(current_password="", new_password="short", new_password_again="other")
+
+
+@page("/account/sessions", main=True, names=True)
+def sessions(scene: Scene) -> None:
+    scene.open("/account/sessions")
+    scene.tab.send(login_name=scene.person.login_name)
+    scene.tab.send(password=scene.person.password)
+    for _ in range(2):
+        scene.site.world.a_session(scene.person.user)
+    scene.tab.reload()
+
+
+@page("/account/applications", main=True, names=True)
+def applications(scene: Scene) -> None:
+    _connect(scene)
+    scene.open("/account/applications")
+
+
+def _connect(scene: Scene) -> None:
+    scene.sign_in()
+    shop = scene.site.an_application("Shop", scene.organization)
+    for party, scope in ((scene.party, "openid profile email offline_access"), (shop, "openid")):
+        asked = scene.site.ask(scene.tab, party, scope=scope)
+        if "/consent" in scene.tab.url:
+            scene.tab.send()
+        code = scene.site.application.received[-1].members["code"]
+        assert party.redeem(code, asked).status_int == 200
+
+
+@page("/account/applications")
+def applications_empty(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/account/applications")
+
+
+@page("/account/applications/1/disconnect", names=True)
+def application_disconnect(scene: Scene) -> None:
+    _connect(scene)
+    scene.open(f"/account/applications/{scene.party.client_id}/disconnect")
+
+
+@page("/account/profile", names=True)
+def account_menu(scene: Scene) -> None:
+    scene.site.start_session(scene.profile, scene.a_person("Bert", "Sommer"))
+    profile(scene)
+    scene.tab.one(".menu--end > summary").click()

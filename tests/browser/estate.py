@@ -1,0 +1,162 @@
+"""Estate: what the pages of the console show, made once for all of them."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+
+from identity.domain.applications import ApplicationType, ConsentRule
+from identity.domain.attempts import MOST_ATTEMPTS
+from identity.domain.domains import Proof
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE, organization_resource
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.organizations import AddDomain, ChangeOrganization
+from identity.services.commands.projects import ChangeProject
+from identity.services.commands.service_users import AddPersonalAccessToken, ChangeServiceUser
+from identity.testing.world import Robot
+from tests.browser.acme import Acme, Person
+from tests.browser.scene import LONG, LONG_WORD
+
+DOMAIN = f"{'-'.join(['a-rather-long-name'] * 3)}.example"
+CALLBACK = "https://invoices.example/signed-in/by/the/identity/service/callback"
+
+
+@dataclass(frozen=True)
+class Estate:
+    """An organization in which there is something of everything, and a manager of the instance."""
+
+    organization: Organization
+    manager: Person
+    owner: Manager
+    person: HumanUser
+    robot: Robot
+    project: Project
+    application_id: str
+    project_grant: ProjectGrant
+    user_grant: UserGrant
+    #: What only the address of one page names.
+    ids: dict[str, str]
+    #: An organization that has nothing yet.
+    empty: Organization
+
+
+@cache
+def estate(site: Acme, long: bool) -> Estate:
+    """Made once for all scenes, which only look at it or try what is not taken; ``long`` with the longest names."""
+    world = site.world
+    name, word, person_name = (LONG, LONG_WORD, (LONG, LONG_WORD)) if long else ("Northwind Traders", "Invoices", ())
+    organization, partner, empty = (world.an_organization() for _ in range(3))
+    user_names = (f"{LONG_WORD[:190]}{number}" if long else "" for number in range(10))
+    manager, owner, person = (
+        site.a_person(*(person_name or names), organization=organization, user_name=next(user_names))
+        for names in (("Anna", "Berg"), ("Otto", "Sommer"), ("Grace", "Hopper"))
+    )
+    project = world.a_project(organization, roles=("reader", "editor", "owner"), assert_roles=True)
+    granted = world.a_project(partner, roles=("driver",))
+    robot = world.a_robot(
+        organization, display_name=LONG if long else "CI runner", expires_at=world.clock() + timedelta(days=5, hours=1)
+    )
+    world.another_key(robot)
+    with world.transaction() as services:
+        for one, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
+            services.organizations.change(one.id, ChangeOrganization(name=called))
+        for project_id, called in ((project.id, word), (granted.id, f"Fleet {name}"[:200])):
+            services.projects.change(project_id, ChangeProject(name=called), by=THE_OPERATOR)
+        proven, asserted = (f"{one}-{organization.id}.example" for one in ("proven", "asserted"))
+        for domain in (DOMAIN, proven, asserted):
+            services.domains.ask(organization.id, AddDomain(domain=domain))
+        services.domains.verify(services.domains.get(organization.id, proven), Proof.DNS)
+        services.domains.assert_domain(organization.id, asserted, by=THE_OPERATOR)
+        web = RegisterApplication(name=word, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
+        application, _ = services.applications.register(project.id, web, by=THE_OPERATOR)
+        services.applications.register(
+            project.id, RegisterApplication(name="Reports", type=ApplicationType.API), by=THE_OPERATOR
+        )
+        described = ChangeServiceUser(description="Deploys the shop each night.")
+        services.service_users.change(robot.id, described, by=THE_OPERATOR)
+        asked = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))
+        token, _ = services.service_users.add_token(robot.id, asked, by=THE_OPERATOR)
+        secret, _ = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+        ids = {
+            "proven": proven,
+            "asserted": asserted,
+            "token": token.id,
+            "secret": secret.id,
+            "application_secret": services.applications.secrets(application.id)[0].id,
+        }
+    world.make_manager(manager.user, "IAM_OWNER", resource=INSTANCE)
+    world.make_manager(robot, "ORG_OWNER")
+    owner_manager = world.make_manager(owner.user, "ORG_OWNER", resource=organization_resource(organization.id))
+    world.a_user_grant(robot.user, project, "reader")
+    world.a_grant(granted, organization, roles=("driver",))
+    ids["session"] = world.a_session(person.user).id
+    ids["locked"] = _a_locked_person(site, organization, next(user_names)).id
+    ids["connected"] = _connected(site, person, name if long else "Parcels")
+    ids |= _idle(site, organization, partner)
+    # Something that was refused.
+    robot.token(iat=world.clock.seconds - 7200)
+    return Estate(
+        organization=organization,
+        manager=manager,
+        owner=owner_manager,
+        person=person.user,
+        robot=robot,
+        project=project,
+        application_id=application.id,
+        project_grant=world.a_grant(project, partner, roles=("reader",)),
+        user_grant=world.a_user_grant(person.user, project, "reader", "editor"),
+        ids=ids,
+        empty=empty,
+    )
+
+
+def _a_locked_person(site: Acme, organization: Organization, user_name: str) -> HumanUser:
+    """Whose password a stranger guessed at until it counted no longer."""
+    person = site.a_person("Lukas", "Weber", organization=organization, user_name=user_name)
+    site.try_passwords(person, MOST_ATTEMPTS)
+    site.world.clock.reset()
+    return person.user
+
+
+def _connected(site: Acme, person: Person, name: str) -> str:
+    """The client id of an application of others, which the person lets have something."""
+    party = site.an_application(name, site.world.an_organization(), consent=ConsentRule.WHEN_FOREIGN)
+    with site.world.transaction() as services:
+        subject, client = (
+            services.storage.users.find_subject(person.user.id),
+            services.applications.find_client(party.client_id),
+        )
+        assert subject is not None
+        assert client is not None
+        services.consents.give(subject, client, ("openid", "email"))
+    return party.client_id
+
+
+def _idle(site: Acme, organization: Organization, partner: Organization) -> dict[str, str]:
+    """Of each kind one that is deactivated."""
+    world = site.world
+    robot = world.a_robot(organization, display_name="Old importer")
+    person = site.a_person("Vera", "Lang", organization=organization)
+    project, closed = world.a_project(organization), world.an_organization()
+    grant = world.a_grant(project, partner)
+    with world.transaction() as services:
+        command = RegisterApplication(name="Old shop", type=ApplicationType.API)
+        application, _ = services.applications.register(project.id, command, by=THE_OPERATOR)
+        services.service_users.deactivate(robot.id, by=THE_OPERATOR)
+        services.users.deactivate(person.user.id, by=THE_OPERATOR)
+        services.applications.deactivate(application.id, by=THE_OPERATOR)
+        services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
+        services.projects.deactivate(project.id, by=THE_OPERATOR)
+        services.organizations.deactivate(closed.id, by=THE_OPERATOR)
+    return {
+        "idle_robot": robot.id,
+        "idle_person": person.user.id,
+        "idle_application": application.id,
+        "idle_grant": grant.id,
+        "idle_project": project.id,
+        "idle_organization": closed.id,
+    }
