@@ -100,38 +100,21 @@ def _told(words: Words, said: str) -> str:
 
 def oauth_error(error: OAuthError, request: Request) -> Response:
     """A protocol error that no client is told (pages §4.3)."""
-    code, detail = error.error, error.description
+    title: str = _UNREADABLE
+    text: str = say("What was sent does not fit this page.")
+    advice: str | None = _START_AGAIN
     if isinstance(error, UnknownApplication):
-        return error_page(
-            request,
-            error.status,
-            say("We do not know this application"),
-            [say("It is not registered here, or not active any more. Nothing was sent.")],
-            advice=_START_AGAIN,
-            error=code,
-            detail=detail,
-        )
-    if isinstance(error, UntrustedRedirect):
-        return error_page(
-            request,
-            error.status,
-            say("We cannot send you back to this application"),
-            [_untrusted(error)],
-            advice=_START_AGAIN,
-            error=code,
-            detail=detail,
-        )
-    if isinstance(error, RequestTooLarge):
-        return error_page(
-            request,
-            error.status,
-            say("This is too large"),
-            [say("Nothing was saved. Go back, and send less at once.")],
-            error=code,
-            detail=detail,
-        )
-    texts = () if isinstance(error, Unredirectable) else (say("What was sent does not fit this page."),)
-    page = error_page(request, error.status, _UNREADABLE, texts, advice=_START_AGAIN, error=code, detail=detail)
+        title = say("We do not know this application")
+        text = say("It is not registered here, or not active any more. Nothing was sent.")
+    elif isinstance(error, UntrustedRedirect):
+        title, text = say("We cannot send you back to this application"), _untrusted(error)
+    elif isinstance(error, Unredirectable):
+        text = ""
+    elif isinstance(error, RequestTooLarge):
+        title, advice = say("This is too large"), None
+        text = say("Nothing was saved. Go back, and send less at once.")
+    texts, code, detail = [text] if text else (), error.error, error.description
+    page = error_page(request, error.status, title, texts, advice=advice, error=code, detail=detail)
     page.headers.update(error.headers())
     return page
 

@@ -1,7 +1,7 @@
 """Client secrets, of an application or of a service user: a new one beside the old one, and the end of one."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from markupsafe import Markup
 from pyramid.response import Response
@@ -12,6 +12,7 @@ from identity.plugins.console.confirm_page import ConfirmPage
 from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.console_page import pick
 from identity.plugins.console.expirations import ALREADY, last_used
+from identity.plugins.console.places import Place
 from identity.plugins.console.sections import Table
 from identity.plugins.console.things import OfThing
 
@@ -75,6 +76,9 @@ class NewSecret(OfSecrets, ConsoleForm):
 class EndSecret(OfSecrets, ConfirmPage):
     """Asks before what still uses it loses access."""
 
+    #: What stops working; and that it is the only one, where that means more.
+    loss: ClassVar[str]
+    last_loss: ClassVar[str] = ""
     title = say("End this client secret of {name}?")
     label = say("End client secret")
 
@@ -89,13 +93,19 @@ class EndSecret(OfSecrets, ConfirmPage):
 
     @property
     def effects(self) -> Sequence[str]:
-        return [say("Created {when} UTC."), last_used(self.secret.last_used_at), self.loss]
-
-    @property
-    def loss(self) -> str:
-        """What stops working."""
-        raise NotImplementedError
+        loss = self.last_loss if self.last_loss and len(self.live) == 1 else self.loss
+        return [say("Created {when} UTC."), last_used(self.secret.last_used_at), loss]
 
     def act(self) -> str | None:
         self.use_case.remove_secret(self.thing.id, self.secret.id, by=self.principal)
         return None
+
+
+def secret_places(kind: type[OfThing[Any]], **said: str) -> tuple[Place, ...]:
+    """Where the secrets of things of a kind are made and ended."""
+    path, permission = f"{kind.path}/secrets", f"{kind.subject_of}.write"
+    anchor = said.get("anchor", OfSecrets.anchor)
+    return (
+        Place(f"{path}/new", NewSecret.of(kind, anchor=anchor), permission, kind.target),
+        Place(f"{path}/{{secret}}/delete", EndSecret.of(kind, **said), permission, kind.target),
+    )

@@ -151,15 +151,20 @@ class SelectFirst(RolesForm):
 
 
 class SelectUser(SelectFirst):
-    """The same where a user is selected."""
+    """The same where a user is selected, by any part of a name where whoever looks may read users.
+
+    Elsewhere one is found by the whole login name or id alone, so that nobody learns who there is.
+    """
 
     parameter = "user_id"
     select = say("Select a user")
     select_another = say("Select another user")
+    #: True if users of other organizations that whoever looks may know of are found as well.
+    abroad: ClassVar[bool] = False
 
     @property
-    def users(self) -> "Users":
-        """Among whom one may select."""
+    def users_of(self) -> str | None:
+        """Among the users of which organization one may select; None for all."""
         raise NotImplementedError
 
     def may_choose(self, subject: Subject) -> bool:
@@ -184,61 +189,42 @@ class SelectUser(SelectFirst):
 
     @property
     def search_hint(self) -> str:
-        return self.users.hint()
-
-    def candidates(self, asked: PageRequest) -> Page[Candidate]:
-        return self.users.found(asked, self.href_of(""))
-
-    def nothing_found(self, asked: PageRequest) -> str:
-        return self.users.nothing_found(asked)
-
-
-class Users:
-    """The users among whom whoever looks may select: by any part of a name where it may read them.
-
-    Elsewhere one is found by the whole login name or id alone, so that nobody learns who there is. Without an
-    organization those of all are meant; with ``abroad`` also users of others that whoever looks may know of.
-    """
-
-    def __init__(self, page: ConsolePage, organization_id: str | None, *, abroad: bool = False) -> None:
-        self._page = page
-        self._organization_id = organization_id
-        self._abroad = abroad
-        self._reads = reads_users(page, organization_id)
-
-    def hint(self) -> str:
-        """What one searches by."""
-        if self._reads:
+        if reads_users(self, self.users_of):
             return say("Any part of a user name, name or email address.")
         return say("The whole login name or id of the user.")
 
     def nothing_found(self, asked: PageRequest) -> str:
-        """What is said if nobody fits."""
-        if not self._reads:
+        if not reads_users(self, self.users_of):
             return say("There is no such user.") if asked.query else ""
         if asked.query:
-            return say("Nothing here has “{q}” in it.", q=asked.query)
+            return super().nothing_found(asked)
         return say("There is nobody to choose yet. Create a user or a service user first.")
 
-    def found(self, asked: PageRequest, href: str) -> Page[Candidate]:
-        """Users of both kinds that fit the search; ``href`` is what an id completes to the second step."""
-        users = self._page.services.storage.users
-        listed: Page[User] = users.page(self._organization_id, None, asked) if self._reads else Page(())
+    def candidates(self, asked: PageRequest) -> Page[Candidate]:
+        """Users of both kinds that fit the search."""
+        users, of = self.services.storage.users, self.users_of
+        listed: Page[User] = users.page(of, None, asked) if reads_users(self, of) else Page(())
         subjects = {one.user.id: one for one in self._named(asked.query)}
         subjects |= users.find_subjects({one.id for one in listed})
-        access = self._page.services.access
-        subjects = {one.user.id: one for one in access.visible(self._page.principal, subjects.values())}
-        ids = dict.fromkeys((*subjects.keys() - {one.id for one in listed}, *(one.id for one in listed)))
-        return Page(tuple(_candidate(subjects[one], href) for one in ids if one in subjects), listed.next)
+        visible = {one.user.id: one for one in self.services.access.visible(self.principal, subjects.values())}
+        ids = dict.fromkeys((*visible.keys() - {one.id for one in listed}, *(one.id for one in listed)))
+        return Page(tuple(self._candidate(visible[one]) for one in ids if one in visible), listed.next)
 
     def _named(self, query: str) -> Iterator[Subject]:
         """Who is meant by a whole login name or id, of those whom whoever looks may know of."""
-        users = self._page.services.storage.users
+        users = self.services.storage.users
         subject = (users.find_by_login_name(query) or users.find_subject(query)) if query else None
-        if subject is None or not self._page.services.access.sees(self._page.principal, subject.organization.id):
+        if subject is None or not self._sees(subject.organization.id):
             return
-        if self._abroad or self._organization_id in (None, subject.organization.id):
+        if self.abroad or self.users_of in (None, subject.organization.id):
             yield subject
+
+    def _candidate(self, subject: Subject) -> Candidate:
+        user, href = subject.user, self.href_of(subject.user.id)
+        if isinstance(user, ServiceUser):
+            return Candidate(user.display_name, subject.login_name, "service", href)
+        note = " · ".join(one for one in (subject.login_name, user.profile.email) if one)
+        return Candidate(user.display_name, note, "users", href)
 
 
 def reads_users(page: ConsolePage, organization_id: str | None) -> bool:
@@ -246,14 +232,6 @@ def reads_users(page: ConsolePage, organization_id: str | None) -> bool:
     resource = INSTANCE if organization_id is None else organization_resource(organization_id)
     held: frozenset[str] = page.services.access.permissions(page.principal, resource)
     return {"user.read", "service_user.read"} <= held
-
-
-def _candidate(subject: Subject, href: str) -> Candidate:
-    user = subject.user
-    if isinstance(user, ServiceUser):
-        return Candidate(user.display_name, subject.login_name, "service", f"{href}{user.id}")
-    note = " · ".join(one for one in (subject.login_name, user.profile.email) if one)
-    return Candidate(user.display_name, note, "users", f"{href}{user.id}")
 
 
 def role_options(page: ConsolePage, project_id: str, only: frozenset[str] | None = None) -> Choices:

@@ -29,7 +29,6 @@ _MODULES = tuple(
         "project_roles",
         "application_form",
         "applications",
-        "application_secrets",
         "project_grants",
         "granted_projects",
         "user_grants",

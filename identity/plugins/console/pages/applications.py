@@ -12,7 +12,7 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.plugins.console.application_words import FIRST, TYPES
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
-from identity.plugins.console.client_secrets import secrets_table
+from identity.plugins.console.client_secrets import secret_places, secrets_table
 from identity.plugins.console.confirm_page import LATER, DeactivatePage, DeletePage, ReactivatePage
 from identity.plugins.console.console_page import CONSOLE
 from identity.plugins.console.list_page import Cells, ListPage
@@ -168,4 +168,9 @@ class ApplicationPage(OfApplication, ShowPage):
 PLACES = (
     Place("/projects/{project}/applications", ApplicationList, "application.read", targets.project),
     *of_things(ApplicationPage, *_DEEDS),
+    *secret_places(
+        OfApplication,
+        loss=say("Where it is still in use, the application gets no tokens any more."),
+        last_loss=say("It is the only one: the application gets no tokens until it has a new one."),
+    ),
 )

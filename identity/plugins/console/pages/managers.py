@@ -18,7 +18,7 @@ from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.holdings import resource_names
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place, of_things
-from identity.plugins.console.roles_form import Choices, RolesForm, SelectUser, Users, reads_users
+from identity.plugins.console.roles_form import Choices, RolesForm, SelectUser, reads_users
 from identity.plugins.console.sections import Facts
 from identity.plugins.console.shown import shown_user, shown_users
 from identity.plugins.console.things import OfThing
@@ -127,6 +127,8 @@ class ManagerRoles(BelowManagers, RolesForm):
 class AddManagerPage(ManagerRoles, SelectUser):
     """Step 1: select a user. Step 2: choose roles."""
 
+    abroad = True
+
     @property
     def parent(self) -> str:
         return say("Managers of {resource}", resource=self.at_resource.name)
@@ -135,13 +137,12 @@ class AddManagerPage(ManagerRoles, SelectUser):
         return self._sees(subject.organization.id)
 
     @property
-    def users(self) -> Users:
-        """Of the resource's organization; of all of them for whoever manages the instance."""
+    def users_of(self) -> str | None:
+        """That of the resource; all for whoever manages the instance."""
         if self.services.access.seen_organizations(self.principal) is None:
-            return Users(self, None)
+            return None
         holder = self.resource.holder
-        here = holder is not None and reads_users(self, holder.id)
-        return Users(self, holder.id if here and holder else self.resource.organization_id, abroad=True)
+        return self.resource.organization_id if holder is None or not reads_users(self, holder.id) else holder.id
 
     def submit(self, form: Form) -> Response:
         command = self.decoded(AddManager, {"user_id": self.chosen.user.id, **self.typed(form)})

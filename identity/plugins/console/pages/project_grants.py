@@ -20,7 +20,7 @@ from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.pages.managers import ManagerList
 from identity.plugins.console.pages.organizations import seen_page
-from identity.plugins.console.pages.user_grants import UserGrantList
+from identity.plugins.console.pages.user_grants import USER_GRANTS
 from identity.plugins.console.places import Place, of_things
 from identity.plugins.console.roles_form import Candidate, Choices, RolesForm, SelectFirst, role_options
 from identity.plugins.console.sections import Facts, Note, Section
@@ -233,8 +233,9 @@ class ProjectGrantPage(OfProjectGrant, ShowPage):
 
     @property
     def sections(self) -> Sequence[Section | Note | None]:
+        users = USER_GRANTS[OfProjectGrant].on(self)
         return [
-            UserGrantList.on(self).as_section(lead=say("Users of the organization with roles of the project.")),
+            users.as_section(lead=say("Users of the organization with roles of the project.")),
             ManagerList.on(self).as_section(lead=say("Users who give the granted roles to users of the organization.")),
         ]
 

@@ -18,7 +18,7 @@ from identity.plugins.console.pages.applications import ApplicationList
 from identity.plugins.console.pages.managers import ManagerList
 from identity.plugins.console.pages.project_grants import ProjectGrantList
 from identity.plugins.console.pages.project_roles import RoleList
-from identity.plugins.console.pages.user_grants import UserGrantList
+from identity.plugins.console.pages.user_grants import USER_GRANTS
 from identity.plugins.console.places import Place, of_things
 from identity.plugins.console.sections import FactList, Facts, Note, Section
 from identity.plugins.console.show_page import ShowPage
@@ -121,7 +121,7 @@ class ProjectPage(OfProject, ShowPage):
             ApplicationList.on(self).as_section(),
             RoleList.on(self).as_section(),
             ProjectGrantList.on(self).as_section(),
-            UserGrantList.on(self).as_section(lead=say("Users with roles in the project.")),
+            USER_GRANTS[OfProject].on(self).as_section(lead=say("Users with roles in the project.")),
             ManagerList.on(self).as_section(lead=say("Users who manage this project.")),
             FactList("settings", say("Settings"), facts=self.settings(self.thing)),
         ]

@@ -9,7 +9,7 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
-from identity.plugins.console import client_secrets
+from identity.plugins.console.client_secrets import secret_places, secrets_table
 from identity.plugins.console.confirm_page import ConfirmPage
 from identity.plugins.console.console_page import matched
 from identity.plugins.console.expirations import (
@@ -36,24 +36,7 @@ def secret_section(page: OfServiceUser) -> Table:
     """The client secrets."""
     lead = say("Only for programs that use the client credentials grant; a key is safer.")
     empty = say("No client secret")
-    return client_secrets.secrets_table(page, "secret", say("Client secret"), lead, empty=empty, first=False)
-
-
-class NewSecret(OfServiceUser, client_secrets.NewSecret):
-    """Makes one."""
-
-    anchor = "secret"
-
-
-class EndSecret(OfServiceUser, client_secrets.EndSecret):
-    """Ends one."""
-
-    anchor = "secret"
-    loss = say("Programs that use it lose access at once.")
-
-    def act(self) -> str:
-        super().act()
-        return self.href
+    return secrets_table(page, "secret", say("Client secret"), lead, empty=empty, first=False)
 
 
 class TokenList(OfServiceUser, ListPage):
@@ -151,8 +134,7 @@ class RemoveToken(OfServiceUser, ConfirmPage):
 _ONE = "/service-users/{service_user}"
 
 PLACES = (
-    Place(f"{_ONE}/secrets/new", NewSecret, "service_user.write", targets.service_user),
-    Place(f"{_ONE}/secrets/{{secret}}/delete", EndSecret, "service_user.write", targets.service_user),
+    *secret_places(OfServiceUser, anchor="secret", loss=say("Programs that use it lose access at once.")),
     Place(f"{_ONE}/personal-access-tokens", TokenList, "service_user.read", targets.service_user),
     Place(f"{_ONE}/personal-access-tokens/new", NewToken, "service_user.write", targets.service_user),
     Place(f"{_ONE}/personal-access-tokens/{{token}}/delete", RemoveToken, "service_user.write", targets.service_user),

@@ -14,7 +14,7 @@ from identity.plugins.console.fields import fields_of
 from identity.plugins.console.holdings import held_roles_section
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.own_project import audience_scope
-from identity.plugins.console.pages.held_grants import HeldGrantList
+from identity.plugins.console.pages.held_grants import HELD_GRANTS
 from identity.plugins.console.pages.service_user_keys import KeyList
 from identity.plugins.console.pages.service_user_secrets import TokenList, secret_section
 from identity.plugins.console.places import Place, of_things
@@ -131,7 +131,7 @@ class ServiceUserPage(OfServiceUser, ShowPage):
             TokenList.on(self).as_section(),
             roles,
             Note(asks) if roles.rows and scope else None,
-            HeldGrantList.on(self).as_section(),
+            HELD_GRANTS[OfServiceUser].on(self).as_section(),
         ]
 
 

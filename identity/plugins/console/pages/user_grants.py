@@ -5,13 +5,14 @@ Two sections lead to the pages about one grant. The user's says so in its links,
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from pyramid.response import Response
 
 from identity.domain.errors import NotFound
 from identity.domain.permissions import Level
 from identity.domain.projects import Project, ProjectGrant, UserGrant
-from identity.domain.users import ServiceUser, Subject, User
+from identity.domain.users import HumanUser, ServiceUser, Subject
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.forms import Form
@@ -21,9 +22,9 @@ from identity.plugins.console.console_form import ChangePage
 from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place, of_things
-from identity.plugins.console.roles_form import Choices, RolesForm, SelectUser, Users, role_options
-from identity.plugins.console.shown import shown_user, shown_users, user_href
-from identity.plugins.console.things import OfProject, OfProjectGrant, OfThing
+from identity.plugins.console.roles_form import Choices, RolesForm, SelectUser, role_options
+from identity.plugins.console.shown import shown_user, shown_users
+from identity.plugins.console.things import OfProject, OfProjectGrant, OfServiceUser, OfThing, OfUser
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.storage.paging import Page, PageRequest
 
@@ -52,55 +53,16 @@ class GrantList(ListPage):
         )
 
 
-class OfSource(ConsolePage):
+class OfSource(OfThing[Any]):
     """A page about the user grants of a project or of a project grant."""
 
-    @property
-    def source(self) -> Project | ProjectGrant:
-        """Which one; its organization is the one whose users can be given roles."""
-        source: Project | ProjectGrant = self.context.value
-        return source
-
-    @cached_property
-    def of_source(self) -> OfThing[Project] | OfThing[ProjectGrant]:
-        """What pages about it know."""
-        return _page_about(self, self.source)
-
-    @property
-    def project(self) -> Project:
-        """Of which project."""
-        source = self.source
-        return source if isinstance(source, Project) else self.services.projects.get(source.project_id)
-
-    @property
-    def section(self) -> str:  # type: ignore[override]
-        return self.of_source.section
-
-    @property
-    def list_href(self) -> str:
-        """The address of the list."""
-        return f"{self.of_source.href}/user-grants"
-
-    @property
-    def trail(self) -> Trail:
-        return self.of_source.trail
-
-    @property
-    def parent(self) -> str:
-        return self.of_source.name
+    below = "/user-grants"
 
     def may_add(self) -> bool:
         """True if whoever looks sees the users who could be given roles."""
-        value = self.source
+        value = self.thing
         sees: bool = self.services.access.sees(self.principal, value.organization_id)
         return sees and self.may("user_grant.write") and (isinstance(value, Project) or value.active)
-
-
-def _page_about(page: ConsolePage, source: Project | ProjectGrant) -> OfThing[Project] | OfThing[ProjectGrant]:
-    context = targets.Target(page.resource, source)
-    made = (OfProject if isinstance(source, Project) else OfProjectGrant)(context, page.request)
-    made.organization = page.organization
-    return made
 
 
 class UserGrantList(OfSource, GrantList):
@@ -134,32 +96,33 @@ class SelectGrantee(OfSource, SelectUser):
         return [*super().trail, (GrantList.title, self.list_href)]
 
     @property
+    def parent(self) -> str:
+        return self.name
+
+    @property
     def about(self) -> str:
-        return self.project.name
+        return project_of(self, self.thing).name
 
     def may_choose(self, subject: Subject) -> bool:
-        return subject.organization.id == self.source.organization_id and self.may_add()
+        return subject.organization.id == self.thing.organization_id and self.may_add()
 
     def candidates(self, asked: PageRequest) -> Page:  # type: ignore[type-arg]
         return super().candidates(asked) if self.may_add() else Page(())
 
     @property
-    def users(self) -> Users:
-        return Users(self, self.source.organization_id)
+    def users_of(self) -> str | None:
+        organization_id: str = self.thing.organization_id
+        return organization_id
 
     def options(self) -> Choices:
-        return source_options(self, self.project.id, self.source)
-
-    @property
-    def back(self) -> str:
-        return self.list_href
+        return source_options(self, self.thing)
 
     @property
     def done_at(self) -> str:
-        return f"{self.of_source.href}#user-grants"
+        return f"{self.href}#user-grants"
 
     def submit(self, form: Form) -> Response:
-        return give(self, form, self.chosen.user.id, self.project.id)
+        return give(self, form, self.chosen.user.id, project_of(self, self.thing).id)
 
 
 def give(page: RolesForm, form: Form, user_id: str, project_id: str) -> Response:
@@ -170,23 +133,16 @@ def give(page: RolesForm, form: Form, user_id: str, project_id: str) -> Response
     return page.redirect(page.done(page.done_at))
 
 
-def source_options(page: ConsolePage, project_id: str, source: Project | ProjectGrant | None) -> Choices:
+def project_of(page: ConsolePage, source: Project | ProjectGrant) -> Project:
+    """The project, or the one that is granted."""
+    return source if isinstance(source, Project) else page.services.projects.get(source.project_id)
+
+
+def source_options(page: ConsolePage, source: Project | ProjectGrant) -> Choices:
     """The roles of a project, or those that it is granted with."""
-    return role_options(page, project_id, source.roles if isinstance(source, ProjectGrant) else None)
-
-
-def section_of(user: User) -> tuple[str, str]:
-    """Name and words of the section in which a user stands."""
-    return ("service-users", say("Service users")) if isinstance(user, ServiceUser) else ("users", say("Users"))
-
-
-def user_trail(user: User, name: str) -> Trail:
-    """List of users and, below it, the user."""
-    section, words = section_of(user)
-    return [
-        (words, f"{CONSOLE}/organizations/{user.organization_id}/{section}"),
-        (name, f"{CONSOLE}/{section}/{user.id}"),
-    ]
+    if isinstance(source, ProjectGrant):
+        return role_options(page, source.project_id, source.roles)
+    return role_options(page, source.id)
 
 
 class OfUserGrant(OfThing[UserGrant]):
@@ -225,24 +181,38 @@ class OfUserGrant(OfThing[UserGrant]):
         roles = ", ".join(sorted(self.thing.roles))
         return {"name": self.name, "project": self.project.name, "roles": roles}
 
-    @property
+    @cached_property
     def from_user(self) -> bool:
         """True if one came here from the user's page."""
         return bool(self.request.GET.get(OF) == USER and shown_user(self, self.grantee).href)
 
+    @cached_property
+    def led_here(self) -> OfThing[Any]:
+        """What one came from: the user, the project or the project grant."""
+        thing: Any = self.grantee.user if self.from_user else self.source
+        led: OfThing[Any] = _KINDS[type(thing)](targets.Target(self.resource, thing), self.request)
+        led.organization = self.grantee.organization if self.from_user else self.organization
+        return led
+
     @property
     def section(self) -> str:  # type: ignore[override]
-        return section_of(self.grantee.user)[0] if self.from_user else _page_about(self, self.source).section
+        return self.led_here.section
 
     @property
     def trail(self) -> Trail:
-        return user_trail(self.grantee.user, self.name) if self.from_user else _page_about(self, self.source).trail
+        return self.led_here.trail
 
     @property
     def back(self) -> str:
-        if self.from_user:
-            return f"{user_href(self.grantee)}#grants"
-        return f"{_page_about(self, self.source).href}#user-grants"
+        return f"{self.led_here.href}#{'grants' if self.from_user else 'user-grants'}"
+
+
+_KINDS: Mapping[type, type[OfThing[Any]]] = {
+    HumanUser: OfUser,
+    ServiceUser: OfServiceUser,
+    Project: OfProject,
+    ProjectGrant: OfProjectGrant,
+}
 
 
 class ChangeUserGrantPage(OfUserGrant, RolesForm, ChangePage):
@@ -256,7 +226,7 @@ class ChangeUserGrantPage(OfUserGrant, RolesForm, ChangePage):
         return self.project.name
 
     def options(self) -> Choices:
-        return source_options(self, self.thing.project_id, self.source)
+        return source_options(self, self.source)
 
 
 class RemoveUserGrant(OfUserGrant, ConfirmThing):
@@ -274,10 +244,11 @@ class RemoveUserGrant(OfUserGrant, ConfirmThing):
         self.services.user_grants.remove(self.thing.id, by=self.principal)
 
 
-_SOURCES = {"/projects/{project}": targets.project, "/project-grants/{project_grant}": targets.project_grant}
+_SOURCES = (OfProject, OfProjectGrant)
+USER_GRANTS = {kind: UserGrantList.of(kind) for kind in _SOURCES}
 
 PLACES = (
-    *(Place(f"{path}/user-grants", UserGrantList, "user_grant.read", target) for path, target in _SOURCES.items()),
-    *(Place(f"{path}/user-grants/new", SelectGrantee, "user_grant.write", target) for path, target in _SOURCES.items()),
+    *(Place(f"{one.path}/user-grants", USER_GRANTS[one], "user_grant.read", one.target) for one in _SOURCES),
+    *(Place(f"{one.path}/user-grants/new", SelectGrantee.of(one), "user_grant.write", one.target) for one in _SOURCES),
     *of_things(ChangeUserGrantPage, RemoveUserGrant),
 )

@@ -21,7 +21,7 @@ from identity.plugins.console.fields import Field, fields_of
 from identity.plugins.console.holdings import held_roles_section
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.pages.connections import connections_section
-from identity.plugins.console.pages.held_grants import HeldGrantList
+from identity.plugins.console.pages.held_grants import HELD_GRANTS
 from identity.plugins.console.pages.sessions import SessionList
 from identity.plugins.console.pages.user_access import NewPasswordLink, OneTimePassword
 from identity.plugins.console.places import Place, of_things
@@ -221,7 +221,7 @@ class UserPage(OfUser, ShowPage):
             SessionList.on(self).as_section(),
             connections_section(self),
             held_roles_section(self, user.id),
-            HeldGrantList.on(self).as_section(),
+            HELD_GRANTS[OfUser].on(self).as_section(),
         ]
 
     def _of_plugins_here(self) -> Iterator[Panel]:
