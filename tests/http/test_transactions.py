@@ -4,7 +4,7 @@ import pytest
 from transaction.interfaces import TransientError
 
 from identity.storage.errors import Unavailable
-from identity.storage.memory.backend import Participant
+from identity.storage.memory.backend import MemoryParticipant
 from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")
@@ -19,13 +19,13 @@ def contended(own_world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The commits of the world fail as often as the list has entries."""
     failures: list[int] = []
 
-    def vote(self: Participant, transaction: object) -> None:
+    def vote(self: MemoryParticipant, transaction: object) -> None:
         if failures:
             failures.pop()
             raise Contended("another transaction was in the way")
 
     own_world.identity.backend.contends = True
-    monkeypatch.setattr(Participant, "tpc_vote", vote)
+    monkeypatch.setattr(MemoryParticipant, "tpc_vote", vote)
     return failures
 
 

@@ -1,7 +1,5 @@
 """The reference backend passes the contract."""
 
-import threading
-
 import pytest
 
 from identity.storage.contract import StorageContract
@@ -75,20 +73,3 @@ def test_a_storage_refuses_writes_after_its_transaction() -> None:
     transactions.commit()
     with pytest.raises(StorageError):
         storage.organizations.add(an_organization())
-
-
-def test_readers_are_not_held_up_by_a_writer() -> None:
-    backend, transactions, seen = MemoryBackend(), Transactions(), []
-    transactions.begin()
-    backend.writing(transactions).organizations.add(an_organization())
-
-    def read() -> None:
-        with backend.reading() as storage:
-            seen.append(len(storage.organizations.page()))
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    reader.join(5)
-    transactions.commit()
-    read()
-    assert seen == [0, 1]

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from identity.plugins.sql.engines import Engines, is_missing, open_engines, open_migrating_engine
 from identity.plugins.sql.errors import translated
 from identity.plugins.sql.migrations import MIGRATE, fits
-from identity.plugins.sql.participant import Participant
+from identity.plugins.sql.participant import SqlParticipant
 from identity.plugins.sql.pool import give_back
 from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.settings import SQLITE, Settings
@@ -169,7 +169,7 @@ class SqlBackend(Backend):
         """Begin a database transaction that ends with the current transaction of the manager."""
         try:
             connection = self._open().writing.connect()
-            Participant(connection, transactions)
+            SqlParticipant(connection, transactions)
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise translated(error) from error
         return SqlStorage(connection)

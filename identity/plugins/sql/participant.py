@@ -9,14 +9,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from identity.plugins.sql.errors import translated
 from identity.plugins.sql.pool import give_back
 from identity.storage.errors import Unavailable
+from identity.storage.participant import Participant
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransaction, ITransactionManager
 
 
-class Participant:
-    """A database transaction that ends with the current transaction of the manager: a data manager as the package
-    transaction wants it, in one phase as zope.sqlalchemy has it, and without a session.
+class SqlParticipant(Participant):
+    """A database transaction that ends with the current transaction of the manager, in one phase as zope.sqlalchemy has
+    it, and without a session. Its statements have run before; the vote commits.
 
     zope.sqlalchemy is for whoever brings an ORM session. It imports the ORM and the drivers of all databases, a tenth
     of a start, and its session without objects costs as much again as the rest of a transaction.
@@ -24,7 +25,7 @@ class Participant:
 
     def __init__(self, connection: Connection, transactions: "ITransactionManager") -> None:
         """Begin; raises SQLAlchemyError, with the connection given back."""
-        self.transaction_manager = transactions
+        super().__init__(transactions)
         self._connection = connection
         try:
             self._transaction = connection.begin()
@@ -38,14 +39,8 @@ class Participant:
         return f"~identity.sql:{id(self)}"
 
     def abort(self, transaction: "ITransaction") -> None:
-        """Undo all of it; called for a transaction that is not to be committed."""
+        """Undo all that is not committed."""
         give_back(self._connection)
-
-    def tpc_begin(self, transaction: "ITransaction") -> None:
-        """Nothing: the statements have run already."""
-
-    def commit(self, transaction: "ITransaction") -> None:
-        """Nothing: the vote commits."""
 
     def tpc_vote(self, transaction: "ITransaction") -> None:
         """Commit; the last moment at which other participants can still stop it has passed. Raises Unavailable."""
@@ -57,12 +52,7 @@ class Participant:
             raise translated(error) from error
         give_back(self._connection)
 
-    def tpc_finish(self, transaction: "ITransaction") -> None:
-        """Nothing: the vote has committed."""
-
-    def tpc_abort(self, transaction: "ITransaction") -> None:
-        """Undo what is not committed; called if a participant refused, after ``abort`` or without it."""
-        give_back(self._connection)
+    tpc_abort = abort
 
 
 def _is_broken(connection: Connection) -> bool:

@@ -24,30 +24,22 @@ from identity.storage.contract.factories import (
     an_organization,
     an_outgoing_message,
 )
-from identity.storage.contract.transactions import Transactions
 from identity.storage.errors import AlreadyUsed, Duplicate, Missing, Stale, StorageError
 from identity.storage.paging import PageRequest
+from identity.storage.participant import Participant
 from identity.storage.stores.users import UserKind
 
 SECOND = timedelta(seconds=1)
 
 
-class RefusingParticipant:
-    """Takes part in a transaction and votes against its commit."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self.transaction_manager = transactions
+class RefusingParticipant(Participant):
+    """Votes against the commit, before all others."""
 
     def tpc_vote(self, transaction: object) -> None:
         raise ZeroDivisionError("no")
 
     def sortKey(self) -> str:  # noqa: N802
         return "!first"
-
-    def _nothing(self, transaction: object) -> None:
-        """Every other step needs nothing."""
-
-    abort = tpc_begin = commit = tpc_finish = tpc_abort = _nothing
 
 
 class BackendContract(ContractBase):
@@ -145,7 +137,7 @@ class TransactionContract(ContractBase):
         session, pending, once = a_session(human_user), a_pending(), a_record(human_user)
         on.save(code, refresh, access, key, session, pending, once)
         successor, added, event = a_refresh_token(family), an_organization(), an_audit_event()
-        added_record = a_record()
+        added_record, message = a_record(), an_outgoing_message()
         with on.aborted() as storage:
             storage.organizations.add(added)
             storage.users.update(replace(human_user, active=False, version=2))
@@ -160,23 +152,12 @@ class TransactionContract(ContractBase):
             storage.authorization_requests.finish(pending.id, NOW, version=1)
             storage.records.take(once.plugin, once.kind, once.key, NOW)
             storage.attempts.reserve("ada", at=NOW)
-            storage.outbox.add(an_outgoing_message())
+            storage.outbox.add(message)
             storage.applications.remove(application.id)
             storage.organizations.remove(organization.id)
-        assert on.read.organizations.find(added.id) is None
-        assert on.read.organizations.find(organization.id) == organization
-        assert on.read.users.find(human_user.id) == human_user
-        assert on.read.applications.find(application.id) == application
-        assert on.stored(refresh) == refresh
-        assert on.stored(successor) is None
-        assert on.stored(access) == access
-        assert on.stored(family) == family
+        kept = [organization, human_user, application, family, code, refresh, access, key, session, pending, once]
+        assert on.left(*kept, added, successor, added_record, message) == kept
         assert on.read.audit.find(event.id) is None
-        assert on.read.signing_keys.all() == (key,)
-        assert on.read.sessions.find(session.id) == session
-        assert on.read.authorization_requests.find(pending.id) == pending
-        assert on.read.records.find(once.plugin, once.kind, once.key) == once
-        assert on.read.outbox.waiting("mail", NOW, 10) == ()
         with on.writing() as storage:
             assert storage.attempts.reserve("ada", at=NOW).failures == 1
             storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)

@@ -26,6 +26,7 @@ from identity.storage.memory.tables import Tables
 from identity.storage.memory.tokens import MemoryTokenStore
 from identity.storage.memory.user_grants import MemoryUserGrantStore
 from identity.storage.memory.users import MemoryUserStore
+from identity.storage.participant import Participant
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransaction, ITransactionManager
@@ -80,7 +81,7 @@ class MemoryBackend(Backend):
     def writing(self, transactions: "ITransactionManager") -> Storage:
         transaction = transactions.get()
         try:
-            participant: Participant = transaction.data(self)
+            participant: MemoryParticipant = transaction.data(self)
         except KeyError:
             participant = self._join(transaction, transactions)
         return participant.storage
@@ -94,11 +95,11 @@ class MemoryBackend(Backend):
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _join(self, transaction: "ITransaction", transactions: "ITransactionManager") -> "Participant":
+    def _join(self, transaction: "ITransaction", transactions: "ITransactionManager") -> "MemoryParticipant":
         if not self._writer.acquire(timeout=PATIENCE_SECONDS):
             raise Unavailable("another transaction has been writing for too long")
         try:
-            participant = Participant(self, transactions)
+            participant = MemoryParticipant(self, transactions)
         except BaseException:
             self._writer.release()
             raise
@@ -124,40 +125,25 @@ class MemoryBackend(Backend):
             self._writer.release()
 
 
-class Participant:
-    """The backend's part in one transaction: a data manager as the package transaction wants it."""
+class MemoryParticipant(Participant):
+    """Makes the changes visible when all participants have agreed, or drops them."""
 
     def __init__(self, backend: MemoryBackend, transactions: "ITransactionManager") -> None:
-        self.transaction_manager = transactions
+        super().__init__(transactions)
         self._backend = backend
         self._tables = backend.begin()
         self._over = False
         self.storage = MemoryStorage(self._tables)
 
-    def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
-        """Where the participant stands among others: anywhere, for its commit cannot fail."""
-        return f"memory:{id(self)}"
-
-    def abort(self, transaction: "ITransaction") -> None:
-        """Drop the changes; called for a transaction that is not to be committed."""
-        self._end(commit=False)
-
-    def tpc_begin(self, transaction: "ITransaction") -> None:
-        """Nothing: the changes are complete already."""
-
-    def commit(self, transaction: "ITransaction") -> None:
-        """Nothing: the changes are made visible when all participants have agreed."""
-
-    def tpc_vote(self, transaction: "ITransaction") -> None:
-        """Agree: nothing stands against the commit."""
-
     def tpc_finish(self, transaction: "ITransaction") -> None:
         """Make the changes visible."""
         self._end(commit=True)
 
-    def tpc_abort(self, transaction: "ITransaction") -> None:
-        """Drop the changes; called if a participant refused, after ``abort`` or without it."""
+    def abort(self, transaction: "ITransaction") -> None:
+        """Drop the changes."""
         self._end(commit=False)
+
+    tpc_abort = abort
 
     def _end(self, *, commit: bool) -> None:
         if not self._over:

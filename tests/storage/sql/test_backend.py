@@ -4,14 +4,12 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
 
 from identity.ini_values import BadSetting
 from identity.plugins.sql import Plugin, Settings, SqlBackend
@@ -19,39 +17,16 @@ from identity.plugins.sql.paging import prefix_end
 from identity.storage.contract.factories import (
     NOW,
     a_human_user,
-    a_project,
-    a_signing_key,
     an_access_token,
     an_organization,
 )
 from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import Duplicate, Missing, StorageError, Unavailable
+from identity.storage.errors import Missing, StorageError, Unavailable
 
 
 @pytest.fixture
 def transactions() -> Transactions:
     return Transactions()
-
-
-def test_a_committed_change_is_read_through_a_second_connection(
-    backend: SqlBackend, reopen: Callable[[], SqlBackend], transactions: Transactions
-) -> None:
-    organization = an_organization()
-    with committing(backend, transactions) as storage:
-        storage.organizations.add(organization)
-    other = reopen()
-    with other.reading() as storage:
-        assert storage.organizations.find(organization.id) == organization
-    other.close()
-
-
-def test_writing_twice_in_one_transaction_gives_the_same_storage(
-    backend: SqlBackend, transactions: Transactions
-) -> None:
-    with committing(backend, transactions) as storage:
-        assert backend.writing(transactions) is storage
-    with committing(backend, transactions) as other:
-        assert other is not storage
 
 
 def test_transactions_of_several_managers_do_not_disturb_each_other(postgresql_url: str) -> None:
@@ -76,23 +51,6 @@ def test_reading_refuses_to_write(backend: SqlBackend) -> None:
         storage.organizations.add(organization)
     with backend.reading() as storage:
         assert storage.organizations.find(organization.id) is None
-
-
-def test_a_refused_write_leaves_the_transaction_usable(backend: SqlBackend, transactions: Transactions) -> None:
-    organization, key = an_organization(), a_signing_key(1)
-    later = an_organization()
-    with committing(backend, transactions) as storage:
-        storage.organizations.add(organization)
-        storage.signing_keys.add(key)
-        with pytest.raises(Duplicate):
-            storage.organizations.add(an_organization(primary_domain=organization.primary_domain))
-        with pytest.raises(Duplicate):
-            storage.signing_keys.add(a_signing_key(1))
-        with pytest.raises(Missing):
-            storage.projects.add(a_project())
-        storage.organizations.add(later)
-    with backend.reading() as storage:
-        assert storage.organizations.find(later.id) == later
 
 
 def test_what_a_failure_says_tells_no_secrets(backend: SqlBackend, transactions: Transactions) -> None:
@@ -266,10 +224,3 @@ def test_a_query_as_large_as_its_limits(backend: SqlBackend, transactions: Trans
             storage.projects.audience(frozenset(str(number) for number in range(500)), organization.id) == frozenset()
         )
         assert storage.user_grants.effective(users[0].id, frozenset(str(number) for number in range(500))) == ()
-
-
-def test_statements_can_be_watched(backend: SqlBackend) -> None:
-    seen: list[str] = []
-    event.listen(backend._open().reading, "before_cursor_execute", lambda *arguments: seen.append(arguments[2]))
-    backend.check()
-    assert seen == ["SELECT version_num FROM alembic_version"]

@@ -61,13 +61,6 @@ def test_a_writer_that_waits_too_long_is_told(backend: SqlBackend, url: str) -> 
     impatient.close()
 
 
-def test_readers_do_not_wait_for_a_writer(backend: SqlBackend) -> None:
-    with committing(backend, Transactions()) as storage:
-        storage.organizations.add(an_organization())
-        with backend.reading() as reading:
-            assert len(reading.organizations.page()) == 0
-
-
 def test_a_failed_commit_is_told_and_not_repeated(backend: SqlBackend) -> None:
     transactions, organization = Transactions(), an_organization()
     transactions.begin()
