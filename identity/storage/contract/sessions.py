@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -121,21 +122,13 @@ class SessionContract(ContractBase):
         assert on.read.sessions.find(session.id) == session
         assert on.read.sessions.find(other.id) == replace(other, last_seen_at=NOW + SECOND)
 
-    def test_sessions_touch_moves_last_seen_forward_and_never_back(self, on: On) -> None:
-        session = on.session
+    @pytest.mark.parametrize(("step", "moved"), [("touch", "last_seen_at"), ("select", "selected_at")])
+    def test_sessions_a_moment_moves_forward_and_never_back(self, on: On, step: str, moved: str) -> None:
+        session: Any = on.session
         for at in (NOW + 2 * SECOND, NOW + SECOND):
-            with on.writing() as storage:
-                storage.sessions.touch(session.id, at)
-                storage.sessions.touch(an_id(), at)
-        assert on.read.sessions.find(session.id) == replace(session, last_seen_at=NOW + 2 * SECOND)
-
-    def test_sessions_select_moves_selected_forward_and_never_back(self, on: On) -> None:
-        session = on.session
-        for at in (NOW + 2 * SECOND, NOW + SECOND):
-            with on.writing() as storage:
-                storage.sessions.select(session.id, at)
-                storage.sessions.select(an_id(), at)
-        assert on.read.sessions.find(session.id) == replace(session, selected_at=NOW + 2 * SECOND)
+            for session_id in (session.id, an_id()):
+                getattr(on.write.sessions, step)(session_id, at)
+        assert on.stored(session) == replace(session, **{moved: NOW + 2 * SECOND})
 
     def test_sessions_an_ended_session_keeps_its_moment(self, on: On) -> None:
         session = on.session

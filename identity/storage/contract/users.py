@@ -47,34 +47,25 @@ class UserContract(ContractBase):
         subject = on.read.users.find_subject(on.human_user.id)
         assert subject == Subject(on.human_user, closed), "users of an inactive organization are found, marked as such"
 
-    @pytest.mark.parametrize(("first", "second"), SPELLINGS)
-    def test_users_a_taken_user_name_is_refused_in_every_spelling_and_kind(
-        self, on: On, first: str, second: str
+    @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
+    def test_users_are_found_and_a_taken_name_is_refused_in_every_spelling_and_kind(
+        self, on: On, stored: str, asked: str
     ) -> None:
-        on.save(a_human_user(on.organization, user_name=first))
+        user = a_human_user(on.organization, user_name=stored, profile=Profile(email=f"{stored}@acme.example"))
+        on.save(user, a_human_user(on.organization, profile=Profile(email=f"x{stored}@acme.example")))
+        assert on.read.users.find_by_name(on.organization.id, asked) == user, "the name is kept as it was written"
+        found = on.read.users.find_by_email(on.organization.id, f"{asked}@ACME.example")
+        assert found == (Subject(user, on.organization),)
         with pytest.raises(Duplicate) as refusal:
-            on.write.users.add(a_service_user(on.organization, user_name=second))
+            on.write.users.add(a_service_user(on.organization, user_name=asked))
         assert refusal.value.field == "user_name"
 
-    def test_users_two_organizations_may_have_the_same_user_name(self, on: On) -> None:
-        here, there = (
-            a_human_user(on.organization, user_name="ada"),
-            a_human_user(on.other_organization, user_name="ada"),
-        )
+    def test_users_of_two_organizations_may_have_the_same_user_name(self, on: On) -> None:
+        here, there = (a_human_user(one, user_name="ada") for one in (on.organization, on.other_organization))
         on.save(here, there)
-        assert on.read.users.find_by_name(on.organization.id, "ada") == here
-        assert on.read.users.find_by_name(on.other_organization.id, "ada") == there
-
-    @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
-    def test_users_find_by_name_takes_every_spelling(self, on: On, stored: str, asked: str) -> None:
-        user = on.saved(a_human_user(on.organization, user_name=stored))
-        found = on.read.users.find_by_name(on.organization.id, asked)
-        assert found == user
-        assert found.user_name == stored, "the name is kept as it was written"
-
-    def test_users_find_by_name_stays_in_the_organization(self, on: On) -> None:
-        assert on.read.users.find_by_name(on.other_organization.id, on.human_user.user_name) is None
-        assert on.read.users.find_by_name(on.human_user.organization_id, "nobody") is None
+        for user in (here, there):
+            assert on.read.users.find_by_name(user.organization_id, "ada") == user
+            assert on.read.users.find_by_name(user.organization_id, "nobody") is None
 
     def test_users_find_by_login_name(self, on: On) -> None:
         acme, bolt = an_organization(primary_domain="acme.example"), an_organization(primary_domain="bolt.example")
@@ -109,13 +100,6 @@ class UserContract(ContractBase):
         found = on.read.users.find_by_bare_name("ada", first_in=on.other_organization.id)
         assert found == Subject(first, on.organization)
 
-    @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
-    def test_users_find_by_email_takes_every_spelling(self, on: On, stored: str, asked: str) -> None:
-        user = a_human_user(on.organization, profile=Profile(email=f"{stored}@acme.example"))
-        on.save(user, a_human_user(on.organization, profile=Profile(email=f"x{stored}@acme.example")))
-        found = on.read.users.find_by_email(on.organization.id, f"{asked}@ACME.example")
-        assert found == (Subject(user, on.organization),)
-
     def test_users_find_by_email_stays_in_the_organization(self, on: On) -> None:
         profile = Profile(email="ada@acme.example")
         here, there = (
@@ -143,18 +127,14 @@ class UserContract(ContractBase):
         assert on.read.users.find_by_email(on.organization.id, "") == ()
         assert on.read.users.find_by_email(on.organization.id, " ") == ()
 
-    def test_users_find_by_email_follows_an_update(self, on: On) -> None:
-        organization = on.organization
-        changed = replace(on.human_user, profile=Profile(email="new@acme.example"), version=2)
+    def test_users_are_found_by_what_they_are_changed_to(self, on: On) -> None:
+        before, organization = on.human_user, on.organization
+        changed = replace(before, user_name="Grace", profile=Profile(email="new@acme.example"), version=2)
         on.write.users.update(changed)
+        assert on.read.users.find_by_name(organization.id, "grace") == changed
+        assert on.read.users.find_by_name(organization.id, before.user_name) is None
         assert on.read.users.find_by_email(organization.id, "NEW@acme.example") == (Subject(changed, organization),)
-        assert on.read.users.find_by_email(organization.id, "ada@acme.example") == ()
-
-    def test_users_find_by_name_follows_an_update(self, on: On) -> None:
-        changed = replace(on.human_user, user_name="Grace", version=2)
-        on.write.users.update(changed)
-        assert on.read.users.find_by_name(changed.organization_id, "grace") == changed
-        assert on.read.users.find_by_name(changed.organization_id, on.human_user.user_name) is None
+        assert on.read.users.find_by_email(organization.id, before.profile.email) == ()
 
     def test_users_update_may_respell_the_own_name(self, on: On) -> None:
         user = on.saved(a_human_user(on.organization, user_name="ada"))
