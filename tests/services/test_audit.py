@@ -152,18 +152,10 @@ def test_every_change_has_its_event(services: Services) -> None:
     everything(services)
     written = {event.event for event in services.audit.recorded}
     elsewhere = {
-        "instance.bootstrapped",
-        "organization.exported",
-        "organization.imported",
-        "service_user_key.expiring",
-        "personal_access_token.expiring",
-        "token.revoked",
-        "signing_key.removed",
-        "signing_key.rewrapped",
-        "password.link_asked",
-        "authentication.refused",
-        "authorization.refused",
-        "access.refused",
+        *("instance.bootstrapped", "organization.exported", "organization.imported", "password.link_asked"),
+        *("service_user_key.expiring", "personal_access_token.expiring", "token.revoked"),
+        *("signing_key.removed", "signing_key.rewrapped"),
+        *("authentication.refused", "authorization.refused", "access.refused"),
         # By whom somebody else has made the grant.
         "project_grant.accepted",
     }

@@ -101,6 +101,16 @@ def test_an_invitation_waits_for_a_week_and_a_new_password_for_an_hour(services:
     assert services.passwords.link_lifetime(anna.id) == timedelta(hours=1)
 
 
+def test_an_address_is_proved_for_whoever_the_link_was_made(
+    services: Services, organization: Organization, anna: HumanUser
+) -> None:
+    bert = a_person(services, organization, "bert")
+    code = services.users.issue_email_link(anna.id, "anna@b.example").rpartition("/")[2]
+    with pytest.raises(LinkUsed):
+        services.users.verify_email(code, bert.id)
+    assert services.users.get(anna.id).profile.email == "anna@acme.example"
+
+
 def test_deactivating_ends_sessions_and_tokens_for_good(services: Services, anna: HumanUser) -> None:
     session_id = sign_in(services, anna)
     token = an_access_token(anna, issued_at=services.now, expires_at=services.now + timedelta(hours=1))
