@@ -28,42 +28,31 @@ def browser(world: World) -> Browser:
     return browser
 
 
-Change = Callable[[str], str]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda location: location.replace("state=", "stale="),
-        lambda location: location.replace("state=", "state=x"),
-        lambda location: location + "&state=x",
-        lambda location: location.replace("iss=https", "iss=http"),
-        lambda location: location.replace("&iss=", "&is="),
-        lambda location: location.replace("https://app.example/cb?", "https://app.example/CB?"),
-        lambda location: location.replace("https://app.example/cb?", "https://app.example/cb#"),
-        lambda location: location.replace("https://app.example/cb?", "https://evil.example/cb?"),
-        lambda location: location + "#fragment",
-        lambda location: location + "&",
-    ],
-)
-def test_an_answer_that_was_altered_is_refused(browser: Browser, party: RelyingParty, change: Change) -> None:
+def test_an_answer_that_was_altered_is_refused(browser: Browser, party: RelyingParty) -> None:
     asked = party.ask()
     answer = browser.open(asked.url)
     party.read(answer, asked)
     before = answer.headers["Location"]
-    answer.headers["Location"] = change(before)
-    assert answer.headers["Location"] != before
-    with pytest.raises((AssertionError, ValueError)):
-        party.read(answer, asked)
+    callback = "https://app.example/cb?"
+    for part, other in (
+        *(("state=", one) for one in ("stale=", "state=x")),
+        *(("iss=https", "iss=http"), ("&iss=", "&is=")),
+        *((callback, f"https://{one}") for one in ("app.example/CB?", "app.example/cb#", "evil.example/cb?")),
+        *((before, f"{before}{one}") for one in ("&state=x", "#fragment", "&")),
+    ):
+        answer.headers["Location"] = before.replace(part, other)
+        assert answer.headers["Location"] != before
+        with pytest.raises((AssertionError, ValueError)):
+            party.read(answer, asked)
 
 
-@pytest.mark.parametrize("name", ["Cache-Control", "Referrer-Policy", "X-Content-Type-Options"])
-def test_an_answer_that_could_be_kept_or_told_is_refused(browser: Browser, party: RelyingParty, name: str) -> None:
-    asked = party.ask()
-    answer = browser.open(asked.url)
-    del answer.headers[name]
-    with pytest.raises(AssertionError):
-        party.read(answer, asked)
+def test_an_answer_that_could_be_kept_or_told_is_refused(browser: Browser, party: RelyingParty) -> None:
+    for name in ("Cache-Control", "Referrer-Policy", "X-Content-Type-Options"):
+        asked = party.ask()
+        answer = browser.open(asked.url)
+        del answer.headers[name]
+        with pytest.raises(AssertionError):
+            party.read(answer, asked)
 
 
 def test_an_answer_that_comes_in_another_way_is_refused(browser: Browser, party: RelyingParty) -> None:
@@ -110,35 +99,25 @@ def members(browser: Browser, party: RelyingParty, asked: Asked) -> dict[str, st
     return party.read(browser.open(asked.url), asked)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"iss": "https://evil.example"},
-        {"aud": "other"},
-        {"aud": ["other"]},
-        {"azp": "other"},
-        {"azp": None},
-        {"sub": ""},
-        {"sub": 7},
-        {"exp": 0},
-        {"iat": 2**40},
-        {"nonce": "other"},
-        {"nonce": None},
-        {"auth_time": 0},
-        {"auth_time": None},
-        {"at_hash": "x"},
-        {"at_hash": None},
-        {"sid": None},
-    ],
-    ids=str,
-)
 def test_an_id_token_with_a_wrong_claim_is_refused(
-    party: RelyingParty, asked: Asked, members: dict[str, str], forge: Callable[..., str], changes: dict[str, Any]
+    party: RelyingParty, asked: Asked, members: dict[str, str], forge: Callable[..., str]
 ) -> None:
     token, access_token = members["id_token"], members["access_token"]
     party.check_id_token(forge(token), asked, access_token=access_token)
-    with pytest.raises((AssertionError, KeyError)):
-        party.check_id_token(forge(token, **changes), asked, access_token=access_token)
+    wrong: dict[str, list[Any]] = {
+        "iss": ["https://evil.example"],
+        "aud": ["other", ["other"]],
+        "sub": ["", 7],
+        "exp": [0],
+        "iat": [2**40],
+        "sid": [None],
+        **{name: ["other", None] for name in ("azp", "nonce", "at_hash")},
+        "auth_time": [0, None],
+    }
+    for name, values in wrong.items():
+        for value in values:
+            with pytest.raises((AssertionError, KeyError)):
+                party.check_id_token(forge(token, **{name: value}), asked, access_token=access_token)
 
 
 def test_an_id_token_of_another_key_is_refused(
