@@ -46,6 +46,7 @@ from identity.provider import (
 )
 from identity.provider.endpoints import authorize, end_session, token
 from identity.settings import PLUGIN_PREFIX
+from identity.storage.contract import StorageContract
 from identity.testing.fixtures import MakeWorld
 from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import pkcs1_pem
@@ -173,6 +174,14 @@ def test_the_pages_of_the_sample_show_real_files_alone() -> None:
     kinds = (".py", ".toml", ".html", ".po")
     files = {path for path in SAMPLE.rglob("*") if path.suffix in kinds and "__pycache__" not in path.parts}
     assert shown == files
+
+
+def test_the_steps_to_a_backend_lead_through_the_whole_contract() -> None:
+    page = (DOCS / "integrators" / "storage-backends.rst").read_text().partition("     - ``-k``\n")[2]
+    steps = {word for step in re.findall(r"^     - ``([a-z_ ]+)``$", page, re.MULTILINE) for word in step.split(" or ")}
+    tests = {name for name in dir(StorageContract) if name.startswith("test_")}
+    assert {name for name in tests if not any(word in name for word in steps)} == set()
+    assert {word for word in steps if not any(word in name for name in tests)} == set()
 
 
 def test_pages_are_plain() -> None:
