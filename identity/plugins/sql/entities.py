@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
-from sqlalchemy import Table, bindparam, delete
+from sqlalchemy import Table, bindparam, delete, select
 
 from identity.plugins.sql.mapping import Mapped
 from identity.plugins.sql.paging import PagedStore
@@ -20,6 +20,8 @@ class Entities(Mapped[Kept]):
         self.by_ids = find_many_by_id(table, self.columns)
         self.versioned = versioned(table)
         self.delete = delete(table).where(table.c.id == bindparam("key"))
+        #: What refers to the row may be made meanwhile: that does not wait for this.
+        self.lock = select(table.c.id).where(table.c.id == bindparam("key")).with_for_update(key_share=True)
 
 
 class SqlEntityStore(PagedStore, EntityStore[Kept]):

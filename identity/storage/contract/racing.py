@@ -67,9 +67,6 @@ class Outcomes:
         return self.won[0]
 
 
-Race = Callable[[Attempt, int], Outcomes]
-
-
 def race_over_threads(backend: Backend, attempt: Attempt, times: int) -> Outcomes:
     """Make the attempt ``times`` times from several threads of this process."""
     threads = PROCESSES * THREADS_PER_PROCESS

@@ -10,6 +10,7 @@ import pytest
 
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.tables import metadata
+from identity.storage.contract.transactions import Transactions
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
 
 #: Thirty times as fast as TRUNCATE, which makes new files; in the role of a replica no trigger asks who may do that.
@@ -82,3 +83,9 @@ def backend(url: str) -> Iterator[SqlBackend]:
 def reopen(url: str) -> Callable[[], SqlBackend]:
     """Opens the same database once more, also in another process."""
     return partial(SqlBackend, Settings(url=url))
+
+
+@pytest.fixture
+def transactions() -> Transactions:
+    """Transactions of our own."""
+    return Transactions()

@@ -24,11 +24,6 @@ from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Missing, StorageError, Unavailable
 
 
-@pytest.fixture
-def transactions() -> Transactions:
-    return Transactions()
-
-
 def test_transactions_of_several_managers_do_not_disturb_each_other(postgresql_url: str) -> None:
     backend = SqlBackend(Settings(url=postgresql_url))
     first, second = Transactions(), Transactions()

@@ -24,11 +24,6 @@ class Badge(Base):
 
 
 @pytest.fixture
-def transactions() -> Transactions:
-    return Transactions()
-
-
-@pytest.fixture
 def session(transactions: Transactions) -> Iterator[Session]:
     engine = create_engine("sqlite://")
     Base.metadata.create_all(engine)

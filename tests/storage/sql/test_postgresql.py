@@ -44,11 +44,6 @@ def backend(postgresql_url: str) -> Iterator[SqlBackend]:
 
 
 @pytest.fixture
-def transactions() -> Transactions:
-    return Transactions()
-
-
-@pytest.fixture
 def lone_server() -> Iterator[PostgresqlServer]:
     """A server that can be stopped without disturbing other tests."""
     folder = Path(tempfile.mkdtemp(prefix="identity-postgresql-"))

@@ -24,9 +24,6 @@ _SECRET_ROWS = Mapped[ClientSecret](client_secrets)
 CLIENT = (*ROWS.columns, *projects.ROWS.columns, *organizations.ROWS.columns)
 _APPLICATION, _PROJECT, _ORGANIZATION, _SECRET = slices(ROWS, projects.ROWS, organizations.ROWS, _SECRET_ROWS)
 _OLDEST_SECRET_FIRST = (client_secrets.c.created_at, client_secrets.c.id)
-
-#: Tokens may be issued meanwhile: their reference to the row does not wait for this.
-_LOCK = select(table.c.id).where(table.c.id == bindparam("key")).with_for_update(key_share=True)
 #: One row per secret, or one without.
 _FIND_CLIENT = Prepared(
     select(*CLIENT, *_SECRET_ROWS.columns)
@@ -95,7 +92,7 @@ class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
 
     def secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
         if locked:
-            self._one(_LOCK, {"key": application_id})
+            self._one(ROWS.lock, {"key": application_id})
         return _secrets_of(self._all(_SECRETS, {"application": application_id}))
 
     def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:

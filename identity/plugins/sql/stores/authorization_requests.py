@@ -21,7 +21,7 @@ _FIND = Prepared(find_by_id(table, _ROWS.columns))
 _UPDATE = versioned(table).where(_UNFINISHED)
 _BEGIN_ANEW = (
     update(table)
-    .where(table.c.user_id == bindparam("user"), _UNFINISHED)
+    .where(table.c.user_id == bindparam("user"), _UNFINISHED, table.c.id != bindparam("but"))
     .values(
         user_id=None,
         authenticated_at=None,
@@ -31,7 +31,6 @@ _BEGIN_ANEW = (
         version=table.c.version + 1,
     )
 )
-_BEGIN_OTHERS_ANEW = _BEGIN_ANEW.where(table.c.id != bindparam("but"))
 _FINISH = Prepared(
     update(table)
     .where(table.c.id == bindparam("key"), table.c.version == bindparam("expected"), _UNFINISHED)
@@ -53,9 +52,7 @@ class SqlAuthorizationRequestStore(SqlStore, AuthorizationRequestStore):
         self._replace(_UPDATE, _ROWS.values(pending))
 
     def begin_anew(self, user_id: str, *, but: str | None = None) -> int:
-        if but is None:
-            return self._change(_BEGIN_ANEW, {"user": user_id})
-        return self._change(_BEGIN_OTHERS_ANEW, {"user": user_id, "but": but})
+        return self._change(_BEGIN_ANEW, {"user": user_id, "but": but or ""})
 
     def finish(self, request_id: str, at: datetime, *, version: int) -> PendingAuthorization:
         row = self._one(_FINISH, {"key": request_id, "at": seconds(at), "expected": version})

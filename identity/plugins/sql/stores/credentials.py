@@ -52,8 +52,6 @@ _FIND_SIGNER = Prepared(_KEYS.held.where(service_user_keys.c.id == bindparam("ke
 #: One row per secret.
 _FIND_HOLDER = Prepared(_SECRETS.held.order_by(*_SECRETS.oldest_first))
 _SECRETS_OF = _SECRETS.of_user.order_by(*_SECRETS.oldest_first)
-#: Tokens may be issued meanwhile: their reference to the row does not wait for this.
-_LOCK = select(users_table.c.id).where(users_table.c.id == bindparam("key")).with_for_update(key_share=True)
 _EXPIRES_AT = service_user_keys.c.expires_at
 _LIVE = bindparam("at") < _EXPIRES_AT
 _SUMMARIES = (
@@ -113,7 +111,7 @@ class SqlCredentialStore(PagedStore, CredentialStore):
 
     def secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         if locked:
-            self._one(_LOCK, {"key": user_id})
+            self._one(users.ROWS.lock, {"key": user_id})
         return self._list(_SECRETS.of, _SECRETS_OF, {"user": user_id})
 
 

@@ -1,6 +1,6 @@
 """Organizations in SQL."""
 
-from sqlalchemy import bindparam, delete, not_, select, update
+from sqlalchemy import bindparam, delete, not_, update
 
 from identity.domain.domains import OrganizationDomain, Proof
 from identity.domain.instance import Instance
@@ -28,8 +28,6 @@ _THIS_DOMAIN = (domains.c.organization_id == bindparam("organization"), domains.
 _FIND_DOMAIN = _DOMAINS.select.where(*_THIS_DOMAIN)
 _FIND_DOMAIN_HOLDER = _DOMAINS.select.where(domains.c.name == bindparam("domain"), domains.c.proof.is_not(None))
 _DOMAINS_OF = _DOMAINS.select.where(domains.c.organization_id == bindparam("organization")).order_by(domains.c.name)
-#: Users may be made meanwhile: their reference to the row does not wait for this.
-_LOCK = select(table.c.id).where(table.c.id == bindparam("key")).with_for_update(key_share=True)
 _UNPROVEN_DOMAINS = (
     _DOMAINS.select.where(
         domains.c.proof == Proof.UNPROVEN.value,
@@ -72,7 +70,7 @@ class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
 
     def domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
         if locked:
-            self._one(_LOCK, {"key": organization_id})
+            self._one(ROWS.lock, {"key": organization_id})
         return tuple(map(_DOMAINS.of, self._all(_DOMAINS_OF, {"organization": organization_id})))
 
     def unproven_domains(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:

@@ -50,8 +50,7 @@ _SELECT = Prepared(
 )
 _CLOSE = update(table).values(ended_at=bindparam("at"))
 _CLOSE_ONE = _CLOSE.where(_THIS, _OPEN)
-_CLOSE_OF_USER = _CLOSE.where(*_OF_USER)
-_CLOSE_OTHERS = _CLOSE_OF_USER.where(table.c.id != bindparam("session"))
+_CLOSE_OF_USER = _CLOSE.where(*_OF_USER, table.c.id != bindparam("but"))
 
 
 class SqlSessionStore(SqlStore, SessionStore):
@@ -102,10 +101,7 @@ class SqlSessionStore(SqlStore, SessionStore):
         return self._change(_CLOSE_ONE, {"session": session_id, "at": seconds(at)}) == 1
 
     def end_of_user(self, user_id: str, at: datetime, *, but: str | None = None) -> int:
-        parameters = {"user": user_id, "at": seconds(at)}
-        if but is None:
-            return self._change(_CLOSE_OF_USER, parameters)
-        return self._change(_CLOSE_OTHERS, {**parameters, "session": but})
+        return self._change(_CLOSE_OF_USER, {"user": user_id, "at": seconds(at), "but": but or ""})
 
 
 def _signed_in_of(row: Row) -> SignedIn:

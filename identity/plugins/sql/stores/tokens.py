@@ -1,7 +1,9 @@
 """Access tokens, refresh tokens and their families in SQL."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import Any, TypeVar
 
 from sqlalchemy import bindparam, func, select, update
 
@@ -32,9 +34,26 @@ from identity.plugins.sql.tables import users as users_table
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.stores.tokens import TokenStore
 
+Presented = TypeVar("Presented", PresentedCode, PresentedRefreshToken)
+
 FAMILIES = Mapped[TokenFamily](families)
 _ACCESS = Mapped[AccessToken](access)
 _REFRESH = Mapped[RefreshToken](refresh)
+
+
+def _with_standing(rows: Mapped[Any]) -> Prepared:
+    """The row of this digest with its family, when its session ended, and its subject."""
+    table = rows.table
+    return Prepared(
+        select(*rows.columns, *FAMILIES.columns, sessions.c.ended_at, *users.SUBJECT)
+        .select_from(table)
+        .join(families, families.c.id == table.c.family_id)
+        .outerjoin(sessions, sessions.c.id == table.c.session_id)
+        .outerjoin(users_table, users_table.c.id == table.c.user_id)
+        .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id)
+        .where(table.c.digest == bindparam("token"))
+    )
+
 
 _START_FAMILY = Prepared(FAMILIES.insert)
 _REVOKE_FAMILY = (
@@ -101,15 +120,7 @@ _REVOKE_ACCESS_OF_USER = _REVOKE_ACCESS.where(
 
 _ADD_REFRESH = Prepared(_REFRESH.insert)
 _FIND_REFRESH = _REFRESH.select.where(refresh.c.digest == bindparam("token"))
-_FIND_PRESENTED = Prepared(
-    select(*_REFRESH.columns, *FAMILIES.columns, sessions.c.ended_at, *users.SUBJECT)
-    .select_from(refresh)
-    .join(families, families.c.id == refresh.c.family_id)
-    .outerjoin(sessions, sessions.c.id == refresh.c.session_id)
-    .outerjoin(users_table, users_table.c.id == refresh.c.user_id)
-    .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id)
-    .where(refresh.c.digest == bindparam("token"))
-)
+_FIND_PRESENTED = _with_standing(_REFRESH)
 _LIVE_FAMILY = (
     select(families.c.id).where(families.c.id == refresh.c.family_id, families.c.revoked_at.is_(None)).exists()
 )
@@ -143,18 +154,9 @@ _REVOKE_SUCCESSOR = (
 )
 
 _CODES = Mapped[AuthorizationCode](codes)
-_CODE, _CODE_FAMILY, _CODE_SESSION, _CODE_SUBJECT = slices(_CODES, FAMILIES, 1, users.SUBJECT)
 _THIS_CODE = (codes.c.digest == bindparam("code"), codes.c.client_id == bindparam("client"))
 _ADD_CODE = Prepared(_CODES.insert)
-_FIND_CODE = Prepared(
-    select(*_CODES.columns, *FAMILIES.columns, sessions.c.ended_at, *users.SUBJECT)
-    .select_from(codes)
-    .join(families, families.c.id == codes.c.family_id)
-    .outerjoin(sessions, sessions.c.id == codes.c.session_id)
-    .outerjoin(users_table, users_table.c.id == codes.c.user_id)
-    .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id)
-    .where(codes.c.digest == bindparam("code"))
-)
+_FIND_CODE = _with_standing(_CODES)
 _REDEEM_CODE = Prepared(
     update(codes)
     .where(*_THIS_CODE, codes.c.redeemed_at.is_(None), codes.c.expires_at > bindparam("at"))
@@ -224,7 +226,7 @@ class SqlTokenStore(SqlStore, TokenStore):
         self._try(_ADD_CODE, _CODES.values(code))
 
     def find_code(self, digest: bytes) -> PresentedCode | None:
-        return self._find(_presented_code_of, _FIND_CODE, {"code": digest})
+        return self._find(_presented_code_of, _FIND_CODE, {"token": digest})
 
     def redeem_code(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
         this = {"code": digest, "client": client_id}
@@ -254,18 +256,6 @@ def _issued_of(row: Row) -> IssuedToken:
     )
 
 
-_PRESENTED, _FAMILY, _SESSION, _BEARER = slices(_REFRESH, FAMILIES, 1, users.SUBJECT)
-
-
-def _presented_of(row: Row) -> PresentedRefreshToken:
-    return PresentedRefreshToken(
-        _REFRESH.of(row[_PRESENTED]),
-        FAMILIES.of(row[_FAMILY]),
-        users.subject_or_none(row[_BEARER]),
-        session_ended=row[_SESSION][0] is not None,
-    )
-
-
 _HELD, _HOLDER, _LAST_USE = slices(FAMILIES, applications.CLIENT, 1)
 
 
@@ -273,10 +263,17 @@ def _connected_of(row: Row) -> tuple[TokenFamily, Client, datetime]:
     return FAMILIES.of(row[_HELD]), applications.client_of(row[_HOLDER]), _last_use_of(row[_LAST_USE])
 
 
-def _presented_code_of(row: Row) -> PresentedCode:
-    return PresentedCode(
-        _CODES.of(row[_CODE]),
-        FAMILIES.of(row[_CODE_FAMILY]),
-        users.subject_or_none(row[_CODE_SUBJECT]),
-        session_ended=row[_CODE_SESSION][0] is not None,
-    )
+def _presented(made: Callable[..., Presented], rows: Mapped[Any]) -> Callable[[Row], Presented]:
+    """What makes this of a row that ``_with_standing`` finds."""
+    own, family, session, subject = slices(rows, FAMILIES, 1, users.SUBJECT)
+
+    def of(row: Row) -> Presented:
+        ended = row[session][0] is not None
+        bearer = users.subject_or_none(row[subject])
+        return made(rows.of(row[own]), FAMILIES.of(row[family]), bearer, session_ended=ended)
+
+    return of
+
+
+_presented_of = _presented(PresentedRefreshToken, _REFRESH)
+_presented_code_of = _presented(PresentedCode, _CODES)
