@@ -287,3 +287,10 @@ def add(storage: Storage, value: Any) -> None:
     """Store a new domain value in the store that keeps its kind."""
     home = _HOMES[type(value)]
     assert getattr(getattr(storage, home.store), home.add)(value) is None, "another value has its place"
+
+
+def remove(storage: Storage, value: Any) -> None:
+    """Remove a value that is removed by its id."""
+    store = _HOMES[type(value)].store
+    known_by = (type(value), value.user_id, value.id) if store == "credentials" else (value.id,)
+    getattr(storage, store).remove(*known_by)

@@ -1,14 +1,12 @@
 """What is demanded of removals: what is removed takes all along that belongs to it, and nothing else."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from identity.domain.domains import Proof
 from identity.domain.permissions import Level, ResourceKey
-from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.base import ContractBase, On, remove
 from identity.storage.contract.factories import (
     NOW,
     a_client_secret,
@@ -95,19 +93,7 @@ BELONGING: tuple[tuple[Any, ...], ...] = (
 )  # fmt: skip
 VALUES = tuple(value for value, *_ in BELONGING)
 
-REMOVED: dict[str, tuple[Any, Callable[[Storage], object]]] = {
-    "organization": (ACME, lambda storage: storage.organizations.remove(ACME.id)),
-    "project": (ROCKET, lambda storage: storage.projects.remove(ROCKET.id)),
-    "application": (SHOP, lambda storage: storage.applications.remove(SHOP.id)),
-    "project grant": (LENT, lambda storage: storage.project_grants.remove(LENT.id)),
-    "person": (ADA, lambda storage: storage.users.remove(ADA.id)),
-    "service user": (ROBOT, lambda storage: storage.users.remove(ROBOT.id)),
-    **{
-        type(one).__name__: (one, lambda storage, one=one: storage.credentials.remove(type(one), ROBOT.id, one.id))  # type: ignore[misc]
-        for one in (KEY, SECRET, PERSONAL)
-    },
-    "family": (FAMILY, lambda storage: storage.purges.of(Purged.FAMILIES, FAMILY.ends_at.replace(second=1), 10)),
-}
+REMOVED = (ACME, ROCKET, SHOP, LENT, ADA, ROBOT, KEY, SECRET, PERSONAL, FAMILY)
 
 
 def goes(value: Any, removed: Any) -> bool:
@@ -119,13 +105,15 @@ def goes(value: Any, removed: Any) -> bool:
 class CascadeContract(ContractBase):
     """What belongs to a thing goes with it, in however many steps; what belongs to others stays as it is."""
 
-    @pytest.mark.parametrize("name", REMOVED)
-    def test_removals_take_along_what_belongs_to_the_thing_and_nothing_else(self, on: On, name: str) -> None:
-        thing, remove = REMOVED[name]
+    @pytest.mark.parametrize("thing", REMOVED, ids=lambda thing: type(thing).__name__)
+    def test_removals_take_along_what_belongs_to_the_thing_and_nothing_else(self, on: On, thing: Any) -> None:
         on.save(*VALUES)
         with on.writing() as storage:
             for secret in CLIENT_SECRETS:
                 storage.applications.add_secret(SHOP.id, secret)
-            remove(storage)
+            if thing is FAMILY:
+                storage.purges.of(Purged.FAMILIES, FAMILY.ends_at.replace(second=1), 10)
+            else:
+                remove(storage, thing)
         assert on.left(*VALUES) == [value for value in VALUES if not goes(value, thing)]
         assert len(on.read.applications.secrets(SHOP.id)) == (0 if goes(SHOP, thing) else len(CLIENT_SECRETS))

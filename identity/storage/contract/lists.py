@@ -10,7 +10,7 @@ from identity.domain.permissions import Level, ResourceKey
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On
+from identity.storage.contract.base import ContractBase, On, remove
 from identity.storage.contract.entities import SECOND, a_grantee
 from identity.storage.contract.factories import (
     NOW,
@@ -46,7 +46,7 @@ SCRIPTS = ("Ωmega", "çelik", "株式会社", "straße", "strasse2", "😀", "a
 
 @dataclass(frozen=True)
 class List:
-    """One list: whose it is, its pages, how to make and to remove a row of it, and rows of other lists.
+    """One list: whose it is, its pages, how to make a row of it, and rows of other lists.
 
     It is by name, where ``name`` says by which field, or newest first.
     """
@@ -54,7 +54,6 @@ class List:
     owner: Callable[[On], Any]
     page: Callable[[Storage, Any, PageRequest], Page[Any]]
     make: Callable[..., Any]
-    remove: Callable[[Storage, Any], None]
     strangers: Callable[[On, Any], list[Any]]
     name: str = ""
     names: tuple[str, ...] = NAMES
@@ -88,14 +87,7 @@ class Listing:
     def remove(self, row: Any) -> None:
         """Remove the row."""
         with self.on.writing() as storage:
-            self.of.remove(storage, row)
-
-
-def _by_id(store: str) -> Callable[[Storage, Any], None]:
-    def remove(storage: Storage, row: Any) -> None:
-        getattr(storage, store).remove(row.id)
-
-    return remove
+            remove(storage, row)
 
 
 LISTS = {
@@ -103,7 +95,6 @@ LISTS = {
         lambda on: None,
         lambda storage, owner, request: storage.organizations.page(request),
         lambda on, owner, **fields: an_organization(**fields),
-        _by_id("organizations"),
         lambda on, owner: [],
         name="name",
         orders=organizations.ORDERS,
@@ -112,7 +103,6 @@ LISTS = {
         lambda on: on.organization,
         lambda storage, owner, request: storage.projects.page(owner.id, request),
         lambda on, owner, **fields: a_project(owner, **fields),
-        _by_id("projects"),
         lambda on, owner: [a_project(on.other_organization)],
         name="name",
         orders=projects.ORDERS,
@@ -121,7 +111,6 @@ LISTS = {
         lambda on: on.project,
         lambda storage, owner, request: storage.applications.page(owner.id, request),
         lambda on, owner, **fields: an_application(owner, **fields),
-        _by_id("applications"),
         lambda on, owner: [an_application(on.saved(a_project(on.organization)))],
         name="name",
         orders=applications.ORDERS,
@@ -130,7 +119,6 @@ LISTS = {
         lambda on: on.organization,
         lambda storage, owner, request: storage.users.page(owner.id, UserKind.HUMAN, request),
         lambda on, owner, **fields: a_human_user(owner, **fields),
-        _by_id("users"),
         lambda on, owner: [a_human_user(on.other_organization), a_service_user(owner)],
         name="user_name",
         names=USER_NAMES,
@@ -139,7 +127,6 @@ LISTS = {
         lambda on: on.organization,
         lambda storage, owner, request: storage.users.page(owner.id, UserKind.SERVICE, request),
         lambda on, owner, **fields: a_service_user(owner, **fields),
-        _by_id("users"),
         lambda on, owner: [a_service_user(on.other_organization), a_human_user(owner)],
         name="user_name",
         names=USER_NAMES,
@@ -148,42 +135,36 @@ LISTS = {
         lambda on: on.project,
         lambda storage, owner, request: storage.project_grants.page("project_id", owner.id, request),
         lambda on, owner, **fields: a_project_grant(owner, on.saved(an_organization()), **fields),
-        _by_id("project_grants"),
         lambda on, owner: [a_project_grant(on.saved(a_project(on.organization)), on.other_organization)],
     ),
     "project grants held": List(
         lambda on: on.other_organization,
         lambda storage, owner, request: storage.project_grants.page("organization_id", owner.id, request),
         lambda on, owner, **fields: a_project_grant(on.saved(a_project(on.organization)), owner, **fields),
-        _by_id("project_grants"),
         lambda on, owner: [a_project_grant(on.project, on.saved(an_organization()))],
     ),
     "grants of a user": List(
         lambda on: on.human_user,
         lambda storage, owner, request: storage.user_grants.page("user_id", owner.id, request),
         lambda on, owner, **fields: a_user_grant(owner, on.saved(a_project(on.organization)), **fields),
-        _by_id("user_grants"),
         lambda on, owner: [a_user_grant(a_grantee(on), on.project)],
     ),
     "grants of a project": List(
         lambda on: on.project,
         lambda storage, owner, request: storage.user_grants.page("project_id", owner.id, request),
         lambda on, owner, **fields: a_user_grant(a_grantee(on), owner, **fields),
-        _by_id("user_grants"),
         lambda on, owner: [a_user_grant(a_grantee(on), on.saved(a_project(on.organization)))],
     ),
     "grants of a project grant": List(
         lambda on: on.saved(a_project_grant(on.project, on.other_organization)),
         lambda storage, owner, request: storage.user_grants.page("project_grant_id", owner.id, request),
         lambda on, owner, **fields: a_user_grant(a_grantee(on), on.project, owner, **fields),
-        _by_id("user_grants"),
         lambda on, owner: [a_user_grant(a_grantee(on), on.project)],
     ),
     "managers": List(
         lambda on: ResourceKey(Level.ORGANIZATION, on.organization.id),
         lambda storage, owner, request: storage.managers.page(owner, request),
         lambda on, owner, **fields: a_manager(a_grantee(on), owner, **fields),
-        _by_id("managers"),
         lambda on, owner: [
             a_manager(on.human_user),
             a_manager(on.human_user, ResourceKey(Level.PROJECT, owner.id)),
@@ -195,7 +176,6 @@ LISTS = {
         lambda on: on.service_user,
         lambda storage, owner, request: storage.credentials.page(ServiceUserKey, owner.id, request),
         lambda on, owner, **fields: a_key(owner, **fields),
-        lambda storage, row: storage.credentials.remove(ServiceUserKey, row.user_id, row.id),
         lambda on, owner: [a_key(on.saved(a_service_user(on.organization)))],
         has_state=False,
     ),
@@ -203,7 +183,6 @@ LISTS = {
         lambda on: on.service_user,
         lambda storage, owner, request: storage.credentials.page(PersonalAccessToken, owner.id, request),
         lambda on, owner, **fields: a_personal_access_token(owner, **fields),
-        lambda storage, row: storage.credentials.remove(PersonalAccessToken, row.user_id, row.id),
         lambda on, owner: [a_personal_access_token(on.saved(a_service_user(on.organization)))],
         has_state=False,
     ),
