@@ -100,8 +100,9 @@ class Picture:
         """The picture, named and told in words for those who cannot see it."""
         wide, high = self.right - self.left + 4, self.bottom + 4
         return (
-            f'<div class="picture" tabindex="0"><svg xmlns="http://www.w3.org/2000/svg" role="img"'
-            f' aria-labelledby="{name}-title" aria-describedby="{name}-told" style="--wide: {wide:.0f}px"'
+            f'<div class="picture" tabindex="0" role="group" aria-labelledby="{name}-title">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" style="--wide: {wide:.0f}px"'
+            f' aria-labelledby="{name}-title" aria-describedby="{name}-told"'
             f' viewBox="{self.left - 2:g} -2 {wide:g} {high:g}">'
             f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-told">{escape(told)}</desc>'
             f"{''.join(self.parts)}</svg></div>"

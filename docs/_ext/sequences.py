@@ -179,8 +179,13 @@ def _wide(head: list[str]) -> float:
 
 
 def _lines(step: Step) -> list[str]:
-    """The words of a step in lines: those of a message over several lifelines have more room."""
-    return wrapped(step.text, _WRAP + 110 * max(0, abs(step.last - step.first) - 1))
+    """The words of a step in lines."""
+    return wrapped(step.text, _limit(step))
+
+
+def _limit(step: Step) -> float:
+    """How wide words may get for which room has yet to be made: over several lifelines there is more."""
+    return _WRAP + 110 * max(0, abs(step.last - step.first) - 1)
 
 
 def _extent(step: Step, places: list[float]) -> tuple[float, float]:
@@ -197,10 +202,10 @@ def _extent(step: Step, places: list[float]) -> tuple[float, float]:
 def _message(picture: Picture, step: Step, places: list[float], y: float, number: int) -> float:
     """Below the message, which stands over its arrow."""
     x, to = places[step.first], places[step.last]
-    lines = _lines(step)
+    lines = wrapped(step.text, max(_limit(step), abs(to - x) - 34))
     below = y + LINE * len(lines) + 8
     if x == to:
-        y, below = y + 4, below + 6
+        y, below = y + 8, below + 10
         at = (y + below) / 2 - 8
         picture.line([(x, at), (x + 26, at), (x + 26, at + 18), (x + 2, at + 18)], step.kind, head=True)
         picture.words(x + 34, y + 18, lines)
