@@ -34,6 +34,8 @@ PASSWORD = "correct horse battery staple"  # noqa: S105 - of people in tests
 
 #: Redirects after which a browser gives up.
 MOST_REDIRECTS = 20
+#: The id of the form that a page is for; others on it are buttons of their own.
+PAGE_FORM = "page-form"
 USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 _STEP = re.compile(r"/login/[0-9a-f-]{36}/?(.*)")
@@ -161,10 +163,10 @@ class Browser:
         return self._go(self._from_page("GET", urljoin(self.url, found[0]["href"])))
 
     def form(self, name: str | None = None) -> Any:
-        """A form of the shown page, WebTest's, by id; the only one if none is named."""
+        """A form of the shown page, WebTest's, by id; if none is named, what the page is for, or its only one."""
         forms = {id(one): one for one in self.page.forms.values()}
-        if name is not None:
-            return self.page.forms[name]
+        if name is not None or PAGE_FORM in self.page.forms:
+            return self.page.forms[name or PAGE_FORM]
         assert len(forms) == 1, f"{len(forms)} forms on\n{self.page}"
         return next(iter(forms.values()))
 
@@ -197,10 +199,10 @@ class Browser:
 
     def sign_in(self, login_name: str, password: str = PASSWORD) -> Any:
         """Walk the login pages from the one that is shown: login name unless that is known already, and password."""
-        if "password" not in self.form("page-form").fields:
-            self.submit({"login_name": login_name}, form="page-form")
-        assert "password" in self.form("page-form").fields, f"no page for the password, but\n{self.page}"
-        return self.submit({"password": password}, form="page-form")
+        if "password" not in self.form().fields:
+            self.submit({"login_name": login_name})
+        assert "password" in self.form().fields, f"no page for the password, but\n{self.page}"
+        return self.submit({"password": password})
 
     def choose(self, words: str) -> Any:
         """Press the button of the chooser that holds these words: an account, or another one."""

@@ -95,9 +95,9 @@ def guess(settings: Mapping[str, str], login_names: Sequence[str], passwords: Se
     def lane(words: Sequence[str]) -> list[int]:
         browser = Browser(world)
         browser.open(f"{world.identity.settings.login_url}/login")
-        browser.submit({"login_name": login_names[next(turn) % len(login_names)]}, form="page-form")
+        browser.submit({"login_name": login_names[next(turn) % len(login_names)]})
         together.wait(PATIENCE)
-        return [browser.submit({"password": word}, form="page-form").status_int for word in words]
+        return [browser.submit({"password": word}).status_int for word in words]
 
     try:
         with ThreadPoolExecutor(THREADS) as pool:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from identity.domain.applications import ApplicationType
 from identity.testing.assertions import half_hash, s256, verified
+from identity.testing.browser import Browser
 from identity.testing.responses import shown
 from identity.testing.service_client import Credentials, ServiceClient
 from identity.testing.world import World
@@ -68,9 +69,9 @@ class RelyingParty:
     """An application that has people sign in here, and checks everything that it is told.
 
         party = RelyingParty.of(world)
-        asked = party.ask(scope="openid email", prompt="none")
-        tokens = party.tokens(browser.open(asked.url, by=party.origin), asked)
-        assert tokens.claims["sub"] == person.id
+        asked = party.opened(browser, scope="openid email")
+        tokens = party.tokens(browser.sign_in(login_name), asked)
+        assert tokens.claims["sub"] == party.signed_in(browser, prompt="none").claims["sub"] == person.id
 
     Methods that check raise AssertionError and show the answer. Answers of the token endpoint are returned as they are.
     """
@@ -182,6 +183,26 @@ class RelyingParty:
             if name in members:
                 self.client.secrets.add(members[name])
         return members
+
+    def opened(
+        self, browser: Browser, response_type: str | None = "code", scope: str | None = "openid", **parameters: Any
+    ) -> Asked:
+        """A request as ``ask`` makes it, with which the browser was sent to us; ``browser.page`` is what came of it."""
+        asked = self.ask(response_type, scope, **parameters)
+        browser.open(asked.url, by=self.origin)
+        return asked
+
+    def signed_in(self, browser: Browser, *what: str | None, **parameters: Any) -> Tokens:
+        """What such a request brings where no page comes before the answer."""
+        asked = self.opened(browser, *what, **parameters)
+        return self.tokens(browser.page, asked)
+
+    def refused_at(
+        self, browser: Browser, error: str, *what: str | None, mode: str | None = None, **parameters: Any
+    ) -> str:
+        """Check that such a request is answered with this error at once; returns its description."""
+        asked = self.opened(browser, *what, **parameters)
+        return self.refused(browser.page, asked, error, mode=mode)
 
     def refused(self, answer: Any, asked: Asked, error: str, *, mode: str | None = None) -> str:
         """Check that the answer is this error and nothing else; returns its description."""

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
+from inspect import signature
+from operator import attrgetter
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
@@ -19,6 +21,7 @@ from identity.domain.audiences import audience_scope
 from identity.domain.audit import AuditEvent, AuditFilter
 from identity.domain.instance import Instance
 from identity.process import Identity
+from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.storage.paging import MAX_PAGE, PageRequest
 from identity.testing.clock import MovableClock
@@ -80,6 +83,26 @@ class KeyPool:
         return next(self._turn)
 
 
+class Operator:
+    """The services as their operator uses them: each call is a transaction of its own.
+
+    world.operator.users.deactivate(person.id)
+    """
+
+    def __init__(self, service: "AssembledService", *path: str) -> None:
+        self._service, self._path = service, path
+
+    def __getattr__(self, name: str) -> "Operator":
+        return Operator(self._service, *self._path, name)
+
+    def __call__(self, *arguments: Any, **members: Any) -> Any:
+        """The answer of the use case that the path names, or any call below a service."""
+        with self._service.transaction() as services:
+            use_case = attrgetter(".".join(self._path))(services)
+            by = {"by": THE_OPERATOR} if "by" in signature(use_case).parameters else {}
+            return use_case(*arguments, **(by | members))
+
+
 class AssembledService:
     """One service with its storage and its clock, and ways to look into it."""
 
@@ -121,6 +144,11 @@ class AssembledService:
             found = services.storage.organizations.find_instance()
         assert found is not None, "the world was not bootstrapped"
         return found
+
+    @property
+    def operator(self) -> Operator:
+        """What the operator does, one thing in one transaction."""
+        return Operator(self)
 
     def transaction(self) -> AbstractContextManager[Services]:
         """Services of the operator, committed at the end."""

@@ -73,7 +73,7 @@ class Suite:
             self.seen.append(step)
             assert len(self.seen) < 5, self.seen
             if step == "consent":
-                answer = self.browser.submit(press=("decision", "allow"), form="page-form")
+                answer = self.browser.submit(press=("decision", "allow"))
             elif step == "accounts":
                 answer = self.browser.choose(self.person.user_name)
             else:
@@ -90,8 +90,7 @@ class Suite:
 def a_known_person(world: World) -> HumanUser:
     """A person of whom every standard claim is known."""
     person = world.a_person()
-    with world.transaction() as services:
-        return services.users.change_profile(person.id, PROFILE)
+    return world.operator.users.change_profile(person.id, PROFILE)
 
 
 @pytest.fixture

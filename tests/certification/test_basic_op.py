@@ -31,8 +31,7 @@ def test_the_code_flow(suite: Any, client: str) -> None:
 
 def test_a_missing_response_type(suite: Any) -> None:
     """oidcc-response-type-missing: an error to the redirect URI or a page; never a code."""
-    asked = suite.first.ask(None)
-    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+    suite.first.refused_at(suite.browser, "invalid_request", None)
 
 
 def test_userinfo_by_get(suite: Any) -> None:
@@ -106,8 +105,7 @@ def test_prompt_login(suite: Any) -> None:
 
 def test_prompt_none_without_a_session(suite: Any) -> None:
     """oidcc-prompt-none-not-logged-in."""
-    asked = suite.first.ask(prompt="none")
-    suite.first.refused(suite.browser.open(asked.url), asked, "login_required")
+    suite.first.refused_at(suite.browser, "login_required", prompt="none")
 
 
 def test_prompt_none_within_a_session(suite: Any) -> None:
@@ -154,7 +152,7 @@ def test_login_hint(suite: Any) -> None:
     """oidcc-login-hint: it stands in the form, and whoever signs in is the one."""
     asked = suite.first.ask(login_hint=suite.login_name)
     suite.browser.open(asked.url, by=suite.first.origin)
-    assert suite.browser.form("page-form")["login_name"].value == suite.login_name
+    assert suite.browser.form()["login_name"].value == suite.login_name
     suite.first.tokens(suite.browser.sign_in(suite.login_name), asked)
 
 
@@ -250,15 +248,15 @@ def test_an_unsigned_request_object(suite: Any) -> None:
     """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported."""
     assert suite.world.client.discovery["request_parameter_supported"] is False
     inner = encoded(json.dumps(dict(suite.first.ask(state="inner").parameters)))
-    asked = suite.first.ask(request=f"{encoded({'alg': 'none'})}.{inner}.")
-    suite.first.refused(suite.browser.open(asked.url), asked, "request_not_supported")
+    suite.first.refused_at(suite.browser, "request_not_supported", request=f"{encoded({'alg': 'none'})}.{inner}.")
 
 
 def test_a_request_uri(suite: Any) -> None:
     """oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported."""
     assert suite.world.client.discovery["request_uri_parameter_supported"] is False
-    asked = suite.first.ask(request_uri="https://app.example/request.jwt#abc")
-    suite.first.refused(suite.browser.open(asked.url), asked, "request_uri_not_supported")
+    suite.first.refused_at(
+        suite.browser, "request_uri_not_supported", request_uri="https://app.example/request.jwt#abc"
+    )
 
 
 def test_a_request_object_with_a_redirect_uri(suite: Any) -> None:
@@ -347,8 +345,7 @@ def test_a_second_person_at_a_second_browser(suite: Any) -> None:
 def test_key_rotation(own_suite: Any) -> None:
     """oidcc-server-rotate-keys: new tokens verify by the published keys, and so do the old ones."""
     first = own_suite.tokens()
-    with own_suite.world.transaction() as services:
-        services.signing_keys.rotate(emergency=True)
+    own_suite.world.operator.signing_keys.rotate(emergency=True)
     own_suite.world.clock.advance(30)
     second = own_suite.tokens(prompt="none")
     headers = [decoded(one.id_token)[0] for one in (first, second)]

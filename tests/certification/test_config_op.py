@@ -124,8 +124,7 @@ def test_keys_rotate_without_notice(own_suite: Any) -> None:
     """oidcc-server-rotate-keys: in time before its first use, a new key is there, with another kid."""
     world = own_suite.world
     before = {one["kid"] for one in world.client.keys().json["keys"]}
-    with world.transaction() as services:
-        services.signing_keys.rotate()
+    world.operator.signing_keys.rotate()
     world.clock.advance(30)
     announced = {one["kid"] for one in world.client.keys().json["keys"]}
     assert announced > before

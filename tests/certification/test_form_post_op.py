@@ -64,20 +64,17 @@ def test_errors_are_posted_too(suite: Any, response_type: str) -> None:
         ({"prompt": "none login"}, "invalid_request"),
         ({"request": "x.y."}, "request_not_supported"),
     ):
-        asked = suite.first.ask(response_type, **({"response_mode": "form_post"} | parameters))
-        suite.first.refused(suite.browser.open(asked.url), asked, error)
+        suite.first.refused_at(suite.browser, error, response_type, **{"response_mode": "form_post"} | parameters)
 
 
 def test_a_missing_response_type_is_posted(suite: Any) -> None:
     """oidcc-response-type-missing."""
-    asked = suite.first.ask(None, response_mode="form_post")
-    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+    suite.first.refused_at(suite.browser, "invalid_request", None, response_mode="form_post")
 
 
 @pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
 def test_a_missing_nonce_is_posted(suite: Any, response_type: str) -> None:
-    asked = suite.first.ask(response_type, nonce=None, response_mode="form_post")
-    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+    suite.first.refused_at(suite.browser, "invalid_request", response_type, nonce=None, response_mode="form_post")
 
 
 @every

@@ -30,15 +30,13 @@ def test_the_implicit_flow(suite: Any, response_type: str) -> None:
 
 def test_a_missing_response_type(suite: Any) -> None:
     """oidcc-response-type-missing."""
-    asked = suite.first.ask(None)
-    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+    suite.first.refused_at(suite.browser, "invalid_request", None)
 
 
 @both
 def test_a_request_without_a_nonce(suite: Any, response_type: str) -> None:
     """oidcc-ensure-request-without-nonce-fails (OpenID Connect Core §3.2.2.1)."""
-    asked = suite.first.ask(response_type, nonce=None)
-    suite.first.refused(suite.browser.open(asked.url), asked, "invalid_request")
+    suite.first.refused_at(suite.browser, "invalid_request", response_type, nonce=None)
 
 
 @pytest.mark.parametrize("how", ["get", "post", "body"])
@@ -102,8 +100,7 @@ def test_prompt_login(suite: Any, response_type: str) -> None:
 @both
 def test_prompt_none(suite: Any, response_type: str) -> None:
     """oidcc-prompt-none-not-logged-in, -logged-in: the error comes in the fragment, like everything else."""
-    asked = suite.first.ask(response_type, prompt="none")
-    suite.first.refused(suite.browser.open(asked.url), asked, "login_required")
+    suite.first.refused_at(suite.browser, "login_required", response_type, prompt="none")
     first = suite.tokens(response_type)
     second = suite.tokens(response_type, prompt="none", id_token_hint=first.id_token)
     assert suite.seen == []
@@ -138,8 +135,9 @@ def test_redirect_uris(suite: Any, response_type: str) -> None:
 def test_request_objects(suite: Any, response_type: str) -> None:
     """oidcc-unsigned-request-object…, oidcc-request-uri-unsigned…: rejected as unsupported."""
     for name in ("request", "request_uri"):
-        asked = suite.first.ask(response_type, **{name: "https://app.example/r.jwt"})
-        suite.first.refused(suite.browser.open(asked.url), asked, f"{name}_not_supported")
+        suite.first.refused_at(
+            suite.browser, f"{name}_not_supported", response_type, **{name: "https://app.example/r.jwt"}
+        )
 
 
 @both
@@ -153,5 +151,4 @@ def test_the_request_by_post(suite: Any, response_type: str) -> None:
 def test_a_client_that_may_not(suite: Any, response_type: str) -> None:
     """Implicit is off until it is switched on."""
     party = RelyingParty.of(suite.world, response_types=["code"])
-    asked = party.ask(response_type)
-    party.refused(suite.browser.open(asked.url), asked, "unauthorized_client")
+    party.refused_at(suite.browser, "unauthorized_client", response_type)

@@ -74,21 +74,21 @@ def test_without_an_address(suite: Any, signed_in: Tokens) -> None:
 def test_without_parameters(suite: Any, signed_in: Tokens) -> None:
     """oidcc-rp-initiated-logout-no-params: the person is asked, and stays here."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None), 200, ASKED)
-    check_page(suite.browser.submit(form="page-form"), 200, SIGNED_OUT)
+    check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
 def test_with_a_state_alone(suite: Any, signed_in: Tokens) -> None:
     """oidcc-rp-initiated-logout-only-state: it goes nowhere."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None, state="some-state"), 200, ASKED)
-    check_page(suite.browser.submit(form="page-form"), 200, SIGNED_OUT)
+    check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
 def test_without_a_hint(suite: Any, signed_in: Tokens) -> None:
     """oidcc-rp-initiated-logout-no-id-token-hint: asked, and no redirect to an address that belongs to nobody."""
     check_page(sign_out(suite, None, state="some-state"), 200, ASKED)
-    check_page(suite.browser.submit(form="page-form"), 200, SIGNED_OUT)
+    check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert suite.browser.left_for is None
     assert not is_signed_in(suite)
 
@@ -96,7 +96,7 @@ def test_without_a_hint(suite: Any, signed_in: Tokens) -> None:
 def test_without_a_hint_but_with_the_client_id(suite: Any, signed_in: Tokens) -> None:
     """RP-Initiated Logout §2: asked, then sent back."""
     check_page(sign_out(suite, None, client_id=suite.first.client_id, state="some-state"), 200, ASKED)
-    suite.browser.submit(form="page-form")
+    suite.browser.submit()
     assert suite.browser.left_for == f"{suite.first.post_logout_redirect_uri}?state=some-state"
     assert not is_signed_in(suite)
 
@@ -107,7 +107,7 @@ def test_a_modified_hint(suite: Any, signed_in: Tokens) -> None:
     turned = "A" if signature[10] != "A" else "B"
     for hint in (f"{head}.{body}.{signature[:10]}{turned}{signature[11:]}", f"{head}.{body}."):
         check_page(sign_out(suite, hint, state="some-state"), 200, ASKED)
-    check_page(suite.browser.submit(form="page-form"), 200, SIGNED_OUT)
+    check_page(suite.browser.submit(), 200, SIGNED_OUT)
 
 
 def test_a_bad_hint(suite: Any, signed_in: Tokens) -> None:

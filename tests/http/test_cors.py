@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from identity.domain.applications import ApplicationType
-from identity.services.access import THE_OPERATOR
 from identity.testing.service_client import Credentials, bearer
 from identity.testing.world import World
 
@@ -24,8 +23,7 @@ def client(world: World) -> Iterator[Credentials]:
         grant_types=frozenset({"authorization_code"}),
     )
     yield credentials
-    with world.transaction() as services:
-        services.applications.remove(credentials.client_id, by=THE_OPERATOR)
+    world.operator.applications.remove(credentials.client_id)
 
 
 def endpoints(world: World) -> dict[str, str]:
@@ -95,8 +93,7 @@ def test_the_management_api_is_not_for_scripts_of_other_origins(world: World, cl
 
 
 def test_a_deactivated_application_lends_its_origin_no_longer(world: World, client: Credentials) -> None:
-    with world.transaction() as services:
-        services.applications.deactivate(client.client_id, by=THE_OPERATOR)
+    world.operator.applications.deactivate(client.client_id)
     assert allowed(world.client.request("GET", endpoints(world)["jwks_uri"], headers={"Origin": REGISTERED})) is None
 
 

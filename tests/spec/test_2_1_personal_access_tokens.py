@@ -159,12 +159,10 @@ def test_it_ends_at_its_expiration_date(world: World, robot: Robot) -> None:
 
 def test_it_rests_while_its_service_user_is_deactivated(world: World, robot: Robot) -> None:
     token = world.a_personal_access_token(robot)
-    with world.transaction() as services:
-        services.service_users.deactivate(robot.id, by=THE_OPERATOR)
+    world.operator.service_users.deactivate(robot.id)
     assert world.client.userinfo(token).status_int == 401
     check_inactive(world.client.introspect(token, world.introspector))
-    with world.transaction() as services:
-        services.service_users.reactivate(robot.id, by=THE_OPERATOR)
+    world.operator.service_users.reactivate(robot.id)
     assert world.client.userinfo(token).status_int == 200
 
 
@@ -172,8 +170,7 @@ def test_its_last_use_is_remembered(world: World, robot: Robot) -> None:
     token = world.a_personal_access_token(robot)
     world.client.userinfo(token)
     world.identity.jobs.write_last_uses()
-    with world.reading() as services:
-        [found] = services.service_users.tokens(robot.id)
+    [found] = world.operator.service_users.tokens(robot.id)
     assert found.last_used_at == world.clock()
 
 

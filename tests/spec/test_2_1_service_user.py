@@ -6,15 +6,13 @@ import pytest
 
 from identity.domain.errors import Invalid
 from identity.domain.users import ServiceUser
-from identity.services.access import THE_OPERATOR
 from identity.services.commands import decode
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.testing.world import Robot, World
 
 
 def create(world: World, organization_id: str, **values: Any) -> ServiceUser:
-    with world.transaction() as services:
-        return services.service_users.create(organization_id, decode(CreateServiceUser, values))
+    return world.operator.service_users.create(organization_id, decode(CreateServiceUser, values))
 
 
 @pytest.mark.parametrize("field", ["user_name", "display_name"])
@@ -64,16 +62,14 @@ def test_two_organizations_may_use_one_user_name(world: World) -> None:
 
 def test_the_display_name_can_change_and_the_token_stays_live(world: World, robot: Robot) -> None:
     token = robot.access_token()
-    with world.transaction() as services:
-        services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"), by=THE_OPERATOR)
+    world.operator.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
     assert world.client.userinfo(token).json["name"] == "Renamed"
 
 
 def test_a_service_user_created_again_inherits_nothing(world: World, robot: Robot) -> None:
     """Security 7.9: identifiers are never used again, and neither keys nor tokens come back with a name."""
     token = robot.access_token()
-    with world.transaction() as services:
-        services.service_users.remove(robot.id, by=THE_OPERATOR)
+    world.operator.service_users.remove(robot.id)
     again = create(world, robot.organization.id, user_name=robot.user.user_name, display_name="Robot")
     assert again.id != robot.id
     assert world.client.userinfo(token).status_int == 401

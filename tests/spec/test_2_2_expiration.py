@@ -101,7 +101,7 @@ class Doors:
         browser.open(f"{place}/new")
         dated = {} if said in (None, "never") else {"expiration_date": str(said)[:10]}
         ticked = {"no_expiration": True} if said == "never" else {}
-        answer = browser.submit({**fields, **dated, **ticked}, form="page-form")
+        answer = browser.submit({**fields, **dated, **ticked})
         assert answer.status_int == 200, answer
         found = self._newest(self.robot.id, kind)
         listed = browser.open(place).html.select("tbody tr")[0].get_text(" ", strip=True)
@@ -116,8 +116,7 @@ class Doors:
             home = services.organizations.get(robot.organization_id)
         described = {"user_name": robot.user_name, "display_name": robot.display_name, "keys": [], **members}
         if "generated_key" in members:
-            with self.world.transaction() as services:
-                services.service_users.remove_key(robot.id, self.robot.key_id, by=THE_OPERATOR)
+            self.world.operator.service_users.remove_key(robot.id, self.robot.key_id)
         organization = {"name": home.name, "primary_domain": home.primary_domain, "service_users": [described]}
         state = read_state({"version": 1, "organizations": [organization]})
         for changes in (1, 0):

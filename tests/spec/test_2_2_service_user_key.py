@@ -31,8 +31,7 @@ REFUSED = "the assertion is not valid"
 
 
 def a_key_file(world: World, user_id: str, **values: Any) -> dict[str, str]:
-    with world.transaction() as services:
-        file = services.service_users.add_key(user_id, decode(AddServiceUserKey, values), by=THE_OPERATOR)
+    file = world.operator.service_users.add_key(user_id, decode(AddServiceUserKey, values))
     members: dict[str, str] = json.loads(file.to_json())
     return members
 
@@ -57,7 +56,7 @@ def test_the_key_file_has_exactly_the_published_members(world: World, robot: Rob
 
 
 def test_the_key_file_gets_a_token(world: World, robot: Robot) -> None:
-    """keyId goes into the header as kid, userId into iss and sub, and key signs."""
+    """§5.1: with nothing but the file. keyId goes into the header as kid, userId into iss and sub, and key signs."""
     file = a_key_file(world, robot.id)
     key = load_pem_private_key(file["key"].encode(), password=None)
     assert isinstance(key, rsa.RSAPrivateKey)
@@ -135,8 +134,7 @@ def test_an_expiration_date_is_a_moment_of_rfc_3339(text: object) -> None:
 
 def test_an_expiration_date_is_kept_in_utc(world: World, robot: Robot) -> None:
     file = a_key_file(world, robot.id, expires_at="2099-06-01T02:00:00+02:00")
-    with world.reading() as services:
-        key = services.storage.credentials.find(ServiceUserKey, file["keyId"], robot.id)
+    key = world.operator.storage.credentials.find(ServiceUserKey, file["keyId"], robot.id)
     assert key is not None
     assert key.expires_at == datetime(2099, 6, 1, tzinfo=UTC)
     assert key.expires_at.utcoffset() == timedelta()
@@ -174,8 +172,7 @@ def test_a_key_serves_its_own_user_alone(world: World, robot: Robot) -> None:
 def test_a_removed_key_is_refused_and_its_tokens_end(world: World, robot: Robot) -> None:
     second = world.another_key(robot)
     of_first, of_second = robot.managing_token(), second.managing_token()
-    with world.transaction() as services:
-        services.service_users.remove_key(robot.id, robot.key_id, by=THE_OPERATOR)
+    world.operator.service_users.remove_key(robot.id, robot.key_id)
     check_refused(robot.token(), "invalid_grant", description=REFUSED)
     assert world.client.userinfo(of_first).status_int == 401
     assert world.client.introspect(of_first, world.introspector).json == {"active": False}
@@ -236,8 +233,7 @@ def test_people_have_no_keys(world: World) -> None:
 
 def test_a_key_s_last_use_is_noted_at_most_once_a_minute(world: World, robot: Robot) -> None:
     def last_use() -> datetime | None:
-        with world.reading() as services:
-            key = services.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
+        key = world.operator.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
         assert key is not None
         return key.last_used_at
 

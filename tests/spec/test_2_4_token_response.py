@@ -10,7 +10,7 @@ from authlib.oauth2.rfc9068 import JWTBearerTokenValidator
 from joserfc import jwk, jwt
 
 from identity.domain.users import TokenFormat
-from identity.testing.assertions import base64url, decoded
+from identity.testing.assertions import decoded, half_hash
 from identity.testing.fixtures import MakeWorld
 from identity.testing.responses import check_granted
 from identity.testing.world import Robot, World
@@ -145,15 +145,12 @@ def test_the_id_token_is_the_service_user_s(world: World, robot: Robot) -> None:
 @pytest.mark.parametrize("token_format", TokenFormat)
 def test_the_id_token_verifies_and_is_bound_to_the_access_token(world: World, token_format: TokenFormat) -> None:
     """OpenID Connect Core §3.1.3.6: at_hash is the left half of the hash of the access token."""
-    import hashlib
-
     members = check_granted(world.a_robot(token_format=token_format).token())
     verified = jwt.decode(
         members["id_token"], jwk.KeySet.import_key_set(world.client.keys().json), algorithms=["RS256"]
     )
     assert verified.claims["iss"] == world.issuer
-    left_half = hashlib.sha256(members["access_token"].encode()).digest()[:16]
-    assert verified.claims["at_hash"] == base64url(left_half)
+    assert verified.claims["at_hash"] == half_hash(members["access_token"])
 
 
 @pytest.mark.parametrize("token_format", TokenFormat)
@@ -177,15 +174,12 @@ def test_the_clock_of_the_service_counts(world: World, robot: Robot) -> None:
 @pytest.mark.parametrize("token_format", TokenFormat)
 def test_a_person_s_id_token_verifies_and_is_bound_to_the_access_token(world: World, token_format: TokenFormat) -> None:
     """By a library that does not know us; after a code and after a refresh."""
-    import hashlib
-
     client = world.a_web_application(access_token_type=token_format)
     first = world.tokens(client)
     for members in (first, check_granted(world.refresh(first["refresh_token"], client))):
         keys = jwk.KeySet.import_key_set(world.client.keys().json)
         verified = jwt.decode(members["id_token"], keys, algorithms=["RS256"])
-        left_half = hashlib.sha256(members["access_token"].encode()).digest()[:16]
-        assert verified.claims["at_hash"] == base64url(left_half)
+        assert verified.claims["at_hash"] == half_hash(members["access_token"])
         assert verified.claims["aud"] == verified.claims["azp"] == client.client_id
 
 

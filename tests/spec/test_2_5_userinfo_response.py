@@ -2,7 +2,6 @@
 
 import pytest
 
-from identity.services.access import THE_OPERATOR
 from identity.services.commands.service_users import ChangeServiceUser
 from identity.testing.world import Robot, World
 
@@ -26,8 +25,7 @@ def test_a_service_user_reads_its_names_whatever_the_scopes(world: World, robot:
 def test_updated_at_moves_with_a_change(world: World, robot: Robot) -> None:
     token = robot.access_token()
     world.clock.advance(minutes=5)
-    with world.transaction() as services:
-        services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"), by=THE_OPERATOR)
+    world.operator.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
     assert world.client.userinfo(token).json["updated_at"] == world.clock.seconds
 
 

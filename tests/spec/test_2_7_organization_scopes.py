@@ -118,8 +118,7 @@ def test_the_organization_is_looked_at_again_at_redemption_and_refresh(
     code, members = world.a_code(client, session, scope=scope), world.tokens(client, session, scope=scope)
 
     def rename(domain: str) -> None:
-        with world.transaction() as services:
-            services.organizations.change(organization.id, ChangeOrganization(primary_domain=domain))
+        world.operator.organizations.change(organization.id, ChangeOrganization(primary_domain=domain))
 
     rename(f"new-{organization.primary_domain}")
     check_refused(world.redeem(code, client), "invalid_scope")

@@ -68,8 +68,7 @@ class Scene:
 
     def change(self, project: Project, **members: bool) -> None:
         """Change a project's settings."""
-        with self.world.transaction() as services:
-            services.projects.change(project.id, ChangeProject(**members), by=THE_OPERATOR)
+        self.world.operator.projects.change(project.id, ChangeProject(**members))
 
 
 @pytest.fixture
@@ -164,8 +163,7 @@ def test_what_is_taken_away_is_told_no_more(world: World, scene: Scene) -> None:
 
 def test_a_deactivated_project_tells_nothing(scene: Scene) -> None:
     token = scene.tokens(ALL)["access_token"]
-    with scene.world.transaction() as services:
-        services.projects.deactivate(scene.other.id, by=THE_OPERATOR)
+    scene.world.operator.projects.deactivate(scene.other.id)
     assert scene.told_for(token) == {OWN: {"reader", "writer"}, of(scene.project): {"reader", "writer"}}
 
 
@@ -187,8 +185,7 @@ def test_tokens_hold_roles_where_the_application_says_so(world: World, scene: Sc
     members = scene.tokens()
     assert roles_in(decoded(members["access_token"])[1]) == expected
     assert roles_in(decoded(members["id_token"])[1]) == {}
-    with world.transaction() as services:
-        services.storage.user_grants.remove(scene.grant.id)
+    world.operator.storage.user_grants.remove(scene.grant.id)
     again = check_granted(world.refresh(members["refresh_token"], scene.client))
     assert roles_in(decoded(again["access_token"])[1]) == {of(scene.other): {"reader", "auditor"}}
 

@@ -3,7 +3,6 @@
 import pytest
 
 from identity.domain.users import TokenFormat
-from identity.services.access import THE_OPERATOR
 from identity.testing.assertions import decoded
 from identity.testing.fixtures import MakeWorld
 from identity.testing.responses import check_api_error, check_granted, check_inactive, check_refused
@@ -108,8 +107,7 @@ def test_a_project_grant_gives_the_audience_and_takes_it_away(world: World, robo
     assert audience(robot, scope) == [project.id]
     token = robot.access_token(scope)
     assert world.client.introspect(token, client).json["active"] is True
-    with world.transaction() as services:
-        services.project_grants.remove(grant.id, by=THE_OPERATOR)
+    world.operator.project_grants.remove(grant.id)
     check_inactive(world.client.introspect(token, client))
     check_refused(robot.token(scope), "invalid_scope")
     # The token itself still tells its bearer who they are.
@@ -128,20 +126,17 @@ def test_a_deactivated_grant_counts_for_nothing_until_it_is_reactivated(world: W
     grant = world.a_grant(project, robot.organization)
     scope = f"openid {world.audience_scope(project.id)}"
     token = robot.access_token(scope)
-    with world.transaction() as services:
-        services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
+    world.operator.project_grants.deactivate(grant.id)
     check_inactive(world.client.introspect(token, client))
     check_refused(robot.token(scope), "invalid_scope")
-    with world.transaction() as services:
-        services.project_grants.reactivate(grant.id, by=THE_OPERATOR)
+    world.operator.project_grants.reactivate(grant.id)
     assert world.client.introspect(token, client).json["active"] is True
     check_granted(robot.token(scope))
 
 
 def test_a_deactivated_project_is_no_audience(world: World, robot: Robot) -> None:
     project = world.a_project(robot.organization)
-    with world.transaction() as services:
-        services.projects.deactivate(project.id, by=THE_OPERATOR)
+    world.operator.projects.deactivate(project.id)
     check_refused(robot.token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
 
 
@@ -149,8 +144,7 @@ def test_a_project_of_a_deactivated_organization_is_no_audience(world: World, ro
     owner = world.an_organization()
     project = world.a_project(owner)
     world.a_grant(project, robot.organization)
-    with world.transaction() as services:
-        services.organizations.deactivate(owner.id, by=THE_OPERATOR)
+    world.operator.organizations.deactivate(owner.id)
     check_refused(robot.token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
 
 

@@ -104,8 +104,7 @@ def test_a_password_by_somebody_else_ends_everything_at_once(make_world: MakeWor
         BY_OTHERS[how](services, opened)
     assert opened.still_open() <= ({"reset link"} if how == "reset" else set()), "the link that was used is kept"
     if how == "deactivated":
-        with world.transaction() as services:
-            services.users.reactivate(opened.session.person.id, by=THE_OPERATOR)
+        world.operator.users.reactivate(opened.session.person.id)
         assert opened.still_open() == set()
 
 

@@ -12,7 +12,6 @@ import pytest
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project, ProjectGrant
 from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
 from identity.testing.responses import check_granted
 from identity.testing.service_client import Credentials
 from identity.testing.world import Robot, World
@@ -54,11 +53,6 @@ class Scene:
     def ask(self) -> Any:
         """The token endpoint's answer to the secret."""
         return self.world.as_client(self.secret, {"grant_type": "client_credentials", "scope": self.scope})
-
-
-def _remove_secret(scene: Scene, services: Services) -> None:
-    [secret] = services.service_users.secrets(scene.robot.id)
-    services.service_users.remove_secret(scene.robot.id, secret.id, by=THE_OPERATOR)
 
 
 def _token(answer: object) -> str:
@@ -119,62 +113,14 @@ GRANT_GONE = ALL_WELL | {
     "by secret: introspection": "inactive",
 }
 
-Change = Callable[[Scene, Services], object]
-
-DEACTIVATED: dict[str, tuple[Change, Change, dict[str, str]]] = {
-    "user": (
-        lambda scene, services: services.service_users.deactivate(scene.robot.id, by=THE_OPERATOR),
-        lambda scene, services: services.service_users.reactivate(scene.robot.id, by=THE_OPERATOR),
-        NOBODY,
-    ),
-    "organization": (
-        lambda scene, services: services.organizations.deactivate(scene.robot.organization.id, by=THE_OPERATOR),
-        lambda scene, services: services.organizations.reactivate(scene.robot.organization.id, by=THE_OPERATOR),
-        NOBODY,
-    ),
-    "application": (
-        lambda scene, services: services.applications.deactivate(scene.client.client_id, by=THE_OPERATOR),
-        lambda scene, services: services.applications.reactivate(scene.client.client_id, by=THE_OPERATOR),
-        CLIENT_GONE,
-    ),
-    "project": (
-        lambda scene, services: services.projects.deactivate(scene.project.id, by=THE_OPERATOR),
-        lambda scene, services: services.projects.reactivate(scene.project.id, by=THE_OPERATOR),
-        PROJECT_GONE,
-    ),
-    "project's organization": (
-        lambda scene, services: services.organizations.deactivate(scene.owner.id, by=THE_OPERATOR),
-        lambda scene, services: services.organizations.reactivate(scene.owner.id, by=THE_OPERATOR),
-        PROJECT_GONE,
-    ),
-    "grant": (
-        lambda scene, services: services.project_grants.deactivate(scene.grant.id, by=THE_OPERATOR),
-        lambda scene, services: services.project_grants.reactivate(scene.grant.id, by=THE_OPERATOR),
-        GRANT_GONE,
-    ),
-}
-
-DELETED: dict[str, tuple[Change, dict[str, str]]] = {
-    "user": (lambda scene, services: services.service_users.remove(scene.robot.id, by=THE_OPERATOR), NOBODY),
-    "key": (
-        lambda scene, services: services.service_users.remove_key(scene.robot.id, scene.robot.key_id, by=THE_OPERATOR),
-        KEY_GONE,
-    ),
-    "secret": (_remove_secret, SECRET_GONE),
-    "organization": (
-        lambda scene, services: services.organizations.remove(scene.robot.organization.id, by=THE_OPERATOR),
-        NOBODY,
-    ),
-    "application": (
-        lambda scene, services: services.applications.remove(scene.client.client_id, by=THE_OPERATOR),
-        CLIENT_GONE,
-    ),
-    "project": (lambda scene, services: services.projects.remove(scene.project.id, by=THE_OPERATOR), PROJECT_GONE),
-    "project's organization": (
-        lambda scene, services: services.organizations.remove(scene.owner.id, by=THE_OPERATOR),
-        PROJECT_GONE,
-    ),
-    "grant": (lambda scene, services: services.project_grants.remove(scene.grant.id, by=THE_OPERATOR), GRANT_GONE),
+#: What can be deactivated, reactivated and deleted: whose use cases, of which thing, and what is seen without it.
+THINGS: dict[str, tuple[str, Callable[[Scene], str], dict[str, str]]] = {
+    "user": ("service_users", lambda scene: scene.robot.id, NOBODY),
+    "organization": ("organizations", lambda scene: scene.robot.organization.id, NOBODY),
+    "application": ("applications", lambda scene: scene.client.client_id, CLIENT_GONE),
+    "project": ("projects", lambda scene: scene.project.id, PROJECT_GONE),
+    "project's organization": ("organizations", lambda scene: scene.owner.id, PROJECT_GONE),
+    "grant": ("project_grants", lambda scene: scene.grant.id, GRANT_GONE),
 }
 
 
@@ -182,22 +128,24 @@ def test_before_any_change_all_is_well(scene: Scene) -> None:
     assert scene.seen() == ALL_WELL
 
 
-@pytest.mark.parametrize(("away", "back", "expected"), DEACTIVATED.values(), ids=DEACTIVATED.keys())
-def test_deactivated(scene: Scene, away: Change, back: Change, expected: dict[str, str]) -> None:
-    """And reactivated: it counts again, with the tokens of before."""
-    with scene.world.transaction() as services:
-        away(scene, services)
-    assert scene.seen() == expected
-    with scene.world.transaction() as services:
-        back(scene, services)
-    assert scene.seen() == ALL_WELL
+@pytest.mark.parametrize("thing", THINGS)
+def test_deactivated_reactivated_and_deleted(scene: Scene, thing: str) -> None:
+    """What is there again counts again, with the tokens of before."""
+    service, id_of, without = THINGS[thing]
+    for verb, expected in (("deactivate", without), ("reactivate", ALL_WELL), ("remove", without)):
+        getattr(getattr(scene.world.operator, service), verb)(id_of(scene))
+        assert scene.seen() == expected, verb
 
 
-@pytest.mark.parametrize(("remove", "expected"), DELETED.values(), ids=DELETED.keys())
-def test_deleted(scene: Scene, remove: Change, expected: dict[str, str]) -> None:
-    with scene.world.transaction() as services:
-        remove(scene, services)
-    assert scene.seen() == expected
+def test_a_deleted_key_ends_what_it_brought(scene: Scene) -> None:
+    scene.world.operator.service_users.remove_key(scene.robot.id, scene.robot.key_id)
+    assert scene.seen() == KEY_GONE
+
+
+def test_a_deleted_secret_ends_what_it_brought(scene: Scene) -> None:
+    [secret] = scene.world.operator.service_users.secrets(scene.robot.id)
+    scene.world.operator.service_users.remove_secret(scene.robot.id, secret.id)
+    assert scene.seen() == SECRET_GONE
 
 
 def test_a_person_s_token_ends_with_its_application(world: World) -> None:
@@ -206,14 +154,11 @@ def test_a_person_s_token_ends_with_its_application(world: World) -> None:
     person = world.a_person()
     issued = world.an_authorization(person, client)
     assert world.client.userinfo(issued.access_token).status_int == 200
-    with world.transaction() as services:
-        services.applications.deactivate(client.client_id, by=THE_OPERATOR)
+    world.operator.applications.deactivate(client.client_id)
     assert world.client.userinfo(issued.access_token).status_int == 401
-    with world.transaction() as services:
-        services.applications.reactivate(client.client_id, by=THE_OPERATOR)
+    world.operator.applications.reactivate(client.client_id)
     assert world.client.userinfo(issued.access_token).status_int == 200
-    with world.transaction() as services:
-        services.applications.remove(client.client_id, by=THE_OPERATOR)
+    world.operator.applications.remove(client.client_id)
     assert world.client.userinfo(issued.access_token).status_int == 401
 
 
@@ -228,10 +173,8 @@ def test_a_revoked_manager_keeps_the_token_and_loses_the_rights(scene: Scene) ->
 def test_reactivating_does_not_revive_what_was_revoked(scene: Scene) -> None:
     """Security 6.5."""
     scene.world.client.revoke(scene.token, scene.world.introspector)
-    with scene.world.transaction() as services:
-        services.service_users.deactivate(scene.robot.id, by=THE_OPERATOR)
-    with scene.world.transaction() as services:
-        services.service_users.reactivate(scene.robot.id, by=THE_OPERATOR)
+    scene.world.operator.service_users.deactivate(scene.robot.id)
+    scene.world.operator.service_users.reactivate(scene.robot.id)
     assert scene.world.client.userinfo(scene.token).status_int == 401
 
 

@@ -14,7 +14,6 @@ from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import HumanUser
 from identity.provider.context import Context
 from identity.provider.interaction import Interaction, SignIn
-from identity.services.access import THE_OPERATOR
 from identity.services.sign_ins import SignIns
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.relying_party import RelyingParty
@@ -104,7 +103,7 @@ STAGES: dict[str, Callable[[Scene], None]] = {
 def _own_password(scene: Scene) -> None:
     scene.acting.open("/account/password")
     fields = {"current_password": PASSWORD, "new_password": NEW, "new_password_again": NEW}
-    scene.acting.submit(fields, form="page-form")
+    scene.acting.submit(fields)
     assert "Your password is changed" in scene.acting.page.text
 
 
@@ -126,57 +125,15 @@ def _at_sessions(scene: Scene, name: str, value: str) -> None:
 
 def _sign_out(scene: Scene) -> None:
     scene.acting.open("/sign-out")
-    scene.acting.submit(form="page-form")
+    scene.acting.submit()
     assert scene.acting.path == "/signed-out"
 
 
 def _reset(scene: Scene) -> None:
-    with scene.world.transaction() as services:
-        link = services.passwords.issue_link(scene.person.id)
+    link = scene.world.operator.passwords.issue_link(scene.person.id)
     scene.acting.open(link)
-    scene.acting.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
+    scene.acting.submit({"new_password": NEW, "new_password_again": NEW})
     assert scene.acting.path == "/password/changed"
-
-
-def _one_time_password(scene: Scene) -> None:
-    with scene.world.transaction() as services:
-        services.users.one_time_password(scene.person.id, by=THE_OPERATOR)
-
-
-def _ended_by_a_manager(scene: Scene) -> None:
-    with scene.world.transaction() as services:
-        services.users.end_sessions(scene.person.id, by=THE_OPERATOR)
-
-
-def _deactivated(scene: Scene) -> None:
-    with scene.world.transaction() as services:
-        services.users.deactivate(scene.person.id, by=THE_OPERATOR)
-
-
-def _reactivated(scene: Scene) -> None:
-    _deactivated(scene)
-    with scene.world.transaction() as services:
-        services.users.reactivate(scene.person.id, by=THE_OPERATOR)
-
-
-def _organization_deactivated(scene: Scene) -> None:
-    with scene.world.transaction() as services:
-        services.organizations.deactivate(scene.person.organization_id, by=THE_OPERATOR)
-
-
-def _recovered(scene: Scene) -> None:
-    with scene.world.transaction() as services:
-        services.users.recover(scene.person.id)
-
-
-def _removed(scene: Scene) -> None:
-    with scene.world.transaction() as services:
-        services.users.remove(scene.person.id, by=THE_OPERATOR)
-
-
-def _organization_removed(scene: Scene) -> None:
-    with scene.world.transaction() as services:
-        services.organizations.remove(scene.person.organization_id, by=THE_OPERATOR)
 
 
 #: By the person, at a browser.
@@ -187,17 +144,27 @@ OWN: dict[str, Callable[[Scene], None]] = {
     "sign out": _sign_out,
     "reset": _reset,
 }
-#: By somebody else.
-FOREIGN: dict[str, Callable[[Scene], None]] = {
-    "one-time password": _one_time_password,
-    "ended by a manager": _ended_by_a_manager,
-    "deactivated": _deactivated,
-    "reactivated": _reactivated,
-    "organization deactivated": _organization_deactivated,
-    "recovered": _recovered,
-    "removed": _removed,
-    "organization removed": _organization_removed,
+#: By somebody else: whose use cases, and which of them one after the other.
+FOREIGN: dict[str, tuple[str, ...]] = {
+    "one-time password": ("users", "one_time_password"),
+    "ended by a manager": ("users", "end_sessions"),
+    "deactivated": ("users", "deactivate"),
+    "reactivated": ("users", "deactivate", "reactivate"),
+    "organization deactivated": ("organizations", "deactivate"),
+    "recovered": ("users", "recover"),
+    "removed": ("users", "remove"),
+    "organization removed": ("organizations", "remove"),
 }
+
+
+def end_by_somebody_else(scene: Scene, end: str) -> None:
+    """Do what FOREIGN says, to the person or their organization."""
+    service, *verbs = FOREIGN[end]
+    for verb in verbs:
+        concerned = scene.person.id if service == "users" else scene.person.organization_id
+        getattr(getattr(scene.world.operator, service), verb)(concerned)
+
+
 #: What ends other sessions than the one that was chosen leaves that one as it is.
 SPARE = frozenset({"own password", "everywhere else", "one other session"})
 
@@ -218,12 +185,15 @@ def test_what_ends_sessions_ends_what_waits(world: World, stage: str, end: str, 
     spared = "chosen" in stage and end in SPARE and tab
     if "chosen" in stage and not tab and end in {"one other session", "sign out"}:
         pytest.skip("another session of the person than the one that was chosen")
-    (OWN | FOREIGN)[end](scene)
+    if end in OWN:
+        OWN[end](scene)
+    else:
+        end_by_somebody_else(scene, end)
     if shown:
         # What stood there before is sent now.
         press = ("decision", "allow") if stage.startswith("consent") else None
         fields = {} if press else {"new_password": f"{NEW}, again", "new_password_again": f"{NEW}, again"}
-        waiting.submit(fields, press=press, form="page-form")
+        waiting.submit(fields, press=press)
         if not spared:
             assert waiting.left_for is None
             assert not waiting.session_cookies - before
@@ -247,7 +217,7 @@ def test_a_password_that_is_replaced_while_it_is_looked_at(world: World, monkeyp
 
     def replaced_meanwhile(stored: str | None, password: str) -> Verdict:
         with ThreadPoolExecutor(1) as elsewhere:
-            elsewhere.submit(_one_time_password, scene).result()
+            elsewhere.submit(end_by_somebody_else, scene, "one-time password").result()
         return verify(stored, password)
 
     monkeypatch.setattr(hasher, "verify", replaced_meanwhile)

@@ -97,8 +97,7 @@ def test_id_token_alone_brings_no_access_token(browser: Browser, party: RelyingP
 
 def test_id_token_token_brings_both(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """Security 4.6: tokens in the fragment, at_hash present, no refresh token."""
-    asked = party.ask(TOKEN, "openid offline_access profile")
-    tokens = party.tokens(browser.open(asked.url), asked)
+    tokens = party.signed_in(browser, TOKEN, "openid offline_access profile")
     assert set(tokens.members) == {"id_token", "access_token", "token_type", "expires_in", "scope"}
     assert tokens.members["token_type"] == "Bearer"
     assert tokens.members["expires_in"] == "3600"
@@ -107,14 +106,12 @@ def test_id_token_token_brings_both(browser: Browser, party: RelyingParty, perso
 
 
 def test_the_answer_s_scope_may_differ_from_the_request(browser: Browser, party: RelyingParty) -> None:
-    asked = party.ask(TOKEN, "openid unheard_of email")
-    assert party.tokens(browser.open(asked.url), asked).scope == ["openid", "email"]
+    assert party.signed_in(browser, TOKEN, "openid unheard_of email").scope == ["openid", "email"]
 
 
 def test_the_access_token_has_the_application_s_form_and_lifetime(world: World, browser: Browser) -> None:
     party = RelyingParty.of(world, access_token_type=TokenFormat.JWT, access_token_lifetime=600, id_token_lifetime=900)
-    asked = party.ask(TOKEN)
-    tokens = party.tokens(browser.open(asked.url), asked)
+    tokens = party.signed_in(browser, TOKEN)
     assert tokens.members["expires_in"] == "600"
     assert decoded(tokens.access_token)[0]["typ"] == "at+jwt"
     assert tokens.claims["exp"] - tokens.claims["iat"] == 900
@@ -132,53 +129,41 @@ def test_claims_stay_out_of_an_id_token_that_comes_with_an_access_token(
         (telling, TOKEN, True),
         (telling, CODE, True),
     ):
-        asked = party.ask(response_type, "openid profile")
-        claims = party.tokens(browser.open(asked.url), asked).claims
+        claims = party.signed_in(browser, response_type, "openid profile").claims
         assert claims.get("preferred_username") == (person.user_name if told else None), (response_type, told)
 
 
-@pytest.mark.parametrize(("response_type", "mode"), DELIVERIES)
-def test_an_answer_comes_as_the_request_asks(
-    browser: Browser, party: RelyingParty, person: HumanUser, response_type: str, mode: str | None
-) -> None:
-    asked = party.ask(response_type, response_mode=mode)
-    assert party.tokens(browser.open(asked.url, by=party.origin), asked).claims["sub"] == person.id
+def test_an_answer_comes_as_the_request_asks(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
+    for response_type, mode in DELIVERIES:
+        assert party.signed_in(browser, response_type, response_mode=mode).claims["sub"] == person.id
 
 
-@pytest.mark.parametrize(("response_type", "mode"), DELIVERIES)
-def test_an_error_comes_as_the_request_asks(
-    browser: Browser, party: RelyingParty, response_type: str, mode: str | None
-) -> None:
-    asked = party.ask(response_type, "profile", response_mode=mode)
-    party.refused(browser.open(asked.url, by=party.origin), asked, "invalid_scope")
+def test_an_error_comes_as_the_request_asks(browser: Browser, party: RelyingParty) -> None:
+    for response_type, mode in DELIVERIES:
+        party.refused_at(browser, "invalid_scope", response_type, "profile", response_mode=mode)
 
 
-@pytest.mark.parametrize("state", ODD_STATES)
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
-def test_the_state_comes_back_unmodified(browser: Browser, party: RelyingParty, state: str, mode: str) -> None:
+def test_the_state_comes_back_unmodified(browser: Browser, party: RelyingParty, mode: str) -> None:
     """And never becomes anything else than a state: ``read`` takes a parameter that stands twice for an error."""
-    asked = party.ask(response_mode=mode, state=state)
-    answer = browser.open(asked.url)
-    assert set(party.read(answer, asked)) == {"code"}
-    assert "Set-Cookie" not in answer.headers
-    asked = party.ask(scope="profile", response_mode=mode, state=state)
-    party.refused(browser.open(asked.url), asked, "invalid_scope")
+    for state in ODD_STATES:
+        asked = party.ask(response_mode=mode, state=state)
+        answer = browser.open(asked.url)
+        assert set(party.read(answer, asked)) == {"code"}
+        assert "Set-Cookie" not in answer.headers
+        party.refused_at(browser, "invalid_scope", scope="profile", response_mode=mode, state=state)
 
 
-@pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
-def test_tokens_never_travel_in_a_query(browser: Browser, party: RelyingParty, response_type: str) -> None:
+def test_tokens_never_travel_in_a_query(browser: Browser, party: RelyingParty) -> None:
     """Decisions, authorization endpoint: query with tokens is invalid_request, told in the fragment."""
-    asked = party.ask(response_type, response_mode="query")
-    party.refused(browser.open(asked.url), asked, "invalid_request", mode="fragment")
+    for response_type in (ID_TOKEN, TOKEN):
+        party.refused_at(browser, "invalid_request", response_type, response_mode="query", mode="fragment")
 
 
-@pytest.mark.parametrize("mode", ["post", "QUERY", "query fragment", "jwt", "web_message", "x" * 3000])
-@pytest.mark.parametrize(("response_type", "default"), [(CODE, "query"), (TOKEN, "fragment")])
-def test_an_unknown_response_mode_is_told_in_the_usual_one(
-    browser: Browser, party: RelyingParty, mode: str, response_type: str, default: str
-) -> None:
-    asked = party.ask(response_type, response_mode=mode)
-    party.refused(browser.open(asked.url), asked, "invalid_request", mode=default)
+def test_an_unknown_response_mode_is_told_in_the_usual_one(browser: Browser, party: RelyingParty) -> None:
+    for response_type, default in ((CODE, "query"), (TOKEN, "fragment")):
+        for mode in ("post", "QUERY", "query fragment", "jwt", "web_message", "x" * 3000):
+            party.refused_at(browser, "invalid_request", response_type, response_mode=mode, mode=default)
 
 
 def test_a_form_post_page_works_without_script_and_carries_no_form_action(
@@ -196,27 +181,22 @@ def test_a_form_post_page_works_without_script_and_carries_no_form_action(
     assert all(script.has_attr("src") for script in page.find_all("script"))
 
 
-@pytest.mark.parametrize("written", ["id_token token", "token id_token", "token  id_token", " id_token token "])
-def test_response_types_are_compared_as_sets(
-    browser: Browser, party: RelyingParty, person: HumanUser, written: str
-) -> None:
+def test_response_types_are_compared_as_sets(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """OAuth 2.0 Multiple Response Types §3: the order does not matter."""
-    asked = party.ask(written)
-    assert party.tokens(browser.open(asked.url), asked).claims["sub"] == person.id
+    for written in ("id_token token", "token id_token", "token  id_token", " id_token token "):
+        assert party.signed_in(browser, written).claims["sub"] == person.id
 
 
 def test_an_application_names_its_response_types_in_any_order(world: World, browser: Browser) -> None:
     party = RelyingParty.of(world, response_types=["token id_token"])
-    asked = party.ask(TOKEN)
-    assert party.tokens(browser.open(asked.url), asked).access_token
+    assert party.signed_in(browser, TOKEN).access_token
 
 
 @pytest.mark.parametrize("response_type", [CODE, ID_TOKEN, TOKEN])
 def test_a_response_type_that_is_not_enabled_is_refused(world: World, browser: Browser, response_type: str) -> None:
     """Service description §7: unauthorized_client."""
     party = RelyingParty.of(world, response_types={CODE, ID_TOKEN, TOKEN} - {response_type})
-    asked = party.ask(response_type)
-    party.refused(browser.open(asked.url), asked, "unauthorized_client")
+    party.refused_at(browser, "unauthorized_client", response_type)
 
 
 @pytest.mark.parametrize("type_", [ApplicationType.WEB, ApplicationType.BROWSER])
@@ -224,29 +204,24 @@ def test_no_response_type_is_enabled_by_itself(world: World, browser: Browser, t
     """Decisions: implicit is off until it is switched on."""
     party = RelyingParty.of(world, type=type_, response_types=())
     for response_type in (ID_TOKEN, TOKEN):
-        asked = party.ask(response_type)
-        party.refused(browser.open(asked.url), asked, "unauthorized_client")
+        party.refused_at(browser, "unauthorized_client", response_type)
 
 
-@pytest.mark.parametrize(
-    "response_type",
-    ["token", "code token", "code id_token", "code id_token token", "none", "CODE", "code code2"],
-)
-def test_an_unsupported_response_type_is_refused(browser: Browser, party: RelyingParty, response_type: str) -> None:
+def test_an_unsupported_response_type_is_refused(browser: Browser, party: RelyingParty) -> None:
     """Service description §7; told in the fragment where the type would have sent tokens."""
-    asked = party.ask(response_type)
-    party.refused(browser.open(asked.url), asked, "unsupported_response_type")
+    for response_type in ("token", "code token", "code id_token", "code id_token token", "none", "CODE", "code code2"):
+        party.refused_at(browser, "unsupported_response_type", response_type)
 
 
-@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_other_methods_do_nothing(world: World, browser: Browser, party: RelyingParty, method: str) -> None:
+def test_other_methods_do_nothing(world: World, browser: Browser, party: RelyingParty) -> None:
     """RFC 9110 §9.3.2: a HEAD does not hand out a code, nor begin a sign-in."""
-    headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
-    for asked in (party.ask(), party.ask(prompt="login")):
-        answer = world.client.request(method, asked.url, headers=headers)
-        assert answer.status_int == 405
-        assert "Location" not in answer.headers
-        assert "Set-Cookie" not in answer.headers
+    for method in ("HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
+        for asked in (party.ask(), party.ask(prompt="login")):
+            answer = world.client.request(method, asked.url, headers=headers)
+            assert answer.status_int == 405
+            assert "Location" not in answer.headers
+            assert "Set-Cookie" not in answer.headers
 
 
 def test_the_answer_to_another_method_names_those_that_are_taken(world: World, party: RelyingParty) -> None:
@@ -273,8 +248,7 @@ def test_codes_of_the_same_person_name_the_browser_s_session(
         browser = Browser(world)
         session = browser.start_session(person)
         for response_type in (CODE, TOKEN):
-            asked = party.ask(response_type)
-            assert party.tokens(browser.open(asked.url), asked).claims["sid"] == session.id
+            assert party.signed_in(browser, response_type).claims["sid"] == session.id
         seen.append(session.id)
     assert len(set(seen)) == 2
 
@@ -303,8 +277,7 @@ def test_a_deactivated_person_is_not_signed_in(
     """Security 7.4: from the next request on, on every node."""
     asked = party.ask(prompt="none")
     party.code(browser.open(asked.url), asked)
-    with world.transaction() as services:
-        services.storage.users.update(replace(person, active=False, version=person.version + 1))
+    world.operator.storage.users.update(replace(person, active=False, version=person.version + 1))
     party.refused(browser.open(asked.url), asked, "login_required")
 
 
@@ -312,11 +285,9 @@ def test_nobody_of_a_deactivated_organization_is_signed_in(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     asked = party.ask(prompt="none")
-    with world.transaction() as services:
-        services.organizations.deactivate(person.organization_id, by=THE_OPERATOR)
+    world.operator.organizations.deactivate(person.organization_id)
     party.refused(browser.open(asked.url), asked, "login_required")
-    with world.transaction() as services:
-        services.organizations.reactivate(person.organization_id, by=THE_OPERATOR)
+    world.operator.organizations.reactivate(person.organization_id)
     party.code(browser.open(asked.url), asked)
 
 
@@ -346,10 +317,8 @@ def test_a_project_that_checks_roles_refuses_who_has_none(world: World, browser:
     """Decisions, namespaces: access_denied."""
     project = world.a_project()
     party = RelyingParty.of(world, project_id=project.id)
-    with world.transaction() as services:
-        services.projects.change(project.id, ChangeProject(check_roles=True), by=THE_OPERATOR)
-    asked = party.ask()
-    party.refused(browser.open(asked.url), asked, "access_denied")
+    world.operator.projects.change(project.id, ChangeProject(check_roles=True))
+    party.refused_at(browser, "access_denied")
 
 
 def test_while_the_storage_is_away_the_client_is_told(

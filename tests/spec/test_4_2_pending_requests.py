@@ -1,6 +1,5 @@
 """Service description §4.2 and security 4.8: a request that waits for its person, in one browser, for one answer."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -9,45 +8,18 @@ from urllib.parse import urlencode
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.services.access import THE_OPERATOR
-from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.services.commands.applications import ChangeApplication
+from identity.testing.browser import PASSWORD, Browser
 from identity.testing.fixtures import MakeWorld
-from identity.testing.relying_party import Asked, RelyingParty
+from identity.testing.relying_party import RelyingParty
 from identity.testing.responses import check_page
 from identity.testing.service_client import FORM
 from identity.testing.world import World
+from tests.spec.waiting import FOREIGN, attributes, begun
 
-FOREIGN = "This sign-in was started in another browser"
 UNKNOWN = "We do not know this sign-in any more"
 DONE = "This sign-in is done"
 EXPIRED = "This sign-in took too long"
-
-
-@pytest.fixture
-def login_name(world: World, person: HumanUser) -> str:
-    """The person's login name; the password is PASSWORD."""
-    return give_password(world, person)
-
-
-@pytest.fixture
-def nobody(world: World) -> Browser:
-    """A browser at which nobody is signed in."""
-    return Browser(world)
-
-
-def begun(browser: Browser, party: RelyingParty, **parameters: Any) -> tuple[Asked, str]:
-    """A request that waits at a login page, and its id."""
-    asked = party.ask(**parameters)
-    browser.open(asked.url, by=party.origin)
-    assert browser.step is not None, browser.page
-    return asked, browser.path.split("/")[2]
-
-
-def attributes(header: str) -> tuple[str, str, frozenset[str]]:
-    """Name, value and attributes of a Set-Cookie."""
-    pair, *others = header.split("; ")
-    name, _, value = pair.partition("=")
-    return name, value, frozenset(others)
 
 
 # --- POST -------------------------------------------------------------------------------------------------------------
@@ -124,123 +96,6 @@ def test_addresses_come_from_the_settings_and_not_from_the_request(
         assert answer.headers["Location"].startswith(f"{world.issuer}/")
 
 
-# --- cookies ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_cookies_of_a_sign_in(
-    world: World, nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
-) -> None:
-    """Security 10.6: ``__Host-``, Secure, HttpOnly, SameSite=Lax, Path=/, no Domain; nothing but random in them.
-
-    But for what the account knows the browser by: see test_sign_in_attempts.
-
-    That of a sign-in outlives it by as long as the sign-in is known, so that it can be started again.
-    """
-    asked, request_id = begun(nobody, party)
-    (header,) = nobody.answers[0].headers.getall("Set-Cookie")
-    name, secret, others = attributes(header)
-    assert name == f"__Host-sign-in-{request_id}"
-    assert secret.isalnum()
-    assert len(secret) >= 43
-    assert others == {"Path=/", f"Max-Age={1800 + 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
-    answer = nobody.sign_in(login_name)
-    session_id = party.tokens(answer, asked).claims["sid"]
-    set_here = {attributes(one)[0]: attributes(one)[1:] for one in answer.headers.getall("Set-Cookie")}
-    [known] = [name for name in set_here if name.startswith("__Host-known-")]
-    assert set(set_here) == {f"__Host-sign-in-{request_id}", f"__Host-session-{session_id}", known}
-    assert set_here[f"__Host-sign-in-{request_id}"] == (
-        "",
-        {"Path=/", "Max-Age=0", "HttpOnly", "SameSite=Lax", "Secure"},
-    )
-    value, others = set_here[f"__Host-session-{session_id}"]
-    assert len(value) >= 43
-    assert others == {"Path=/", f"Max-Age={7 * 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
-    assert person.id not in str(nobody.cookies.names)
-
-
-def test_over_plain_http_the_cookies_have_no_prefix(make_world: MakeWorld) -> None:
-    """Security 10.6: only with the development setting, on loopback; browsers take no Secure cookie there."""
-    world = make_world(**{"identity.issuer_url": "http://127.0.0.1:8080", "identity.development": "true"})
-    party, browser, person = RelyingParty.of(world), Browser(world), world.a_person()
-    asked, request_id = begun(browser, party)
-    assert browser.cookies.names == {f"sign-in-{request_id}"}
-    answer = browser.sign_in(give_password(world, person))
-    session_id = party.tokens(answer, asked).claims["sid"]
-    assert browser.cookies.names >= {f"session-{session_id}"}
-    assert f"sign-in-{request_id}" not in browser.cookies.names
-    assert all("Secure" not in one for one in answer.headers.getall("Set-Cookie"))
-
-
-def test_the_cookies_live_on_the_login_host_alone(three_hosts: World) -> None:
-    party, browser, person = RelyingParty.of(three_hosts), Browser(three_hosts), three_hosts.a_person()
-    asked, _ = begun(browser, party)
-    party.tokens(browser.sign_in(give_password(three_hosts, person)), asked)
-    assert {one.host for one in browser.cookies} == {"login.example.com"}
-    assert {one.domain for one in browser.cookies} == {""}
-
-
-def test_a_session_that_somebody_put_there_is_not_taken_over(
-    world: World, nobody: Browser, party: RelyingParty, login_name: str
-) -> None:
-    """Security 10.5: pre-set ids are ignored, and sessions begin with a secret of ours."""
-    planted = "a" * 43
-    forged = "01a1fd25-1c8c-754f-b83a-b6dca1f4762c"
-    nobody.cookies.store(nobody.login_url, f"__Host-session-{forged}={planted}; Path=/; Secure", world.clock())
-    asked, _ = begun(nobody, party)
-    session_id = party.tokens(nobody.sign_in(login_name), asked).claims["sid"]
-    assert session_id != forged
-    assert planted not in {one.value for one in nobody.cookies if one.name.endswith(session_id)}
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "=",
-        ";;;",
-        "__Host-session-",
-        "__Host-session-=x",
-        "__Host-session-x=",
-        "__Host-session-x=\xff\xfe",
-        "__Host-session-x=" + "a" * 10_000,
-        "__Host-sign-in-x=../..",
-        '__Host-session-x="quoted"',
-        "; ".join(f"__Host-session-{number:036}={'a' * 43}" for number in range(200)),
-        "session-x=" + "a" * 43,
-    ],
-)
-def test_odd_cookies_are_passed_over(world: World, party: RelyingParty, header: str) -> None:
-    asked = party.ask(prompt="none")
-    answer = world.client.get(asked.url, {"Cookie": header})
-    party.refused(answer, asked, "login_required")
-
-
-def test_a_browser_keeps_only_the_newest_sign_ins(nobody: Browser, party: RelyingParty, login_name: str) -> None:
-    """A header of cookies must not outgrow what servers read; the tab in use goes on."""
-    tabs = [nobody.tab() for _ in range(15)]
-    asked = [begun(tab, party)[0] for tab in tabs]
-    assert len([name for name in nobody.cookies.names if "sign-in" in name]) == 10
-    party.tokens(tabs[-1].sign_in(login_name), asked[-1])
-    check_page(tabs[0].reload(), 400, FOREIGN)
-
-
-def test_a_browser_keeps_only_the_newest_sessions(
-    world: World, nobody: Browser, party: RelyingParty, login_name: str
-) -> None:
-    """The oldest is forgotten: it would come to light again when the others sign out."""
-    oldest = nobody.start_session(world.a_person())
-    for _ in range(9):
-        nobody.start_session(world.a_person())
-    asked, _ = begun(nobody, party, prompt="select_account")
-    nobody.choose("Use another account")
-    party.tokens(nobody.sign_in(login_name), asked)
-    assert len(nobody.session_cookies) == 10
-    assert f"__Host-session-{oldest.id}" not in nobody.session_cookies
-    # The password given again makes no session more.
-    asked, _ = begun(nobody, party, prompt="login", login_hint=login_name)
-    party.tokens(nobody.sign_in(login_name), asked)
-    assert len(nobody.session_cookies) == 10
-
-
 # --- one browser, one answer ------------------------------------------------------------------------------------------
 
 
@@ -249,24 +104,24 @@ def test_a_second_browser_cannot_go_on(
 ) -> None:
     """Security 4.8: any address of the sign-in, opened elsewhere, is refused; also where somebody is signed in."""
     asked, request_id = begun(nobody, party)
-    nobody.submit({"login_name": login_name}, form="page-form")
+    nobody.submit({"login_name": login_name})
     steps = ("", "/password", "/accounts", "/register", "/consent", "/password/change")
     for other in (Browser(world), browser):
         for path in (f"/oauth/v2/authorize/{request_id}", *(f"/login/{request_id}{step}" for step in steps)):
             check_page(other.open(path), 400, FOREIGN)
             assert not any(request_id in name for name in other.cookies.names)
-    party.tokens(nobody.submit({"password": PASSWORD}, form="page-form"), asked)
+    party.tokens(nobody.submit({"password": PASSWORD}), asked)
 
 
 def test_a_second_browser_cannot_send_its_forms(
     world: World, nobody: Browser, party: RelyingParty, login_name: str
 ) -> None:
     asked, _ = begun(nobody, party)
-    nobody.submit({"login_name": login_name}, form="page-form")
-    fields = dict(nobody.form("page-form").submit_fields()) | {"password": PASSWORD}
+    nobody.submit({"login_name": login_name})
+    fields = dict(nobody.form().submit_fields()) | {"password": PASSWORD}
     other = Browser(world)
     check_page(other.send(nobody.url, fields, by=other.login_url), 400, FOREIGN)
-    party.tokens(nobody.submit({"password": PASSWORD}, form="page-form"), asked)
+    party.tokens(nobody.submit({"password": PASSWORD}), asked)
 
 
 def test_another_sign_in_s_cookie_opens_nothing(nobody: Browser, party: RelyingParty, world: World) -> None:
@@ -345,9 +200,9 @@ def test_two_tabs_do_not_disturb_each_other(
     """Decisions: the request's id is in the address."""
     other = nobody.tab()
     (first, _), (second, _) = begun(nobody, party), begun(other, party, scope="openid email")
-    nobody.submit({"login_name": login_name}, form="page-form")
+    nobody.submit({"login_name": login_name})
     assert party.tokens(other.sign_in(login_name), second).scope == ["openid", "email"]
-    tokens = party.tokens(nobody.submit({"password": PASSWORD}, form="page-form"), first)
+    tokens = party.tokens(nobody.submit({"password": PASSWORD}), first)
     assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid"])
     assert len(nobody.session_cookies) == 1
 
@@ -422,47 +277,22 @@ def test_expired_and_finished_requests_are_purged(own_world: World) -> None:
 # --- what changes meanwhile -------------------------------------------------------------------------------------------
 
 
-def _deactivate_application(world: World, party: RelyingParty, person: HumanUser) -> None:
-    with world.transaction() as services:
-        services.applications.deactivate(party.client_id, by=THE_OPERATOR)
-
-
-def _remove_application(world: World, party: RelyingParty, person: HumanUser) -> None:
-    with world.transaction() as services:
-        services.applications.remove(party.client_id, by=THE_OPERATOR)
-
-
-def _change_redirect_uris(world: World, party: RelyingParty, person: HumanUser) -> None:
-    with world.transaction() as services:
-        before = services.applications.get(party.client_id)
-        after = replace(before, redirect_uris=("https://app.example/new",), version=before.version + 1)
-        services.storage.applications.update(after)
-
-
-@pytest.mark.parametrize(
-    ("change", "title"),
-    [
-        (_deactivate_application, "We do not know this application"),
-        (_remove_application, "We do not know this application"),
-        (_change_redirect_uris, "We cannot send you back to this application"),
-    ],
-)
-def test_what_was_trusted_is_looked_at_again(
-    world: World,
-    nobody: Browser,
-    party: RelyingParty,
-    person: HumanUser,
-    login_name: str,
-    change: Callable[[World, RelyingParty, HumanUser], None],
-    title: str,
-) -> None:
+@pytest.mark.parametrize("change", ["deactivated", "removed", "sent elsewhere"])
+def test_what_was_trusted_is_looked_at_again(world: World, nobody: Browser, party: RelyingParty, change: str) -> None:
     """Security 7.4: an address that is not registered any more gets nothing, however the sign-in began."""
-    asked, request_id = begun(nobody, party)
-    change(world, party, person)
+    _, request_id = begun(nobody, party)
+    title = "We do not know this application"
+    if change == "deactivated":
+        world.operator.applications.deactivate(party.client_id)
+    elif change == "removed":
+        world.operator.applications.remove(party.client_id)
+    else:
+        moved = ChangeApplication(redirect_uris=("https://app.example/new",))
+        world.operator.applications.change(party.client_id, moved)
+        title = "We cannot send you back to this application"
     check_page(nobody.open(f"/oauth/v2/authorize/{request_id}"), 400, title)
     check_page(nobody.open(f"/login/{request_id}"), 400, title)
     assert not nobody.session_cookies
-    assert asked.parameters["client_id"] == party.client_id
 
 
 def test_a_response_type_that_is_switched_off_meanwhile(
@@ -470,10 +300,7 @@ def test_a_response_type_that_is_switched_off_meanwhile(
 ) -> None:
     asked = party.ask("id_token token")
     nobody.open(asked.url)
-    with world.transaction() as services:
-        before = services.applications.get(party.client_id)
-        after = replace(before, response_types=frozenset({"code"}), version=before.version + 1)
-        services.storage.applications.update(after)
+    world.operator.applications.change(party.client_id, ChangeApplication(response_types=frozenset({"code"})))
     party.refused(nobody.reload(), asked, "unauthorized_client")
     assert "access_token" not in (nobody.left_for or "")
 
@@ -482,9 +309,8 @@ def test_a_person_who_is_deactivated_before_the_answer(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     asked, _ = begun(browser, party, prompt="consent")
-    with world.transaction() as services:
-        services.storage.users.update(replace(person, active=False, version=person.version + 1))
-    browser.submit(press=("decision", "allow"), form="page-form")
+    world.operator.storage.users.update(replace(person, active=False, version=person.version + 1))
+    browser.submit(press=("decision", "allow"))
     assert browser.left_for is None
     assert browser.step == ""
     assert asked.parameters["prompt"] == "consent"
@@ -496,7 +322,7 @@ def test_a_session_that_is_ended_before_the_answer(
     asked, _ = begun(browser, party, prompt="consent")
     with world.transaction() as services:
         services.storage.sessions.end_of_user(person.id, services.now)
-    browser.submit(press=("decision", "allow"), form="page-form")
+    browser.submit(press=("decision", "allow"))
     assert browser.left_for is None
     assert asked.parameters["prompt"] == "consent"
 
@@ -516,12 +342,15 @@ def test_the_service_s_own_pages_sign_in_without_an_application(
     assert len(nobody.session_cookies) == 1
 
 
-@pytest.mark.parametrize(
-    "target",
-    ["https://evil.example/", "//evil.example", "/\\evil.example", "/%0d%0aLocation:%20x", "javascript:alert(1)", "x"],
-)
-def test_and_lead_nowhere_else(browser: Browser, target: str) -> None:
+def test_and_lead_nowhere_else(browser: Browser) -> None:
     """Whoever is signed in arrives at once, on our host alone."""
-    browser.open(f"/login?target={target}")
-    assert all("evil" not in (one.headers.get("Location") or "") for one in browser.answers)
-    assert browser.left_for is None
+    for target in (
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil.example",
+        "/%0d%0aLocation:%20x",
+        "javascript:x",
+    ):
+        browser.open(f"/login?target={target}")
+        assert all("evil" not in (one.headers.get("Location") or "") for one in browser.answers)
+        assert browser.left_for is None

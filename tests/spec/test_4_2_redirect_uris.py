@@ -21,93 +21,38 @@ UNTRUSTED = "We cannot send you back to this application"
 
 REGISTERED = "https://app.example/cb"
 
-#: What is not REGISTERED, however near it comes.
-NEAR = [
-    "https://app.example/cb/",
-    "https://app.example/cb?",
-    "https://app.example/cb?x=1",
-    "https://app.example/cb#",
-    "https://app.example/cb#fragment",
-    "https://app.example/cb ",
-    " https://app.example/cb",
-    "https://app.example/cb\n",
-    "https://app.example/cb\r\nLocation: https://evil.example",
-    "https://app.example/cb\t",
-    "https://app.example/\ncb",
-    "https://app.example/CB",
-    "https://app.example/c%62",
-    "https://app.example/%63b",
-    "https://app.example/cb%20",
-    "https://app.example/cb%00",
-    "https://app.example//cb",
-    "https://app.example/./cb",
-    "https://app.example/x/../cb",
-    "https://app.example/cb/..",
-    "https://app.example/cb;x",
-    "https://app.example/cb.evil",
-    "https://app.example/cbx",
-    "https://app.example/c",
-    "https://app.example/",
-    "https://app.example",
-    "https://APP.example/cb",
-    "HTTPS://app.example/cb",
-    "https://app.example./cb",
-    "https://app.example:443/cb",
-    "https://app.example:8443/cb",
-    "https://user@app.example/cb",
-    "https://app.example@evil.example/cb",
-    "https://app.example\\@evil.example/cb",
-    "https:\\\\app.example\\cb",
-    "https://app.example\\cb",
-    "https://app.example.evil.example/cb",
-    "https://evil.example/https://app.example/cb",
-    "https://evil.example/cb?https://app.example/cb",
-    "https://xapp.example/cb",
-    "https://sub.app.example/cb",
-    "https://\u0430pp.example/cb",
-    "https://app\u2024example/cb",
-    "https://app.example\uff0fcb",
-    "https://app.example/cb\u200b",
-    "http://app.example/cb",
-    "https:/app.example/cb",
-    "https:app.example/cb",
-    "https:///app.example/cb",
-    "//app.example/cb",
-    "app.example/cb",
-    "/cb",
-    "cb",
-    "*",
-    "https://app.example/*",
-    "javascript:alert(1)",
-    "data:text/html,<script>alert(1)</script>",
-    "urn:ietf:wg:oauth:2.0:oob",
-    "null",
-    "https://id.example.com/oauth/v2/authorize",
-    "x" * 4000,
-]
+#: What is not REGISTERED, however near it comes: with another end, another beginning, another host in between, or none.
+NEAR = (
+    *(f"{REGISTERED}{end}" for end in ("/", "?", "?x=1", "#", "#fragment", " ", "\n", "\t", "%20", "%00", "/..", ";x")),
+    *(f"{REGISTERED}{end}" for end in ("x", ".evil", "\u200b", "\r\nLocation: https://evil.example")),
+    *(f"{start}{REGISTERED}" for start in (" ", "https://evil.example/", "https://evil.example/cb?")),
+    *(f"https://app.example/{path}" for path in ("\ncb", "CB", "c%62", "%63b", "/cb", "./cb", "x/../cb", "c", "", "*")),
+    *(f"https://{host}/cb" for host in ("APP.example", "app.example.", "app.example:443", "app.example:8443")),
+    *(f"https://{host}/cb" for host in ("user@app.example", "app.example@evil.example", "app.example\\@evil.example")),
+    *(f"https://{host}/cb" for host in ("app.example.evil.example", "xapp.example", "sub.app.example")),
+    *(f"https://{host}/cb" for host in ("\u0430pp.example", "app\u2024example")),
+    *(f"{scheme}app.example/cb" for scheme in ("HTTPS://", "http://", "https:/", "https:", "https:///", "//", "")),
+    "https://app.example", "https:\\\\app.example\\cb", "https://app.example\\cb", "https://app.example\uff0fcb",
+    "/cb", "cb", "*", "javascript:alert(1)", "data:text/html,<script>alert(1)</script>", "urn:ietf:wg:oauth:2.0:oob",
+    "null", "https://id.example.com/oauth/v2/authorize", "x" * 4000,
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("uri", NEAR)
-def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, party: RelyingParty, uri: str) -> None:
+def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, party: RelyingParty) -> None:
     """Security 4.1: string equality, no decoding, no normalisation. A page, and the refused address is not on it."""
-    for parameters in ({}, {"prompt": "none"}, {"scope": "profile"}, {"response_mode": "form_post"}):
-        asked = party.ask(redirect_uri=uri, **parameters)
-        page = check_page(browser.open(asked.url), 400, UNTRUSTED)
-        assert "redirect_uri is not registered for this application" in page.main.get_text()
-        assert "evil" not in page.main.get_text()
+    for uri in NEAR:
+        for parameters in ({}, {"prompt": "none"}, {"scope": "profile"}, {"response_mode": "form_post"}):
+            asked = party.ask(redirect_uri=uri, **parameters)
+            page = check_page(browser.open(asked.url), 400, UNTRUSTED)
+            assert "redirect_uri is not registered for this application" in page.main.get_text()
+            assert "evil" not in page.encode().decode()
 
 
-def test_the_refused_address_stands_nowhere_on_the_page(browser: Browser, party: RelyingParty) -> None:
-    """Pages §4.3: never a link to the refused address, never its text."""
-    answer = browser.open(party.ask(redirect_uri="https://evil.example/cb").url)
-    assert b"evil" not in check_page(answer, 400).encode()
-
-
-@pytest.mark.parametrize("response_type", ["code", "id_token"])
-def test_the_error_is_shown_whatever_else_is_wrong(browser: Browser, party: RelyingParty, response_type: str) -> None:
+def test_the_error_is_shown_whatever_else_is_wrong(browser: Browser, party: RelyingParty) -> None:
     """Client and redirect URI come first: until both are good nothing else is looked at."""
-    asked = party.ask(response_type, None, redirect_uri="https://evil.example/cb", request="x", prompt="none login")
-    check_page(browser.open(asked.url), 400, UNTRUSTED)
+    for response_type in ("code", "id_token"):
+        asked = party.ask(response_type, None, redirect_uri="https://evil.example/cb", request="x", prompt="none login")
+        check_page(browser.open(asked.url), 400, UNTRUSTED)
 
 
 def test_another_application_s_address_is_not_good(world: World, browser: Browser, party: RelyingParty) -> None:
@@ -119,9 +64,10 @@ def test_where_one_goes_after_signing_out_is_not_where_codes_go(browser: Browser
     check_page(browser.open(party.ask(redirect_uri=party.post_logout_redirect_uri).url), 400, UNTRUSTED)
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
+@pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
+def test_a_registered_address_is_kept_as_it_is(world: World, browser: Browser, mode: str) -> None:
+    """RFC 6749 §3.1.2: a query part is retained; ``read`` looks at every letter."""
+    for uri in (
         "https://app.example/cb?tenant=a",
         "https://app.example/cb?tenant=a&x=%41%2f+%20&y=",
         "https://app.example/cb?",
@@ -134,21 +80,15 @@ def test_where_one_goes_after_signing_out_is_not_where_codes_go(browser: Browser
         "https://[2001:db8::1]/cb",
         "http://localhost:3000/cb",
         "https://app.example/cb?code=old&state=old",
-    ],
-)
-@pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
-def test_a_registered_address_is_kept_as_it_is(world: World, browser: Browser, uri: str, mode: str) -> None:
-    """RFC 6749 §3.1.2: a query part is retained; ``read`` looks at every letter."""
-    party = RelyingParty.of(world, redirect_uri=uri)
-    asked = party.ask(response_mode=mode)
-    assert party.redeem(party.code(browser.open(asked.url), asked), asked).status_int == 200
-    asked = party.ask(scope="profile", response_mode=mode)
-    party.refused(browser.open(asked.url), asked, "invalid_scope")
+    ):
+        party = RelyingParty.of(world, redirect_uri=uri)
+        asked = party.ask(response_mode=mode)
+        assert party.redeem(party.code(browser.open(asked.url), asked), asked).status_int == 200
+        party.refused_at(browser, "invalid_scope", scope="profile", response_mode=mode)
 
 
-@pytest.mark.parametrize(
-    "asked_for",
-    [
+def test_the_query_part_belongs_to_the_address(world: World, browser: Browser) -> None:
+    for asked_for in (
         "https://app.example/cb?a=1",
         "https://app.example/cb?b=2&a=1",
         "https://app.example/cb?a=1&b=2&c=3",
@@ -156,11 +96,9 @@ def test_a_registered_address_is_kept_as_it_is(world: World, browser: Browser, u
         "https://app.example/cb?a=1&amp;b=2",
         "https://app.example/cb?a=1;b=2",
         "https://app.example/cb",
-    ],
-)
-def test_the_query_part_belongs_to_the_address(world: World, browser: Browser, asked_for: str) -> None:
-    party = RelyingParty.of(world, redirect_uri="https://app.example/cb?a=1&b=2")
-    check_page(browser.open(party.ask(redirect_uri=asked_for).url), 400, UNTRUSTED)
+    ):
+        party = RelyingParty.of(world, redirect_uri="https://app.example/cb?a=1&b=2")
+        check_page(browser.open(party.ask(redirect_uri=asked_for).url), 400, UNTRUSTED)
 
 
 def test_of_several_addresses_the_request_names_one(world: World, browser: Browser) -> None:
@@ -200,9 +138,9 @@ def native(world: World) -> RelyingParty:
     )
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
+def test_a_native_application_may_vary_the_loopback_port(browser: Browser, native: RelyingParty) -> None:
+    """RFC 8252 §7.3; the code is bound to the port that was used."""
+    for uri in (
         "http://127.0.0.1/cb",
         "http://127.0.0.1:1/cb",
         "http://127.0.0.1:51004/cb",
@@ -214,18 +152,14 @@ def native(world: World) -> RelyingParty:
         "http://localhost:51004/cb",
         "com.example.app:/cb",
         "https://app.example/cb",
-    ],
-)
-def test_a_native_application_may_vary_the_loopback_port(browser: Browser, native: RelyingParty, uri: str) -> None:
-    """RFC 8252 §7.3; the code is bound to the port that was used."""
-    asked = native.ask(redirect_uri=uri)
-    code = native.code(browser.open(asked.url), asked)
-    assert native.redeem(code, asked).status_int == 200
+    ):
+        asked = native.ask(redirect_uri=uri)
+        code = native.code(browser.open(asked.url), asked)
+        assert native.redeem(code, asked).status_int == 200
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
+def test_and_nothing_else_varies(browser: Browser, native: RelyingParty) -> None:
+    for uri in (
         "http://127.0.0.1:51004/other",
         "http://127.0.0.1:51004/cb?x=1",
         "http://127.0.0.1:51004/cb/",
@@ -258,10 +192,8 @@ def test_a_native_application_may_vary_the_loopback_port(browser: Browser, nativ
         "COM.example.app:/cb",
         "com.example.other:/cb",
         "https://app.example:51004/cb",
-    ],
-)
-def test_and_nothing_else_varies(browser: Browser, native: RelyingParty, uri: str) -> None:
-    check_page(browser.open(native.ask(redirect_uri=uri).url), 400, UNTRUSTED)
+    ):
+        check_page(browser.open(native.ask(redirect_uri=uri).url), 400, UNTRUSTED)
 
 
 def test_the_code_is_good_for_the_port_that_was_asked(browser: Browser, native: RelyingParty) -> None:
@@ -404,5 +336,4 @@ def test_the_person_is_the_one_who_is_signed_in(world: World, party: RelyingPart
     """After all of that the endpoint still does what it is for."""
     browser = Browser(world)
     browser.start_session(person)
-    asked = party.ask()
-    assert party.tokens(browser.open(asked.url), asked).claims["sub"] == person.id
+    assert party.signed_in(browser).claims["sub"] == person.id

@@ -89,8 +89,7 @@ def test_a_refresh_keeps_them(world: World, browser: Browser, party: RelyingPart
 def test_another_application_does_not_get_them(world: World, browser: Browser, party: RelyingParty) -> None:
     signed_in(browser, party, {"userinfo": {"nickname": None}})
     other = RelyingParty.of(world)
-    asked = other.ask()
-    assert other.userinfo(other.tokens(browser.open(asked.url), asked)).keys() == {"sub"}
+    assert other.userinfo(other.signed_in(browser)).keys() == {"sub"}
 
 
 @pytest.mark.parametrize("place", ["userinfo", "id_token"])
@@ -190,7 +189,7 @@ def test_people_are_told_of_single_claims_as_of_scopes(world: World, party: Rely
     browser = Browser(world)
     asked = ask(party, {"userinfo": {"email": None}, "id_token": {"phone_number": None}})
     browser.open(asked.url, by=party.origin)
-    browser.submit({"login_name": give_password(world, person)}, form="page-form")
+    browser.submit({"login_name": give_password(world, person)})
     page = browser.page.html.get_text()
     assert "your email address" in page
     assert "your phone number" in page

@@ -28,6 +28,12 @@ def ask(world: World, client: AnyClient, scope: str | None = None) -> Any:
     return world.as_client(client, form)
 
 
+def token_of(world: World, client: AnyClient, scope: str | None = None) -> str:
+    """The access token that is granted to such a request."""
+    token: str = check_granted(ask(world, client, scope))["access_token"]
+    return token
+
+
 @pytest.fixture
 def client(world: World) -> Credentials:
     """An API application that may get tokens for itself."""
@@ -51,7 +57,7 @@ def test_openid_is_not_required(world: World) -> None:
 
 def test_the_token_is_the_application_s_own(world: World) -> None:
     client = world.an_application(grant_types=GRANTS, access_token_type=TokenFormat.JWT)
-    token = check_granted(ask(world, client))["access_token"]
+    token = token_of(world, client)
     _, claims = decoded(token)
     assert (claims["sub"], claims["client_id"]) == (client.client_id, client.client_id)
     answer = world.client.introspect(token, client).json
@@ -63,29 +69,10 @@ def test_the_token_is_the_application_s_own(world: World) -> None:
 def test_it_is_about_no_user(world: World, client: Credentials) -> None:
     """Userinfo has nobody to tell of, and the management API knows users alone: it is not for applications."""
     check_refused(ask(world, client, f"openid {world.audience_scope()}"), "invalid_scope")
-    token = check_granted(ask(world, client, "openid"))["access_token"]
+    token = token_of(world, client, "openid")
     check_refused(world.client.userinfo(token), "insufficient_scope", status=403)
     assert world.client.management("/me", token).status_int == 401
     check_inactive(world.client.introspect(token, world.introspector))
-
-
-def test_projects_are_those_of_the_application_s_organization(world: World) -> None:
-    """Decisions: audience scopes are checked against the project's organization, and again when somebody asks."""
-    organization, owner = world.an_organization(), world.an_organization()
-    client = world.an_application(world.a_project(organization).id, grant_types=GRANTS)
-    neighbour, foreign = world.a_project(organization), world.a_project(owner)
-    check_granted(ask(world, client, world.audience_scope(neighbour.id)))
-    scope = world.audience_scope(foreign.id)
-    check_refused(ask(world, client, scope), "invalid_scope")
-    grant = world.a_grant(foreign, organization)
-    token = check_granted(ask(world, client, scope))["access_token"]
-    api = world.an_application(foreign.id)
-    assert world.client.introspect(token, api).json["active"] is True
-    with world.transaction() as services:
-        services.project_grants.remove(grant.id, by=THE_OPERATOR)
-    check_inactive(world.client.introspect(token, api))
-    assert world.client.introspect(token, client).json["active"] is True
-    check_refused(ask(world, client, scope), "invalid_scope")
 
 
 def test_an_application_needs_the_grant_enabled(world: World) -> None:
@@ -103,7 +90,7 @@ def test_a_public_client_has_no_credentials(world: World) -> None:
 
 
 def test_the_application_revokes_it(world: World, client: Credentials) -> None:
-    token = check_granted(ask(world, client))["access_token"]
+    token = token_of(world, client)
     stranger = world.an_application(grant_types=GRANTS)
     check_refused(world.client.revoke(token, stranger), "invalid_grant")
     assert world.client.introspect(token, client).json["active"] is True
@@ -115,10 +102,9 @@ def test_it_ends_with_its_application(world: World) -> None:
     """Security 7.9: seen by another application of the same project."""
     project = world.a_project()
     client, api = world.an_application(project.id, grant_types=GRANTS), world.an_application(project.id)
-    token = check_granted(ask(world, client))["access_token"]
+    token = token_of(world, client)
     assert world.client.introspect(token, api).json["active"] is True
-    with world.transaction() as services:
-        services.applications.deactivate(client.client_id, by=THE_OPERATOR)
+    world.operator.applications.deactivate(client.client_id)
     check_inactive(world.client.introspect(token, api))
     check_refused(ask(world, client), "invalid_client", status=401)
 
@@ -153,7 +139,7 @@ def test_both_methods_work_for_a_service_user(world: World, robot: Robot, secret
 def test_the_token_is_about_the_service_user(world: World, robot: Robot, secret: Credentials) -> None:
     """Decisions, tokens: as with the JWT profile, whose tokens are told alike."""
     scope = f"openid {world.audience_scope()}"
-    by_secret = world.client.introspect(check_granted(ask(world, secret, scope))["access_token"], world.introspector)
+    by_secret = world.client.introspect(token_of(world, secret, scope), world.introspector)
     by_key = world.client.introspect(robot.access_token(scope), world.introspector)
     told, expected = by_secret.json, by_key.json
     assert told.pop("jti") != expected.pop("jti")
@@ -166,7 +152,7 @@ def test_a_service_user_with_jwts_gets_a_jwt(world: World) -> None:
     """RFC 9068."""
     robot = world.a_robot(token_format=TokenFormat.JWT)
     project = world.a_project(robot.organization)
-    token = check_granted(ask(world, world.a_secret(robot), world.audience_scope(project.id)))["access_token"]
+    token = token_of(world, world.a_secret(robot), world.audience_scope(project.id))
     header, claims = decoded(token)
     assert header["typ"] == "at+jwt"
     assert (claims["sub"], claims["client_id"], claims["aud"]) == (robot.id, robot.id, [project.id])
@@ -176,7 +162,7 @@ def test_a_service_user_with_jwts_gets_a_jwt(world: World) -> None:
 
 
 def test_without_an_audience_scope_the_token_is_for_the_issuer(world: World) -> None:
-    token = check_granted(ask(world, world.a_secret(world.a_robot(token_format=TokenFormat.JWT))))["access_token"]
+    token = token_of(world, world.a_secret(world.a_robot(token_format=TokenFormat.JWT)))
     assert decoded(token)[1]["aud"] == [world.issuer]
 
 
@@ -191,38 +177,36 @@ def test_a_service_user_s_token_lives_long_enough(make_world: MakeWorld) -> None
 def test_userinfo_tells_of_the_service_user_where_openid_was_asked_for(
     world: World, robot: Robot, secret: Credentials
 ) -> None:
-    token = check_granted(ask(world, secret, "openid"))["access_token"]
+    token = token_of(world, secret, "openid")
     assert world.client.userinfo(token).json == {
         "sub": robot.id,
         "name": robot.user.display_name,
         "preferred_username": robot.user.user_name,
         "updated_at": int(robot.user.changed_at.timestamp()),
     }
-    bare = check_granted(ask(world, secret))["access_token"]
+    bare = token_of(world, secret)
     check_refused(world.client.userinfo(bare), "insufficient_scope", status=403)
 
 
-def test_projects_are_those_of_the_service_user_s_organization(world: World, robot: Robot, secret: Credentials) -> None:
-    """Decisions: audience scopes are checked against the service user's organization, and again when somebody asks."""
+@pytest.mark.parametrize("kind", ["application", "service user"])
+def test_projects_are_those_of_the_client_s_own_organization(world: World, robot: Robot, kind: str) -> None:
+    """Decisions: audience scopes are checked against its organization, and again when somebody asks."""
     own, foreign = world.a_project(robot.organization), world.a_project()
-    token = check_granted(ask(world, secret, world.audience_scope(own.id)))["access_token"]
-    assert world.client.introspect(token, world.an_application(own.id)).json["active"] is True
+    client = world.a_secret(robot) if kind == "service user" else world.an_application(own.id, grant_types=GRANTS)
+    token = token_of(world, client, world.audience_scope(world.a_project(robot.organization).id))
     for outsider in (world.an_application(foreign.id), world.introspector):
         check_inactive(world.client.introspect(token, outsider))
     scope = world.audience_scope(foreign.id)
-    unknown = ask(world, secret, world.audience_scope("no-such-project"))
-    refused = ask(world, secret, scope)
+    unknown, refused = ask(world, client, world.audience_scope("no-such-project")), ask(world, client, scope)
     check_refused(refused, "invalid_scope")
     check_refused(unknown, "invalid_scope")
     assert refused.json["error_description"].replace(foreign.id, "no-such-project") == unknown.json["error_description"]
-    grant = world.a_grant(foreign, robot.organization)
-    token = check_granted(ask(world, secret, scope))["access_token"]
-    api = world.an_application(foreign.id)
+    grant, api = world.a_grant(foreign, robot.organization), world.an_application(foreign.id)
+    token = token_of(world, client, scope)
     assert world.client.introspect(token, api).json["active"] is True
-    with world.transaction() as services:
-        services.project_grants.remove(grant.id, by=THE_OPERATOR)
+    world.operator.project_grants.remove(grant.id)
     check_inactive(world.client.introspect(token, api))
-    check_refused(ask(world, secret, scope), "invalid_scope")
+    check_refused(ask(world, client, scope), "invalid_scope")
 
 
 @pytest.mark.parametrize("scope", ['"quoted"', "ü"])
@@ -240,7 +224,7 @@ def test_roles_are_told_as_with_an_assertion(world: World, robot: Robot, secret:
     project = world.a_project(robot.organization, roles=("reader",))
     world.a_user_grant(robot.user, project, "reader")
     scope = f"{world.audience_scope(project.id)} urn:service:iam:org:projects:roles"
-    token = check_granted(ask(world, secret, scope))["access_token"]
+    token = token_of(world, secret, scope)
     told = world.client.introspect(token, world.an_application(project.id)).json
     assert told["urn:service:iam:org:project:roles"] == {
         "reader": {robot.organization.id: robot.organization.primary_domain}
@@ -251,13 +235,13 @@ def test_a_manager_calls_the_management_api_with_a_secret(world: World) -> None:
     """Security 14.3: with the own project in the audience and a manager role; neither is enough by itself."""
     manager, robot = world.a_manager(), world.a_robot()
     secret = world.a_secret(manager)
-    token = check_granted(ask(world, secret, world.audience_scope()))["access_token"]
+    token = token_of(world, secret, world.audience_scope())
     answer = world.client.management("/me", token)
     assert answer.status_int == 200
     assert answer.json["id"] == manager.id
-    elsewhere = check_granted(ask(world, secret, "openid"))["access_token"]
+    elsewhere = token_of(world, secret, "openid")
     assert world.client.management("/me", elsewhere).status_int == 401
-    without_role = check_granted(ask(world, world.a_secret(robot), world.audience_scope()))["access_token"]
+    without_role = token_of(world, world.a_secret(robot), world.audience_scope())
     assert world.client.management("/roles", without_role).status_int == 403
 
 
@@ -267,7 +251,7 @@ def test_a_service_user_replaces_its_secret_without_a_gap(world: World, robot: R
     with pytest.raises(Conflict):
         world.a_secret(robot)
     scope = f"openid {world.audience_scope()}"
-    tokens = [check_granted(ask(world, one, scope))["access_token"] for one in (secret, second)]
+    tokens = [token_of(world, one, scope) for one in (secret, second)]
     tokens.append(robot.access_token(scope))
     with world.transaction() as services:
         [oldest, _] = services.service_users.secrets(robot.id)
@@ -300,7 +284,7 @@ def test_a_secret_that_is_removed_while_it_is_used_obtains_nothing(
 def test_the_service_user_revokes_what_it_got(world: World, robot: Robot, secret: Credentials) -> None:
     """RFC 7009 §2.1: the client that got the token, be it by secret or by assertion; and nobody else's."""
     scope = f"openid {world.audience_scope()}"
-    own = [check_granted(ask(world, secret, scope))["access_token"], robot.access_token(scope)]
+    own = [token_of(world, secret, scope), robot.access_token(scope)]
     stranger = world.a_secret(world.a_robot())
     for token in own:
         for client in (stranger, world.an_application(grant_types=GRANTS)):
@@ -309,20 +293,20 @@ def test_the_service_user_revokes_what_it_got(world: World, robot: Robot, secret
         assert world.client.revoke(token, secret).status_int == 200
         assert world.client.userinfo(token).status_int == 401
     application = world.an_application(grant_types=GRANTS)
-    token = check_granted(ask(world, application))["access_token"]
+    token = token_of(world, application)
     check_refused(world.client.revoke(token, secret), "invalid_grant")
     assert world.client.introspect(token, application).json["active"] is True
     assert world.client.revoke("unknown", secret).status_int == 200
 
 
 def test_an_api_application_of_the_own_project_revokes_it_too(world: World, secret: Credentials) -> None:
-    token = check_granted(ask(world, secret, "openid"))["access_token"]
+    token = token_of(world, secret, "openid")
     assert world.client.revoke(token, world.introspector).status_int == 200
     assert world.client.userinfo(token).status_int == 401
 
 
 def test_introspection_is_for_applications(world: World, secret: Credentials) -> None:
-    token = check_granted(ask(world, secret, world.audience_scope()))["access_token"]
+    token = token_of(world, secret, world.audience_scope())
     check_refused(world.client.introspect(token, secret), "invalid_client", status=401)
 
 
@@ -376,8 +360,7 @@ def test_every_failure_looks_like_that_of_an_application(world: World, secret: C
 
 def test_a_deactivated_service_user_looks_like_an_unknown_one(world: World, robot: Robot, secret: Credentials) -> None:
     expected = world.client.token({"grant_type": GRANT}, {"Authorization": basic("nobody:wrong")})
-    with world.transaction() as services:
-        services.service_users.deactivate(robot.id, by=THE_OPERATOR)
+    world.operator.service_users.deactivate(robot.id)
     answer = ask(world, secret)
     assert answer.status_int == 401
     assert (answer.body, answer.headerlist) == (expected.body, expected.headerlist)

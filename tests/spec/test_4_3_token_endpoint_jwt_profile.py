@@ -33,27 +33,27 @@ def test_a_signed_assertion_gets_a_token(world: World, robot: Robot) -> None:
     assert "Set-Cookie" not in answer.headers
 
 
-@pytest.mark.parametrize("name", ["grant_type", "assertion"])
-@pytest.mark.parametrize("value", [LEFT_OUT, ""], ids=["absent", "empty"])
-def test_grant_type_and_assertion_are_required(world: World, robot: Robot, name: str, value: object) -> None:
-    answer = world.client.token(form(robot, **{name: value}))
-    check_refused(answer, "invalid_request", description=f"parameter {name} is missing")
+def test_grant_type_and_assertion_are_required(world: World, robot: Robot) -> None:
+    for value in (LEFT_OUT, ""):
+        for name in ("grant_type", "assertion"):
+            answer = world.client.token(form(robot, **{name: value}))
+            check_refused(answer, "invalid_request", description=f"parameter {name} is missing")
 
 
-@pytest.mark.parametrize(
-    "grant_type", ["password", "implicit", JWT_BEARER.upper(), f"{JWT_BEARER} ", "jwt-bearer", "\u2603", "x" * 9000]
-)
-def test_other_grant_types_are_not_supported(world: World, robot: Robot, grant_type: str) -> None:
+def test_other_grant_types_are_not_supported(world: World, robot: Robot) -> None:
     """RFC 6749 §5.2."""
-    answer = world.client.token(form(robot, grant_type=grant_type))
-    check_refused(answer, "unsupported_grant_type")
-    assert JWT_BEARER in answer.json["error_description"]
-
-
-def test_a_client_id_beside_the_assertion_is_ignored(world: World, robot: Robot) -> None:
-    """Decisions, assertions: common clients send one."""
-    for client_id in (robot.id, "anything", "\u2603"):
-        check_granted(world.client.token(form(robot, client_id=client_id)))
+    for grant_type in (
+        "password",
+        "implicit",
+        JWT_BEARER.upper(),
+        f"{JWT_BEARER} ",
+        "jwt-bearer",
+        "\u2603",
+        "x" * 9000,
+    ):
+        answer = world.client.token(form(robot, grant_type=grant_type))
+        check_refused(answer, "unsupported_grant_type")
+        assert JWT_BEARER in answer.json["error_description"]
 
 
 def test_unknown_parameters_are_ignored(world: World, robot: Robot) -> None:
@@ -67,49 +67,45 @@ def test_no_client_authentication_is_needed_and_none_is_looked_at(world: World, 
         check_granted(world.client.token(form(robot), {"Authorization": header}))
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_other_methods_are_refused(world: World, method: str) -> None:
-    answer = world.client.request(method, world.client.discovery["token_endpoint"])
-    assert answer.status_int == 405
-    assert answer.headers["Allow"] == "POST"
-    if method != "HEAD":
-        check_refused(answer, "invalid_request", status=405)
+def test_other_methods_are_refused(world: World) -> None:
+    for method in ("GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        answer = world.client.request(method, world.client.discovery["token_endpoint"])
+        assert answer.status_int == 405
+        assert answer.headers["Allow"] == "POST"
+        if method != "HEAD":
+            check_refused(answer, "invalid_request", status=405)
 
 
-@pytest.mark.parametrize(
-    "content_type", [FORM, f"{FORM}; charset=UTF-8", FORM.upper(), f"{FORM};charset=iso-8859-1", f" {FORM} ;x=y"]
-)
-def test_a_form_is_taken_whatever_its_content_type_adds(world: World, robot: Robot, content_type: str) -> None:
-    check_granted(post(world, urlencode(form(robot)).encode(), content_type))
+def test_a_form_is_taken_whatever_its_content_type_adds(world: World, robot: Robot) -> None:
+    for content_type in (FORM, f"{FORM}; charset=UTF-8", FORM.upper(), f"{FORM};charset=iso-8859-1", f" {FORM} ;x=y"):
+        check_granted(post(world, urlencode(form(robot)).encode(), content_type))
 
 
-@pytest.mark.parametrize(
-    "content_type", [None, "", "application/json", "text/plain", "multipart/form-data; boundary=x", "application"]
-)
-def test_other_content_types_are_refused(world: World, robot: Robot, content_type: str | None) -> None:
+def test_other_content_types_are_refused(world: World, robot: Robot) -> None:
     """§4: form-encoded bodies. Security 12.2."""
-    answer = post(world, urlencode(form(robot)).encode(), content_type)
-    check_refused(answer, "invalid_request", description="the body must be application/x-www-form-urlencoded")
+    for content_type in (None, "", "application/json", "text/plain", "multipart/form-data; boundary=x", "application"):
+        answer = post(world, urlencode(form(robot)).encode(), content_type)
+        check_refused(answer, "invalid_request", description="the body must be application/x-www-form-urlencoded")
 
 
 def test_an_empty_body_lacks_the_grant_type(world: World) -> None:
     check_refused(post(world, b""), "invalid_request", description="parameter grant_type is missing")
 
 
-@pytest.mark.parametrize("name", ["grant_type", "assertion", "scope", "unknown"])
-def test_no_parameter_is_given_twice(world: World, robot: Robot, name: str) -> None:
+def test_no_parameter_is_given_twice(world: World, robot: Robot) -> None:
     """RFC 6749 §3.2; also if both say the same."""
-    pairs = [*form(robot).items(), ("unknown", "x")]
-    answer = world.client.token([*pairs, *(pair for pair in pairs if pair[0] == name)])
-    check_refused(answer, "invalid_request", description=f"parameter {name} was given twice")
+    for name in ("grant_type", "assertion", "scope", "unknown"):
+        pairs = [*form(robot).items(), ("unknown", "x")]
+        answer = world.client.token([*pairs, *(pair for pair in pairs if pair[0] == name)])
+        check_refused(answer, "invalid_request", description=f"parameter {name} was given twice")
 
 
-@pytest.mark.parametrize("name", ["assertion", "client_secret", "code", "refresh_token", "token", "access_token"])
-def test_nothing_secret_is_taken_from_the_address(world: World, robot: Robot, name: str) -> None:
+def test_nothing_secret_is_taken_from_the_address(world: World, robot: Robot) -> None:
     """Security 3.3: addresses are logged and kept in histories."""
-    address = f"{world.client.discovery['token_endpoint']}?{urlencode({name: robot.assertion()})}"
-    for body in (form(robot), form(robot, assertion=LEFT_OUT)):
-        check_refused(world.client.post(address, body), "invalid_request")
+    for name in ("assertion", "client_secret", "code", "refresh_token", "token", "access_token"):
+        address = f"{world.client.discovery['token_endpoint']}?{urlencode({name: robot.assertion()})}"
+        for body in (form(robot), form(robot, assertion=LEFT_OUT)):
+            check_refused(world.client.post(address, body), "invalid_request")
 
 
 def test_parameters_in_the_address_do_not_count(world: World, robot: Robot) -> None:
@@ -135,10 +131,10 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
-def test_a_malformed_form_is_an_invalid_request(world: World, body: bytes) -> None:
+def test_a_malformed_form_is_an_invalid_request(world: World) -> None:
     """Security 12.2."""
-    check_refused(post(world, body), "invalid_request")
+    for body in MALFORMED.values():
+        check_refused(post(world, body), "invalid_request")
 
 
 def test_a_hundred_parameters_of_sixteen_kilobytes_are_the_limit(world: World, robot: Robot) -> None:
@@ -147,11 +143,10 @@ def test_a_hundred_parameters_of_sixteen_kilobytes_are_the_limit(world: World, r
     check_granted(world.client.token({**few, "other": "a" * 16 * 1024}))
 
 
-def test_a_body_of_more_than_64_kilobytes_is_refused(world: World) -> None:
-    """Security 12.2."""
+def test_a_body_of_64_kilobytes_is_read(world: World) -> None:
+    """Security 12.2; no more of it: see test_8_limits."""
     at_limit = b"&".join(b"a%d=" % number + b"x" * 16000 for number in range(4)).ljust(65536, b"&")[:65536]
     assert post(world, at_limit).status_int == 400  # type: ignore[attr-defined]
-    check_refused(post(world, b"a" * 65537), "invalid_request", status=413)
 
 
 def test_an_error_description_never_repeats_what_was_sent(world: World) -> None:
@@ -174,7 +169,6 @@ def test_a_refused_request_leaves_nothing_behind(world: World, robot: Robot) -> 
     """Security 9.1: neither token nor use of the key."""
     check_refused(robot.token("openid urn:service:iam:org:project:id:none:aud"), "invalid_scope")
     check_refused(robot.token(jti="x", aud="elsewhere"), "invalid_grant")
-    with world.reading() as services:
-        key = services.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
+    key = world.operator.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
     assert key is not None
     assert key.last_used_at is None

@@ -83,8 +83,7 @@ def test_a_person_s_token_is_described_with_all_its_members(world: World) -> Non
     session = world.a_session()
     members = world.tokens(client, session, scope="openid offline_access")
     answer = world.client.introspect(members["access_token"], client).json
-    with world.reading() as services:
-        found = services.applications.find_client(client.client_id)
+    found = world.operator.applications.find_client(client.client_id)
     assert found is not None
     assert isinstance(answer.pop("jti"), str)
     assert answer == {

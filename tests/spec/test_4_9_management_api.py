@@ -12,12 +12,6 @@ from identity.testing.world import Robot, World
 PATHS = ["/me", "/instance"]
 
 
-@pytest.fixture
-def owner(world: World) -> Robot:
-    """A service user that holds ORG_OWNER in its organization."""
-    return world.a_manager()
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_a_manager_s_token_with_the_audience_scope_is_accepted(world: World, owner: Robot, path: str) -> None:
     answer = world.client.management(path, owner.managing_token())
@@ -117,8 +111,7 @@ def test_roles_are_read_at_request_time(world: World, robot: Robot) -> None:
         command = ChangeManager(roles=frozenset({"ORG_OWNER_VIEWER"}))
         services.managers.change(manager.id, command, by=THE_OPERATOR)
     assert world.client.management("/me", token).json["roles"][0]["roles"] == ["ORG_OWNER_VIEWER"]
-    with world.transaction() as services:
-        services.managers.remove(manager.id, by=THE_OPERATOR)
+    world.operator.managers.remove(manager.id)
     check_api_error(world.client.management("/instance", token), 403, "forbidden")
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from identity.domain.permissions import organization_resource
-from identity.services.access import THE_OPERATOR
 from identity.services.bootstrap import ensure_roles
 from identity.testing.fixtures import MakeWorld
 from identity.testing.responses import check_api_error
@@ -34,8 +33,7 @@ def test_a_role_in_another_organization_counts_there(world: World, robot: Robot)
 def test_rights_end_with_the_service_user_s_organization(world: World, robot: Robot) -> None:
     world.make_manager(robot, "ORG_OWNER")
     token = robot.managing_token()
-    with world.transaction() as services:
-        services.organizations.deactivate(robot.organization.id, by=THE_OPERATOR)
+    world.operator.organizations.deactivate(robot.organization.id)
     check_api_error(world.client.management("/me", token), 401, "unauthenticated")
 
 

@@ -10,7 +10,6 @@ from identity.crypto.secrets import digest, new_token
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.permissions import INSTANCE
 from identity.domain.users import HumanUser, TokenFormat
-from identity.services.access import THE_OPERATOR
 from identity.services.audit import Recorder
 from identity.services.commands.service_users import AddServiceUserKey
 from identity.storage.contract.factories import an_access_token, an_id
@@ -197,7 +196,7 @@ def test_every_end_of_a_session_names_who_ended_it(
 ) -> None:
     browser, session_id = signed_in
     browser.open("/sign-out")
-    browser.submit(form="page-form")
+    browser.submit()
     [event] = world.audit_events(event="session.ended", actor_id=person.id, object_id=person.id)
     assert (event.actor.session_id, event.detail["session_id"]) == (session_id, session_id)
     other = Browser(world)
@@ -212,7 +211,7 @@ def test_two_people_who_sign_out_of_one_browser_are_told_apart(world: World) -> 
     browser, people = Browser(world), [world.a_person(), world.a_person()]
     sessions = {person.id: browser.start_session(person).id for person in people}
     browser.open("/sign-out")
-    browser.submit(form="page-form")
+    browser.submit()
     for person in people:
         [event] = world.audit_events(event="session.ended", actor_id=person.id)
         assert (event.object_id, event.actor.session_id) == (person.id, sessions[person.id])
@@ -220,11 +219,10 @@ def test_two_people_who_sign_out_of_one_browser_are_told_apart(world: World) -> 
 
 def test_a_password_that_is_changed_on_the_way_in_names_its_person(world: World, person: HumanUser) -> None:
     login_name, browser = give_password(world, person), Browser(world)
-    with world.transaction() as services:
-        password = services.passwords.set_one_time(person.id)
+    password = world.operator.passwords.set_one_time(person.id)
     browser.open("/login")
     browser.sign_in(login_name, password)
-    browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
+    browser.submit({"new_password": NEW, "new_password_again": NEW})
     [event] = world.audit_events(event="password.changed", object_id=person.id)
     assert (event.actor.kind, event.actor.id) == (ActorKind.USER, person.id)
 
@@ -234,7 +232,7 @@ def test_what_is_done_in_the_console_names_the_session(world: World) -> None:
     world.make_manager(person, "ORG_OWNER")
     session = browser.start_session(person)
     browser.open(f"/console/organizations/{person.organization_id}/edit")
-    browser.submit({"name": "Renamed"}, form="page-form")
+    browser.submit({"name": "Renamed"})
     [event] = world.audit_events(event="organization.changed", actor_id=person.id)
     assert (event.actor.client_id, event.actor.session_id) == (None, session.id)
     page = browser.open(f"/console/audit-events/{event.id}")
@@ -252,8 +250,7 @@ def test_what_is_done_with_a_token_names_its_client_and_its_session(world: World
         issued_at=world.clock(),
         expires_at=world.clock() + timedelta(hours=1),
     )
-    with world.transaction() as services:
-        services.storage.tokens.add_access(live)
+    world.operator.storage.tokens.add_access(live)
     Api(world, token).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
     [event] = world.audit_events(event="organization.changed", actor_id=robot.id)
     assert (event.actor.client_id, event.actor.session_id) == (party.client_id, session_id)
@@ -261,8 +258,7 @@ def test_what_is_done_with_a_token_names_its_client_and_its_session(world: World
     world.make_manager(viewer, "ORG_OWNER")
     browser.start_session(viewer)
     page = browser.open(f"/console/audit-events/{event.id}")
-    with world.reading() as services:
-        application = services.applications.get(party.client_id)
+    application = world.operator.applications.get(party.client_id)
     for told in (session_id, party.client_id, application.name):
         assert told in page
 
@@ -287,8 +283,7 @@ def _use_everything(world: World) -> set[str]:
     for token_format in TokenFormat:
         robot = world.a_robot(token_format=token_format)
         world.make_manager(robot, "ORG_OWNER")
-        with world.transaction() as services:
-            file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
+        file = world.operator.service_users.add_key(robot.id, AddServiceUserKey())
         secrets |= set(file.key.splitlines()[1:-1]) | set(pkcs1_pem(robot.key).splitlines()[1:-1])
         robot.token(jti="once")
         robot.token(jti="once")

@@ -61,8 +61,8 @@ def assertion(world: World, **overrides: Any) -> Any:
 def sign_in(world: World, client: Credentials) -> None:
     browser = Browser(world)
     browser.open("/login")
-    browser.submit({"login_name": word()}, form="page-form")
-    browser.submit({"password": word()}, form="page-form")
+    browser.submit({"login_name": word()})
+    browser.submit({"password": word()})
 
 
 #: Attempts of whoever proves nothing, each with another word in a place of its own.
@@ -152,7 +152,7 @@ def test_a_forgotten_password_of_names_that_nobody_has(make_world: MakeWorld) ->
     for _ in range(TIMES):
         browser = Browser(world)
         browser.open("/password/reset")
-        browser.submit({"login_name": word()}, form="page-form")
+        browser.submit({"login_name": word()})
         assert browser.path == "/password/reset/sent"
     found = rows(world)
     assert len(found) - before == 1

@@ -7,16 +7,6 @@ from identity.testing.service_client import FORM
 from identity.testing.world import Robot, World
 
 
-def test_iat_must_not_be_older_than_one_hour(world: World, robot: Robot) -> None:
-    check_granted(robot.token(iat=world.clock.seconds - 3600))
-    check_refused(robot.token(iat=world.clock.seconds - 3601), "invalid_grant")
-
-
-def test_the_lifetime_is_given_in_every_answer(world: World, robot: Robot) -> None:
-    for scope in ("openid", "openid profile", f"openid {world.audience_scope()}"):
-        assert check_granted(robot.token(scope))["expires_in"] == 3600
-
-
 @pytest.mark.parametrize(
     "endpoint", ["token_endpoint", "introspection_endpoint", "revocation_endpoint", "userinfo_endpoint"]
 )

@@ -23,8 +23,7 @@ def signed_with(world: World, token: str) -> str:
 def test_before_the_first_key_the_oldest_signs(own_world: World, hours: int, caplog: pytest.LogCaptureFixture) -> None:
     robot = own_world.a_robot()
     [first] = own_world.client.keys().json["keys"]
-    with own_world.transaction() as services:
-        services.signing_keys.rotate()
+    own_world.operator.signing_keys.rotate()
     own_world.clock.advance(hours=hours)
     with caplog.at_level(logging.WARNING):
         assert signed_with(own_world, check_granted(robot.token())["id_token"]) == first["kid"]
@@ -50,8 +49,7 @@ def test_a_key_from_a_clock_that_ran_ahead(own_world: World) -> None:
     own_world.clock.reset()
     assert signed_with(own_world, check_granted(robot.token())["id_token"]) == left["kid"]
     # And so does a rotation that nobody waits a year for.
-    with own_world.transaction() as services:
-        services.signing_keys.rotate(emergency=True)
+    own_world.operator.signing_keys.rotate(emergency=True)
     own_world.clock.advance(minutes=1)
     assert signed_with(own_world, check_granted(robot.token())["id_token"]) != left["kid"]
 

@@ -120,8 +120,8 @@ class Scene:
         yield "keys", client.keys().status_int
         stranger = Browser(world)
         yield "login", stranger.open("/login").status_int
-        if "login_name" in getattr(stranger.form("page-form"), "fields", {}):
-            yield "login name", stranger.submit({"login_name": self.login_name}, form="page-form").status_int
+        if "login_name" in getattr(stranger.form(), "fields", {}):
+            yield "login name", stranger.submit({"login_name": self.login_name}).status_int
 
     def jobs(self) -> None:
         """What the worker does; nothing of it stops for one row."""

@@ -87,7 +87,7 @@ def test_a_form_of_the_console_that_is_sent_as_it_came(world: World, estate: Est
     page = browser.open(f"/console{address(estate, place.path)}")
     assert page.status_int == 200, page
     before = latest(world)
-    answer = browser.submit(form="page-form")
+    answer = browser.submit()
     assert answer.status_int == 200, answer
     assert browser.answers[0].status_int == 303, "the form was drawn again"
     assert latest(world) == before
@@ -99,7 +99,7 @@ def test_a_profile_that_is_sent_as_it_came(world: World) -> None:
     browser.start_session(person)
     browser.open("/account/profile")
     before = latest(world)
-    browser.submit(form="page-form")
+    browser.submit()
     assert browser.answers[0].status_int == 303
     assert latest(world) == before
     with world.reading() as services:

@@ -106,8 +106,7 @@ STRANGERS = [
 
 
 def organization_of(world: World, organization_id: str) -> Organization:
-    with world.reading() as services:
-        return services.organizations.get(organization_id)
+    return world.operator.organizations.get(organization_id)
 
 
 @pytest.mark.parametrize("home", ["own", "tenant"])
@@ -144,8 +143,7 @@ def test_who_registers_with_the_own_organization_does_not(world: World) -> None:
 def test_who_registered_has_a_bare_name_once_the_address_is_proved(world: World) -> None:
     stranger = registered(world, world.an_organization().id)
     assert signed_in(world, "ada", OTHER_PASSWORD) is None
-    with world.reading() as services:
-        subject = services.storage.users.find_subject(stranger.id)
+    subject = world.operator.storage.users.find_subject(stranger.id)
     assert subject is not None
     assert signed_in(world, subject.login_name, OTHER_PASSWORD) == stranger.id
     proved(world, stranger)
@@ -181,7 +179,7 @@ def test_the_page_for_the_password_says_which_organization_whether_or_not_there_
     party = RelyingParty.of(world, project_id=world.a_project(here).id)
     browser = Browser(world)
     browser.open(party.ask().url, by=party.origin)
-    browser.submit({"login_name": user_name}, form="page-form")
+    browser.submit({"login_name": user_name})
     whole = f"{user_name}@{here.primary_domain}"
     assert whole in browser.page.html.get_text()
     assert browser.page.html.find("a", href=f"/password/reset?login_name={whole}")

@@ -105,16 +105,14 @@ def scene(world: World) -> Scene:
     api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
     organization, holder = world.an_organization(), world.an_organization()
     person_id = api.post(f"/organizations/{organization.id}/users", PERSON)["id"]
-    with world.reading() as services:
-        person = services.users.get(person_id)
+    person = world.operator.users.get(person_id)
     give_password(world, person)
     robot = _a_robot(world, api, organization.id)
     project_id = api.post(f"/organizations/{organization.id}/projects", PROJECT)["id"]
     api.post(f"/projects/{project_id}/roles", ROLE)
     made = api.post(f"/projects/{project_id}/applications", APPLICATION)
     client = Credentials(made["id"], made["client_secret"])
-    with world.reading() as services:
-        project = services.projects.get(project_id)
+    project = world.operator.projects.get(project_id)
     grant = world.a_grant(project, holder, roles=[ROLE["key"]])
     colleague = world.a_person(holder)
     world.a_user_grant(person, project, ROLE["key"])

@@ -13,16 +13,6 @@ CALLBACK = "https://app.example/cb"
 
 
 @pytest.fixture
-def owner(world: World) -> Robot:
-    return world.a_manager("ORG_OWNER")
-
-
-@pytest.fixture
-def api(owner: Robot) -> Api:
-    return Api.of(owner)
-
-
-@pytest.fixture
 def applications(world: World, owner: Robot) -> str:
     return f"/projects/{world.a_project(owner.organization).id}/applications"
 

@@ -9,16 +9,6 @@ from tests.plugins.management.estate import Api
 
 
 @pytest.fixture
-def owner(world: World) -> Robot:
-    return world.a_manager("ORG_OWNER")
-
-
-@pytest.fixture
-def api(owner: Robot) -> Api:
-    return Api.of(owner)
-
-
-@pytest.fixture
 def project(world: World, owner: Robot) -> Project:
     return world.a_project(owner.organization, roles=["reader", "writer"])
 

@@ -43,11 +43,6 @@ def test_there_are_two_ways_to_rotate(api: Api) -> None:
 # --- audit events -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def owner(world: World) -> Robot:
-    return world.a_manager("ORG_OWNER")
-
-
 def test_an_event_tells_who_what_when_and_from_where(world: World, owner: Robot) -> None:
     api = Api.of(owner)
     project = api.post(f"/organizations/{owner.organization.id}/projects", {"name": "Billing"})

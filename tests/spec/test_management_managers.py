@@ -9,16 +9,6 @@ from tests.plugins.management.estate import Api, an_estate
 
 
 @pytest.fixture
-def owner(world: World) -> Robot:
-    return world.a_manager("ORG_OWNER")
-
-
-@pytest.fixture
-def api(owner: Robot) -> Api:
-    return Api.of(owner)
-
-
-@pytest.fixture
 def managers(owner: Robot) -> str:
     return f"/organizations/{owner.organization.id}/managers"
 

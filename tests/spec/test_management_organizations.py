@@ -65,8 +65,7 @@ def test_nobody_takes_away_an_organization_in_which_somebody_higher_lives(
     for method, operation in (("POST", "/deactivate"), ("POST", "/reactivate"), ("DELETE", "")):
         check_api_error(lower_api.ask(method, path + operation), 403, "forbidden")
         assert lower_api.get(path)["state"] == "active", operation
-    with world.transaction() as services:
-        services.managers.remove(manager.id, by=THE_OPERATOR)
+    world.operator.managers.remove(manager.id)
     lower_api.delete(path)
 
 

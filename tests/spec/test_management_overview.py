@@ -1,23 +1,9 @@
 """Overview and token preview of the management API."""
 
-import pytest
-
 from identity.domain.permissions import INSTANCE
 from identity.testing.responses import check_api_error, check_granted
 from identity.testing.world import Robot, World
 from tests.plugins.management.estate import Api
-
-
-@pytest.fixture
-def owner(world: World) -> Robot:
-    """A service user that holds ORG_OWNER in its organization."""
-    return world.a_manager()
-
-
-@pytest.fixture
-def api(owner: Robot) -> Api:
-    """The API as it sees it."""
-    return Api.of(owner)
 
 
 def test_an_overview_tells_what_expires_what_was_refused_and_what_is_lacking(

@@ -8,21 +8,6 @@ from identity.testing.world import Robot, World
 from tests.plugins.management.estate import Api
 
 
-@pytest.fixture
-def owner(world: World) -> Robot:
-    return world.a_manager("ORG_OWNER")
-
-
-@pytest.fixture
-def api(owner: Robot) -> Api:
-    return Api.of(owner)
-
-
-@pytest.fixture
-def projects(owner: Robot) -> str:
-    return f"/organizations/{owner.organization.id}/projects"
-
-
 def test_a_project_from_its_beginning_to_its_end(world: World, owner: Robot, api: Api, projects: str) -> None:
     made = api.post(projects, {"name": "Billing"})
     path = f"/projects/{made['id']}"
@@ -66,8 +51,7 @@ def test_who_manages_single_projects_sees_these_alone(world: World, owner: Robot
 
 def test_the_own_project_has_to_stay(world: World) -> None:
     robot = world.a_robot()
-    with world.reading() as services:
-        own = services.projects.get(world.instance.project_id)
+    own = world.operator.projects.get(world.instance.project_id)
     world.make_manager(robot, "PROJECT_OWNER", resource=project_resource(own))
     check_api_error(Api.of(robot).ask("DELETE", f"/projects/{own.id}"), 409, "conflict")
     check_api_error(Api.of(robot).ask("POST", f"/projects/{own.id}/deactivate"), 409, "conflict")

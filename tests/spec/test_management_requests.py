@@ -1,32 +1,10 @@
-"""Management API (decisions): bodies, parameters, conditions, idempotency keys, pages of lists, kinds of errors."""
+"""Management API (decisions): bodies, parameters, conditions, pages of lists, kinds of errors."""
 
 import json
-from typing import Any
 
-import pytest
-
-from identity.domain.permissions import INSTANCE
-from identity.plugins.management.operation import readable, shown_once
-from identity.plugins.management.table import OPERATIONS
 from identity.testing.responses import check_api_error, shown
 from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api, a_public_key, an_estate
-
-
-@pytest.fixture
-def owner(world: World) -> Robot:
-    return world.a_manager("ORG_OWNER")
-
-
-@pytest.fixture
-def api(owner: Robot) -> Api:
-    return Api.of(owner)
-
-
-@pytest.fixture
-def projects(owner: Robot) -> str:
-    return f"/organizations/{owner.organization.id}/projects"
-
+from tests.plugins.management.estate import Api
 
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
@@ -48,9 +26,8 @@ def test_moments_are_utc_and_whole_seconds(world: World, api: Api, projects: str
     assert created_at == world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
+def test_a_body_that_cannot_be_read_is_refused(api: Api, projects: str) -> None:
+    for body, message in (
         (b"{", "cannot be read as JSON"),
         (b'{"name": "a", "name": "b"}', "given twice"),
         (b'{"name": NaN}', "no number"),
@@ -66,21 +43,19 @@ def test_moments_are_utc_and_whole_seconds(world: World, api: Api, projects: str
         (b"\xef\xbb\xbf{}", ""),
         (b'{"name": "\\ud800"}', "not UTF-8"),
         (b'{"name": "a\\u0000b"}', "NUL"),
-    ],
-)
-def test_a_body_that_cannot_be_read_is_refused(api: Api, projects: str, body: bytes, message: str) -> None:
-    answer = api.ask("POST", projects, body=body)
-    assert answer.status_int in (400, 422), shown(answer)
-    told = check_api_error(answer, answer.status_int, "invalid")
-    assert message in told["message"]
-    if message:
-        assert answer.status_int == 400
+    ):
+        answer = api.ask("POST", projects, body=body)
+        assert answer.status_int in (400, 422), shown(answer)
+        told = check_api_error(answer, answer.status_int, "invalid")
+        assert message in told["message"]
+        if message:
+            assert answer.status_int == 400
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "text/json", ""])
-def test_other_types_than_json_are_refused(api: Api, projects: str, content_type: str) -> None:
-    answer = api.ask("POST", projects, {"name": "Billing"}, content_type=content_type)
-    assert "application/json" in check_api_error(answer, 415, "unsupported")["message"]
+def test_other_types_than_json_are_refused(api: Api, projects: str) -> None:
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", "text/json", ""):
+        answer = api.ask("POST", projects, {"name": "Billing"}, content_type=content_type)
+        assert "application/json" in check_api_error(answer, 415, "unsupported")["message"]
 
 
 def test_a_parameter_of_the_type_changes_nothing(api: Api, projects: str) -> None:
@@ -93,9 +68,8 @@ def test_a_body_that_is_too_large_is_refused(api: Api, projects: str) -> None:
     check_api_error(answer, 413, "too_large")
 
 
-@pytest.mark.parametrize(
-    ("members", "fields"),
-    [
+def test_each_field_is_told_what_is_wrong_with_it(api: Api, projects: str) -> None:
+    for members, fields in (
         ({}, {"name": "This is required."}),
         ({"name": ""}, {"name": "Enter a name."}),
         ({"name": None}, {"name": "This must be a text."}),
@@ -105,13 +79,9 @@ def test_a_body_that_is_too_large_is_refused(api: Api, projects: str) -> None:
         ({"name": "a", "assert_roles": 1}, {"assert_roles": "This must be true or false."}),
         ({"name": "a", "colour": "red"}, {"colour": "This is not known here."}),
         ({"colour": 1, "check_roles": {}}, {"name", "colour", "check_roles"}),
-    ],
-)
-def test_each_field_is_told_what_is_wrong_with_it(
-    api: Api, projects: str, members: dict[str, Any], fields: dict[str, str] | set[str]
-) -> None:
-    told = check_api_error(api.ask("POST", projects, members), 422, "invalid")["fields"]
-    assert told == fields if isinstance(fields, dict) else set(told) == fields
+    ):
+        told = check_api_error(api.ask("POST", projects, members), 422, "invalid")["fields"]
+        assert told == fields if isinstance(fields, dict) else set(told) == fields
 
 
 def test_no_body_is_an_empty_object(api: Api, projects: str) -> None:
@@ -127,9 +97,8 @@ def test_no_body_is_an_empty_object(api: Api, projects: str) -> None:
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("query", "fields"),
-    [
+def test_parameters_that_do_not_fit_are_named(api: Api, projects: str) -> None:
+    for query, fields in (
         ("colour=red", {"colour": "This is not known here."}),
         ("access_token=x", {"access_token": "This is not known here."}),
         ("limit=5&limit=6", {"limit": "Give this once."}),
@@ -140,10 +109,8 @@ def test_no_body_is_an_empty_object(api: Api, projects: str) -> None:
         ("q=" + "x" * 201, {"q": "Use at most 200 characters."}),
         ("q=%00", {"q": "Use printable characters only."}),
         ("cursor=x", {"cursor": "This list has changed. Start it again."}),
-    ],
-)
-def test_parameters_that_do_not_fit_are_named(api: Api, projects: str, query: str, fields: dict[str, str]) -> None:
-    assert check_api_error(api.ask("GET", f"{projects}?{query}"), 422, "invalid")["fields"] == fields
+    ):
+        assert check_api_error(api.ask("GET", f"{projects}?{query}"), 422, "invalid")["fields"] == fields
 
 
 def test_changes_take_no_parameters(api: Api, projects: str) -> None:
@@ -152,12 +119,12 @@ def test_changes_take_no_parameters(api: Api, projects: str) -> None:
     assert api.list(projects) == []
 
 
-@pytest.mark.parametrize("identifier", ["nothing", "%00", "a%2Fb", "%F0%9F%A6%84", "x" * 3000, ".", "'--"])
-def test_whatever_is_no_id_names_nothing(api: Api, identifier: str) -> None:
-    for path in (f"/projects/{identifier}", f"/users/{identifier}/grants", f"/audit-events/{identifier}"):
-        answer = api.ask("GET", path)
-        assert answer.status_int == 404, shown(answer)
-        check_api_error(answer, 404, "not_found")
+def test_whatever_is_no_id_names_nothing(api: Api) -> None:
+    for identifier in ("nothing", "%00", "a%2Fb", "%F0%9F%A6%84", "x" * 3000, ".", "'--"):
+        for path in (f"/projects/{identifier}", f"/users/{identifier}/grants", f"/audit-events/{identifier}"):
+            answer = api.ask("GET", path)
+            assert answer.status_int == 404, shown(answer)
+            check_api_error(answer, 404, "not_found")
 
 
 def test_other_methods_are_told_which_ones_there_are(api: Api, projects: str) -> None:
@@ -237,9 +204,9 @@ def test_a_cursor_is_good_for_its_own_order_alone(api: Api, projects: str) -> No
         check_api_error(api.ask("GET", f"{projects}?cursor={cursor}{sort}"), 422, "invalid")
 
 
-@pytest.mark.parametrize("sort", ["", "-", "id", "--name", "name,created_at", "email", "search_text", "%00"])
-def test_an_order_that_is_not_offered_is_refused(api: Api, projects: str, sort: str) -> None:
-    check_api_error(api.ask("GET", f"{projects}?sort={sort}"), 422, "invalid")
+def test_an_order_that_is_not_offered_is_refused(api: Api, projects: str) -> None:
+    for sort in ("", "-", "id", "--name", "name,created_at", "email", "search_text", "%00"):
+        check_api_error(api.ask("GET", f"{projects}?sort={sort}"), 422, "invalid")
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
@@ -280,11 +247,11 @@ def test_a_weak_tag_is_not_enough_for_a_change(api: Api, projects: str) -> None:
     check_api_error(api.ask("PATCH", path, {"name": "x"}, If_Match='W/"1"'), 412, "precondition_failed")
 
 
-@pytest.mark.parametrize("header", ["1", '"1', "", '"1" "2"', '"1",', "W/1", '"\x7f"', '"' + "1" * 3000 + '"'])
-def test_a_tag_that_is_none_is_refused(api: Api, projects: str, header: str) -> None:
-    path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
-    check_api_error(api.ask("PATCH", path, {"name": "x"}, If_Match=header), 400, "invalid")
-    check_api_error(api.ask("GET", path, If_None_Match=header), 400, "invalid")
+def test_a_tag_that_is_none_is_refused(api: Api, projects: str) -> None:
+    for header in ("1", '"1', "", '"1" "2"', '"1",', "W/1", '"\x7f"', '"' + "1" * 3000 + '"'):
+        path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
+        check_api_error(api.ask("PATCH", path, {"name": "x"}, If_Match=header), 400, "invalid")
+        check_api_error(api.ask("GET", path, If_None_Match=header), 400, "invalid")
 
 
 def test_what_the_client_has_is_not_sent_again(api: Api, projects: str) -> None:
@@ -303,124 +270,6 @@ def test_no_tag_is_made_of_a_secret(world: World, owner: Robot, api: Api) -> Non
     answer = api.ask("POST", f"/service-users/{owner.id}/secrets")
     assert answer.status_int == 201
     assert "ETag" not in answer.headers
-
-
-# --- idempotency keys -------------------------------------------------------------------------------------------------
-
-
-def test_the_same_request_is_answered_again_and_done_once(world: World, api: Api, projects: str) -> None:
-    answers = [api.ask("POST", projects, {"name": "Billing"}, Idempotency_Key="key-1") for _ in range(3)]
-    assert {(answer.status_int, answer.body, answer.headers["Location"]) for answer in answers} == {
-        (201, answers[0].body, answers[0].headers["Location"])
-    }
-    assert len({answer.headers["ETag"] for answer in answers}) == 1
-    assert len(api.list(projects)) == 1
-    assert len(world.audit_events(event="project.created", object_id=answers[0].json["id"])) == 1
-
-
-#: What the answer of an operation shows this once, and what is asked.
-SHOWN_ONCE: dict[str, tuple[set[str], dict[str, Any]]] = {
-    "add_service_user_key": ({"key_file"}, {}),
-    "add_service_user_secret": ({"client_secret"}, {}),
-    "add_personal_access_token": ({"token"}, {"name": "CI"}),
-    "add_application_secret": ({"client_secret"}, {}),
-    "register_application": ({"client_secret"}, {"name": "Stock", "type": "api"}),
-    "invite_user": (
-        {"initial"},
-        {"user_name": "bert", "given_name": "B", "family_name": "E", "email": "b@e.example", "initial": "link"},
-    ),
-    "issue_password_link": ({"password_link"}, {}),
-    "set_one_time_password": ({"one_time_password"}, {}),
-    # It holds no secret, but people's data, and is made anew each time.
-    "export_organization": ({"format", "version", "instance", "organization"}, {}),
-}
-
-
-def test_what_is_shown_once_is_known() -> None:
-    """A new operation stands here, or shows what can be read again."""
-    shown = readable(OPERATIONS)
-    found = {one.name: set(shown_once(one, shown)) for one in OPERATIONS if one.method == "POST"}
-    assert {name: members for name, members in found.items() if members} == {
-        name: members for name, (members, _) in SHOWN_ONCE.items()
-    }
-
-
-@pytest.mark.parametrize("name", SHOWN_ONCE)
-def test_what_is_shown_once_is_never_kept(world: World, name: str) -> None:
-    """Not sealed either: a repeat is told that it was done, and where it is."""
-    estate, (operation,) = an_estate(world), [one for one in OPERATIONS if one.name == name]
-    manager = world.a_manager("IAM_OWNER", resource=INSTANCE)
-    api, path, (once, members) = Api.of(manager), estate.address(operation.path), SHOWN_ONCE[name]
-    first, second = (api.ask("POST", path, members, Idempotency_Key="the-first-time") for _ in range(2))
-    assert first.status_int in (200, 201), shown(first)
-    assert "shown once" in check_api_error(second, 409, "conflict")["message"]
-    assert second.headers.get("Location") == first.headers.get("Location")
-    assert (operation.location is not None) == ("Location" in second.headers)
-    request = f"POST\n/management/v1{path}\n{json.dumps(members)}".encode()
-    with world.transaction() as services:
-        kept = services.idempotency.begin(manager.id, "the-first-time", request)
-    assert kept is not None
-    assert json.loads(kept.body)[0] == ""
-    assert all(first.json[name] for name in once)
-
-
-def test_an_answer_without_the_secret_that_it_could_show_is_answered_again(
-    world: World, owner: Robot, api: Api
-) -> None:
-    members = {"public_key": a_public_key(world)}
-    path = f"/service-users/{owner.id}/keys"
-    first, second = (api.post(path, members, Idempotency_Key="uploaded") for _ in range(2))
-    assert first == second
-    assert first["key_file"] is None
-
-
-def test_an_answer_that_an_earlier_version_kept_whole_is_not_given_again(world: World, owner: Robot, api: Api) -> None:
-    path = f"/service-users/{owner.id}/secrets"
-    with world.transaction() as services:
-        assert services.idempotency.begin(owner.id, "old", f"POST\n/management/v1{path}\n".encode()) is None
-        body = json.dumps({"id": "x", "client_secret": "y"})
-        services.idempotency.keep(201, json.dumps([body, None, "https://id.example.com/x"]).encode())
-    answer = api.ask("POST", path, Idempotency_Key="old")
-    check_api_error(answer, 409, "conflict")
-    assert answer.headers["Location"] == "https://id.example.com/x"
-
-
-def test_another_request_with_the_same_key_is_refused(world: World, api: Api, projects: str) -> None:
-    api.post(projects, {"name": "Billing"}, Idempotency_Key="k")
-    elsewhere = projects.replace("projects", "users")
-    for path, members in ((projects, {"name": "Shipping"}), (elsewhere, {"name": "Billing"})):
-        answer = api.ask("POST", path, members, Idempotency_Key="k")
-        assert "another request" in check_api_error(answer, 409, "conflict")["message"]
-    assert len(api.list(projects)) == 1
-    other = world.a_manager("ORG_OWNER")
-    Api.of(other).post(f"/organizations/{other.organization.id}/projects", {"name": "Shipping"}, Idempotency_Key="k")
-
-
-def test_a_request_that_was_refused_can_be_sent_again_with_its_key(api: Api, projects: str) -> None:
-    check_api_error(api.ask("POST", projects, {"name": ""}, Idempotency_Key="k2"), 422, "invalid")
-    api.post(projects, {"name": "Billing"}, Idempotency_Key="k2")
-
-
-def test_a_key_is_good_for_a_day(world: World, owner: Robot, projects: str) -> None:
-    first = Api.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
-    world.clock.advance(24 * 3600 + 1)
-    second = Api.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
-    assert first["id"] != second["id"]
-
-
-@pytest.mark.parametrize("key", ["", "a b", "ü", "x" * 256])
-def test_a_key_that_is_none_is_refused(api: Api, projects: str, key: str) -> None:
-    answer = api.ask("POST", projects, {"name": "Billing"}, Idempotency_Key=key)
-    assert "Idempotency-Key" in check_api_error(answer, 400, "invalid")["message"]
-    assert api.list(projects) == []
-
-
-def test_a_key_does_not_open_what_its_sender_may_no_longer_do(world: World, api: Api, owner: Robot) -> None:
-    """The answer that is kept is for whoever still may ask."""
-    path = f"/service-users/{owner.id}/secrets"
-    api.post(path, Idempotency_Key="k4")
-    other = world.a_manager("ORG_OWNER")
-    check_api_error(Api.of(other).ask("POST", path, Idempotency_Key="k4"), 404, "not_found")
 
 
 # --- audit ------------------------------------------------------------------------------------------------------------

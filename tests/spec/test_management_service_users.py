@@ -12,16 +12,6 @@ from tests.plugins.management.estate import Api, a_public_key, token_with
 
 
 @pytest.fixture
-def owner(world: World) -> Robot:
-    return world.a_manager("ORG_OWNER")
-
-
-@pytest.fixture
-def api(owner: Robot) -> Api:
-    return Api.of(owner)
-
-
-@pytest.fixture
 def service_users(owner: Robot) -> str:
     return f"/organizations/{owner.organization.id}/service-users"
 

@@ -11,16 +11,6 @@ ADA = {"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace", "emai
 
 
 @pytest.fixture
-def owner(world: World) -> Robot:
-    return world.a_manager("ORG_OWNER")
-
-
-@pytest.fixture
-def api(owner: Robot) -> Api:
-    return Api.of(owner)
-
-
-@pytest.fixture
 def users(owner: Robot) -> str:
     return f"/organizations/{owner.organization.id}/users"
 

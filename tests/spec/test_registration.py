@@ -53,8 +53,8 @@ def by_console(world: World, members: dict[str, Any]) -> str:
     browser = Browser(world)
     browser.start_session(person)
     browser.open("/console/organizations/new")
-    assert not browser.form("page-form")["registration"].checked
-    browser.submit({**members, "registration": bool(members.get("registration"))}, form="page-form")
+    assert not browser.form()["registration"].checked
+    browser.submit({**members, "registration": bool(members.get("registration"))})
     return browser.path.rpartition("/")[2]
 
 
@@ -64,8 +64,7 @@ def test_a_new_organization_is_open_only_if_that_is_said(world: World, make: Mak
     domain = f"{make.__name__}-{len(said)}-{said.get('registration')}".replace("_", "-").lower()
     members = {"name": "New", "primary_domain": f"{domain}.id.example.com", **said}
     organization_id = make(world, members)
-    with world.reading() as services:
-        organization = services.organizations.get(organization_id)
+    organization = world.operator.organizations.get(organization_id)
     party = RelyingParty.of(world, project_id=world.a_project(organization).id)
     browser, asked = Browser(world), party.ask(prompt="create")
     browser.open(asked.url, by=party.origin)
@@ -95,7 +94,7 @@ def invited(world: World, organization_id: str, user_name: str) -> None:
     link = an_owner(world).post(f"/organizations/{organization_id}/users", named)["initial"]["secret"]
     browser = Browser(world)
     browser.open(link)
-    browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD}, form="page-form")
+    browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD})
 
 
 def changed(world: World, organization_id: str, user_name: str) -> None:
@@ -117,8 +116,7 @@ def registered(world: World, organization_id: str, user_name: str) -> None:
 
 
 def described(world: World, organization_id: str, user_name: str) -> None:
-    with world.reading() as services:
-        organization = services.organizations.get(organization_id)
+    organization = world.operator.organizations.get(organization_id)
     user = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace"}
 
     def state(*users: object) -> dict[str, Any]:
@@ -132,14 +130,13 @@ def described(world: World, organization_id: str, user_name: str) -> None:
 
 
 def said_by_oneself(world: World, organization_id: str, user_name: str) -> None:
-    with world.reading() as services:
-        organization = services.organizations.get(organization_id)
+    organization = world.operator.organizations.get(organization_id)
     person = world.a_person(organization)
     give_password(world, person)
     browser = Browser(world)
     browser.start_session(person)
     browser.open("/account/profile")
-    browser.submit({"email": ADDRESS, "current_password": PASSWORD}, form="page-form")
+    browser.submit({"email": ADDRESS, "current_password": PASSWORD})
 
 
 @pytest.mark.parametrize("way", [created, invited, changed, registered, described, said_by_oneself])
@@ -154,5 +151,5 @@ def test_no_way_but_its_link_verifies_an_address(world: World, way: Callable[[Wo
     browser = Browser(world)
     browser.start_session(person)
     browser.open(link)
-    browser.submit(form="page-form")
+    browser.submit()
     assert an_owner(world).get(f"/users/{user['id']}")["email_verified"] is True

@@ -49,8 +49,7 @@ def scene(make_world: MakeWorld) -> Scene:
     estate = an_estate(world)
     other, project = world.an_organization(), world.a_project(estate.organization, roles=["reader"])
     grant = world.a_grant(estate.project, other, roles=["reader"])
-    with world.reading() as services:
-        person = services.users.get(estate.places["user"])
+    person = world.operator.users.get(estate.places["user"])
     derived = world.a_grant(project, estate.holder, roles=["reader"])
     application = world.an_application(project.id)
     user_grant = world.a_user_grant(person, project, "reader")

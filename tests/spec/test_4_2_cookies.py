@@ -1,0 +1,125 @@
+"""Service description §4.2 and security 10.5, 10.6: the cookies of sign-ins and sessions."""
+
+import pytest
+
+from identity.domain.users import HumanUser
+from identity.testing.browser import Browser, give_password
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import RelyingParty
+from identity.testing.responses import check_page
+from identity.testing.world import World
+from tests.spec.waiting import FOREIGN, attributes, begun
+
+
+def test_the_cookies_of_a_sign_in(
+    world: World, nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
+) -> None:
+    """Security 10.6: ``__Host-``, Secure, HttpOnly, SameSite=Lax, Path=/, no Domain; nothing but random in them.
+
+    But for what the account knows the browser by: see test_sign_in_attempts.
+
+    That of a sign-in outlives it by as long as the sign-in is known, so that it can be started again.
+    """
+    asked, request_id = begun(nobody, party)
+    (header,) = nobody.answers[0].headers.getall("Set-Cookie")
+    name, secret, others = attributes(header)
+    assert name == f"__Host-sign-in-{request_id}"
+    assert secret.isalnum()
+    assert len(secret) >= 43
+    assert others == {"Path=/", f"Max-Age={1800 + 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
+    answer = nobody.sign_in(login_name)
+    session_id = party.tokens(answer, asked).claims["sid"]
+    set_here = {attributes(one)[0]: attributes(one)[1:] for one in answer.headers.getall("Set-Cookie")}
+    [known] = [name for name in set_here if name.startswith("__Host-known-")]
+    assert set(set_here) == {f"__Host-sign-in-{request_id}", f"__Host-session-{session_id}", known}
+    assert set_here[f"__Host-sign-in-{request_id}"] == (
+        "",
+        {"Path=/", "Max-Age=0", "HttpOnly", "SameSite=Lax", "Secure"},
+    )
+    value, others = set_here[f"__Host-session-{session_id}"]
+    assert len(value) >= 43
+    assert others == {"Path=/", f"Max-Age={7 * 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
+    assert person.id not in str(nobody.cookies.names)
+
+
+def test_over_plain_http_the_cookies_have_no_prefix(make_world: MakeWorld) -> None:
+    """Security 10.6: only with the development setting, on loopback; browsers take no Secure cookie there."""
+    world = make_world(**{"identity.issuer_url": "http://127.0.0.1:8080", "identity.development": "true"})
+    party, browser, person = RelyingParty.of(world), Browser(world), world.a_person()
+    asked, request_id = begun(browser, party)
+    assert browser.cookies.names == {f"sign-in-{request_id}"}
+    answer = browser.sign_in(give_password(world, person))
+    session_id = party.tokens(answer, asked).claims["sid"]
+    assert browser.cookies.names >= {f"session-{session_id}"}
+    assert f"sign-in-{request_id}" not in browser.cookies.names
+    assert all("Secure" not in one for one in answer.headers.getall("Set-Cookie"))
+
+
+def test_the_cookies_live_on_the_login_host_alone(three_hosts: World) -> None:
+    party, browser, person = RelyingParty.of(three_hosts), Browser(three_hosts), three_hosts.a_person()
+    asked, _ = begun(browser, party)
+    party.tokens(browser.sign_in(give_password(three_hosts, person)), asked)
+    assert {one.host for one in browser.cookies} == {"login.example.com"}
+    assert {one.domain for one in browser.cookies} == {""}
+
+
+def test_a_session_that_somebody_put_there_is_not_taken_over(
+    world: World, nobody: Browser, party: RelyingParty, login_name: str
+) -> None:
+    """Security 10.5: pre-set ids are ignored, and sessions begin with a secret of ours."""
+    planted = "a" * 43
+    forged = "01a1fd25-1c8c-754f-b83a-b6dca1f4762c"
+    nobody.cookies.store(nobody.login_url, f"__Host-session-{forged}={planted}; Path=/; Secure", world.clock())
+    asked, _ = begun(nobody, party)
+    session_id = party.tokens(nobody.sign_in(login_name), asked).claims["sid"]
+    assert session_id != forged
+    assert planted not in {one.value for one in nobody.cookies if one.name.endswith(session_id)}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "=",
+        ";;;",
+        "__Host-session-",
+        "__Host-session-=x",
+        "__Host-session-x=",
+        "__Host-session-x=\xff\xfe",
+        "__Host-session-x=" + "a" * 10_000,
+        "__Host-sign-in-x=../..",
+        '__Host-session-x="quoted"',
+        "; ".join(f"__Host-session-{number:036}={'a' * 43}" for number in range(200)),
+        "session-x=" + "a" * 43,
+    ],
+)
+def test_odd_cookies_are_passed_over(world: World, party: RelyingParty, header: str) -> None:
+    asked = party.ask(prompt="none")
+    answer = world.client.get(asked.url, {"Cookie": header})
+    party.refused(answer, asked, "login_required")
+
+
+def test_a_browser_keeps_only_the_newest_sign_ins(nobody: Browser, party: RelyingParty, login_name: str) -> None:
+    """A header of cookies must not outgrow what servers read; the tab in use goes on."""
+    tabs = [nobody.tab() for _ in range(15)]
+    asked = [begun(tab, party)[0] for tab in tabs]
+    assert len([name for name in nobody.cookies.names if "sign-in" in name]) == 10
+    party.tokens(tabs[-1].sign_in(login_name), asked[-1])
+    check_page(tabs[0].reload(), 400, FOREIGN)
+
+
+def test_a_browser_keeps_only_the_newest_sessions(
+    world: World, nobody: Browser, party: RelyingParty, login_name: str
+) -> None:
+    """The oldest is forgotten: it would come to light again when the others sign out."""
+    oldest = nobody.start_session(world.a_person())
+    for _ in range(9):
+        nobody.start_session(world.a_person())
+    asked, _ = begun(nobody, party, prompt="select_account")
+    nobody.choose("Use another account")
+    party.tokens(nobody.sign_in(login_name), asked)
+    assert len(nobody.session_cookies) == 10
+    assert f"__Host-session-{oldest.id}" not in nobody.session_cookies
+    # The password given again makes no session more.
+    asked, _ = begun(nobody, party, prompt="login", login_hint=login_name)
+    party.tokens(nobody.sign_in(login_name), asked)
+    assert len(nobody.session_cookies) == 10

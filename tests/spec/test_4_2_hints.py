@@ -1,0 +1,175 @@
+"""Service description §4.2: id_token_hint and login_hint."""
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+
+from identity.crypto.jwt import sign
+from identity.domain.users import HumanUser, TokenFormat
+from identity.testing.assertions import decoded, hs256, ps256, signed, unsigned
+from identity.testing.browser import Browser, give_password
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+
+AGAIN = "password"
+
+
+@pytest.fixture
+def id_token(browser: Browser, party: RelyingParty) -> str:
+    """An ID token about the person, from the session of the browser."""
+    return party.signed_in(browser).id_token
+
+
+def test_a_hint_says_which_session_is_meant(
+    world: World, browser: Browser, party: RelyingParty, id_token: str, person: HumanUser, somebody_else: HumanUser
+) -> None:
+    """Should be given with prompt none."""
+    browser.start_session(somebody_else)
+    for prompt in ("none", None):
+        assert party.signed_in(browser, prompt=prompt, id_token_hint=id_token).claims["sub"] == person.id
+
+
+def test_a_hint_may_have_expired_and_be_another_application_s(
+    world: World, browser: Browser, party: RelyingParty, id_token: str, person: HumanUser
+) -> None:
+    """Decisions: verified with our own keys, expired ones accepted."""
+    world.clock.advance(hours=11)
+    for one in (party, RelyingParty.of(world)):
+        assert one.signed_in(browser, prompt="none", id_token_hint=id_token).claims["sub"] == person.id
+
+
+def test_a_hint_for_somebody_who_is_not_signed_in(
+    world: World, party: RelyingParty, id_token: str, person: HumanUser, login_name: str, somebody_else: HumanUser
+) -> None:
+    """OpenID Connect Core §3.1.2.1: the one who is signed in does not answer for the other."""
+    browser = Browser(world)
+    browser.start_session(somebody_else)
+    party.refused_at(browser, "login_required", prompt="none", id_token_hint=id_token)
+    asked = party.opened(browser, id_token_hint=id_token)
+    assert browser.step is not None
+    browser.sign_in(login_name)
+    assert party.tokens(browser.page, asked).claims["sub"] == person.id
+
+
+def test_whoever_signs_in_instead_does_not_answer(
+    world: World, party: RelyingParty, id_token: str, somebody_else: HumanUser
+) -> None:
+    other = give_password(world, somebody_else)
+    browser = Browser(world)
+    asked = party.opened(browser, id_token_hint=id_token)
+    if browser.step == AGAIN:
+        browser.click("Not you?")
+    browser.sign_in(other)
+    party.refused(browser.page, asked, "login_required")
+
+
+def hints(world: World, party: RelyingParty, browser: Browser, id_token: str) -> dict[str, str]:
+    """What looks like an ID token of ours and is none."""
+    header, claims = decoded(id_token)
+    kid = header["kid"]
+    key = generate_private_key(public_exponent=65537, key_size=2048)
+    (published,) = (one for one in world.client.keys().json["keys"] if one["kid"] == kid)
+    with world.reading() as services:
+        (public,) = (one for stored, one in services.signing_keys.published() if stored.id == kid)
+        _, own_key = services.signing_keys.current()
+    pem = public.to_pem().encode()
+    jwt_party = RelyingParty.of(world, access_token_type=TokenFormat.JWT)
+    asked = jwt_party.ask()
+    access = jwt_party.tokens(browser.open(asked.url), asked).access_token
+    opaque = party.tokens(browser.open((asked := party.ask()).url), asked).access_token
+    head, body, signature = id_token.split(".")
+    return {
+        "foreign key": signed(claims, key, key_id=kid),
+        "unknown kid": signed(claims, key, key_id="no-such-key"),
+        "no kid": signed(claims, key, key_id=None),
+        "alg none": signed(claims, key, key_id=kid, header={"alg": "none"}, sign=unsigned),
+        "alg None": signed(claims, key, key_id=kid, header={"alg": "None"}, sign=unsigned),
+        "no signature": f"{head}.{body}.",
+        "hmac with the public key": signed(claims, key, key_id=kid, header={"alg": "HS256"}, sign=hs256(pem)),
+        "hmac with the modulus": signed(
+            claims, key, key_id=kid, header={"alg": "HS256"}, sign=hs256(published["n"].encode())
+        ),
+        "other algorithm": signed(claims, key, key_id=kid, header={"alg": "PS256"}, sign=ps256(key)),
+        "own key in the header": signed(claims, key, key_id=kid, header={"jwk": {"kty": "RSA", "e": "AQAB"}}),
+        "altered claims": signed({**claims, "sub": "other"}, key, key_id=kid).rpartition(".")[0] + f".{signature}",
+        "our key, another issuer": sign({**claims, "iss": "https://other.example"}, own_key, key_id=kid),
+        "our key, an access token's type": sign(claims, own_key, key_id=kid, typ="at+jwt"),
+        "our key, no application": sign({**claims, "azp": None}, own_key, key_id=kid),
+        "our key, no subject": sign({**claims, "sub": 7}, own_key, key_id=kid),
+        "cut": id_token[:-1],
+        "grown": f"{id_token}A",
+        "padded": f"{id_token}=",
+        "four parts": f"{id_token}.x",
+        "opaque access token": opaque,
+        "access token": access,
+        "subject": str(claims["sub"]),
+        "rubbish": "x",
+        "dots": "..",
+        "spaces": f" {id_token}",
+        "json": '{"sub": "x"}',
+    }
+
+
+def test_what_is_no_id_token_of_ours_is_an_invalid_request(
+    world: World, browser: Browser, party: RelyingParty, id_token: str, somebody_else: HumanUser
+) -> None:
+    """Security 4.7 and 7.1: never alg-flexible; an access token is no hint. Whoever is signed in."""
+    for what, hint in hints(world, party, browser, id_token).items():
+        for one in (browser, Browser(world)):
+            for prompt in ("none", None):
+                description = party.refused_at(one, "invalid_request", prompt=prompt, id_token_hint=hint)
+                assert description == "id_token_hint is not an ID token of this issuer", what
+
+
+def test_a_hint_of_another_installation_is_refused(
+    browser: Browser, party: RelyingParty, make_world: object, id_token: str
+) -> None:
+    other = make_world(**{"identity.issuer_url": "https://other.example"})  # type: ignore[operator]
+    theirs = RelyingParty.of(other)
+    elsewhere = Browser(other)
+    elsewhere.start_session(other.a_person())
+    hint = theirs.signed_in(elsewhere).id_token
+    party.refused_at(browser, "invalid_request", id_token_hint=hint)
+
+
+def test_a_hint_is_good_as_long_as_its_key_is_published(own_world: World) -> None:
+    party, browser, person = RelyingParty.of(own_world), Browser(own_world), own_world.a_person()
+    browser.start_session(person)
+    hint = party.tokens(browser.open((asked := party.ask()).url), asked).id_token
+    own_world.operator.signing_keys.rotate(emergency=True)
+    own_world.clock.advance(hours=11)
+    assert party.signed_in(browser, prompt="none", id_token_hint=hint).claims["sub"] == person.id
+    own_world.clock.advance(hours=11)
+    own_world.identity.jobs.purge()
+    assert decoded(hint)[0]["kid"] not in {one["kid"] for one in own_world.client.keys().json["keys"]}
+    party.refused_at(browser, "invalid_request", prompt="none", id_token_hint=hint)
+
+
+def test_a_service_user_s_id_token_is_nobody_s_session(world: World, browser: Browser, party: RelyingParty) -> None:
+    robot = world.a_robot()
+    hint = robot.token().json["id_token"]
+    party.refused_at(browser, "login_required", prompt="none", id_token_hint=hint)
+
+
+def test_a_login_hint_prefills_the_name(world: World, party: RelyingParty) -> None:
+    browser = Browser(world)
+    for hint in ("ada@acme.example", "Ada", '"><script>alert(1)</script>', "ü " * 100):
+        party.opened(browser, login_hint=hint)
+        assert browser.form()["login_name"].value == hint.strip() or hint
+
+
+def test_a_login_hint_for_who_is_signed_in_answers(
+    browser: Browser, party: RelyingParty, person: HumanUser, login_name: str
+) -> None:
+    for hint in (login_name, login_name.upper(), person.user_name):
+        assert party.signed_in(browser, login_hint=hint).claims["sub"] == person.id
+
+
+def test_a_login_hint_for_somebody_else_asks_for_them(
+    world: World, browser: Browser, party: RelyingParty, somebody_else: HumanUser
+) -> None:
+    other = give_password(world, somebody_else)
+    party.refused_at(browser, "login_required", prompt="none", login_hint=other)
+    asked = party.opened(browser, login_hint=other)
+    assert browser.form()["login_name"].value == other
+    browser.sign_in(other)
+    assert party.tokens(browser.page, asked).claims["sub"] == somebody_else.id

@@ -1,0 +1,188 @@
+"""Decisions, end session: what is refused there leads nowhere else, and ends nothing."""
+
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from identity.testing.assertions import decoded
+from identity.testing.browser import Browser
+from identity.testing.fixtures import Worlds
+from identity.testing.relying_party import RelyingParty, Tokens
+from identity.testing.responses import check_page
+from identity.testing.world import World
+from tests.spec.signing_out import ASKED, BYE, ENDPOINT, SIGNED_OUT, UNKNOWN, UNREADABLE, UNTRUSTED, is_signed_in
+
+
+def bad_hints(tokens: Tokens) -> list[str]:
+    """What looks like the ID token and is none."""
+    head, body, signature = tokens.id_token.split(".")
+    return [
+        tokens.access_token,
+        tokens.refresh_token,
+        f"{head}.{body}.",
+        f"{head}.{body}.{signature[:-2]}",
+        f"{head}.{body[:-4]}.{signature}",
+        f"eyJhbGciOiJub25lIn0.{body}.",
+        "x",
+        "..",
+        str(decoded(tokens.id_token)[1]["sid"]),
+        "x" * 8000,
+    ]
+
+
+def test_a_bad_hint_never_redirects(browser: Browser, party: RelyingParty, tokens: Tokens, world: World) -> None:
+    """Decisions: neither where somebody is signed in, who is asked, nor where nobody is; whatever stands beside it."""
+    for hint in bad_hints(tokens):
+        for parameters in ({}, {"client_id": party.client_id}):
+            check_page(browser.open(party.logout_url(hint, state="s", **parameters)), 200, ASKED)
+            nobody = Browser(world)
+            check_page(nobody.open(party.logout_url(hint, state="s", **parameters)), 200, SIGNED_OUT)
+    assert is_signed_in(browser.tab(), party)
+    check_page(browser.open(party.logout_url("x", client_id=party.client_id)), 200, ASKED)
+    check_page(browser.submit(), 200, SIGNED_OUT)
+
+
+#: What is not BYE, however near it comes; the address for codes is none for signing out.
+NOT_REGISTERED = (
+    *(f"https://app.example/{path}" for path in ("bye/", "bye?x=1", "bye#x", "BYE", "b%79e", "bye\n", "cb")),
+    *(
+        f"{start}/bye"
+        for start in ("https://evil.example", "https://APP.example", " https://app.example", "http://app.example")
+    ),
+    *(f"{start}/bye" for start in ("https://app.example:443", "https://app.example@evil.example", "//app.example", "")),
+    "javascript:alert(1)",
+)
+
+
+def test_an_address_that_is_not_registered_never_redirects(
+    browser: Browser, party: RelyingParty, tokens: Tokens
+) -> None:
+    """Security 7.8: string equality. And nothing is ended."""
+    for uri in NOT_REGISTERED:
+        for hint, parameters in ((tokens.id_token, {}), (None, {"client_id": party.client_id})):
+            answer = browser.open(party.logout_url(hint, post_logout_redirect_uri=uri, **parameters))
+            page = check_page(answer, 400, UNTRUSTED)
+            assert "evil" not in page.get_text()
+    assert is_signed_in(browser, party)
+
+
+@pytest.mark.parametrize("uri", [BYE, "https://evil.example/bye"])
+def test_an_address_that_belongs_to_nobody_is_not_followed(
+    browser: Browser, party: RelyingParty, tokens: Tokens, uri: str
+) -> None:
+    """RP-Initiated Logout §2: without hint and client_id the person is asked, and stays here."""
+    page = check_page(browser.open(party.logout_url(None, post_logout_redirect_uri=uri, state="s3cret")), 200, ASKED)
+    assert "evil" not in page.get_text()
+    page = check_page(browser.submit(), 200, SIGNED_OUT)
+    assert uri not in [link["href"] for link in page.find_all("a")]
+    assert all("s3cret" not in one.headers.get("Location", "") for one in browser.answers)
+    assert not is_signed_in(browser, party)
+
+
+def test_an_unknown_client_never_redirects(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+    for client_id in ("unknown", "0" * 32, "' OR 1=1 --"):
+        for uri in (BYE, None):
+            answer = browser.open(party.logout_url(None, post_logout_redirect_uri=uri, client_id=client_id))
+            check_page(answer, 400, UNKNOWN)
+    assert is_signed_in(browser, party)
+
+
+def test_a_deactivated_application_s_addresses_are_not_good(
+    world: World, browser: Browser, party: RelyingParty, tokens: Tokens
+) -> None:
+    world.operator.applications.deactivate(party.client_id)
+    check_page(browser.open(party.logout_url(None, client_id=party.client_id)), 400, UNKNOWN)
+    # The session itself can be ended: the hint says whose it is.
+    check_page(browser.open(party.logout_url(tokens.id_token)), 200, SIGNED_OUT)
+    assert not browser.session_cookies
+
+
+def test_a_state_that_is_too_long_is_told(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+    check_page(browser.open(party.logout_url(tokens.id_token, state="s" * 2049)), 400, UNREADABLE)
+    assert is_signed_in(browser, party)
+
+
+def test_a_parameter_given_twice_is_refused(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+    right = {"id_token_hint": tokens.id_token, "client_id": party.client_id, "post_logout_redirect_uri": BYE}
+    for name in (*right, "state", "ui_locales", "logout_hint", "unheard"):
+        pairs = [*({name: "x"} | right).items(), (name, right.get(name, "x"))]
+        url = f"{ENDPOINT}?{urlencode(pairs)}"
+        for answer in (browser.open(url), browser.send(ENDPOINT, pairs, by=party.origin)):
+            assert f"{name} was given twice" in check_page(answer, 400, UNREADABLE).main.get_text()
+    assert is_signed_in(browser, party)
+
+
+@pytest.mark.parametrize("encoded", ["state=%", "state=%ff", "state=%00", "x" * (16 * 1024 + 1)])
+def test_what_cannot_be_read_is_refused(browser: Browser, party: RelyingParty, tokens: Tokens, encoded: str) -> None:
+    status = 413 if len(encoded) > 16 * 1024 else 400
+    check_page(browser.open(f"{ENDPOINT}?{encoded}"), status, UNREADABLE)
+    check_page(browser.send(ENDPOINT, encoded.encode(), by=party.origin), status, UNREADABLE)
+    assert is_signed_in(browser, party)
+
+
+def test_a_body_that_is_no_form_is_refused(world: World) -> None:
+    for content_type in ("application/json", "multipart/form-data; boundary=x", "text/plain"):
+        answer = world.client.request("POST", ENDPOINT, headers={"Content-Type": content_type}, body=b"{}")
+        check_page(answer, 400, UNREADABLE)
+
+
+def test_other_methods_sign_nobody_out(world: World, browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+    """A link checker's HEAD is not a click."""
+    headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
+    for method in ("HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        answer = world.client.request(method, party.logout_url(tokens.id_token), headers=headers)
+        assert answer.status_int == 405
+        assert "Set-Cookie" not in answer.headers
+    assert is_signed_in(browser, party)
+
+
+@pytest.fixture
+def target(worlds: Worlds, storage_name: str) -> tuple[Browser, RelyingParty, str]:
+    """A signed-in browser, an application, an ID token; without ``world``, whose scope is no example's."""
+    world = worlds.shared(storage_name)
+    party, browser = RelyingParty.of(world), Browser(world)
+    browser.start_session(world.a_person())
+    return browser, party, party.signed_in(browser, prompt="none").id_token
+
+
+_texts = st.text(st.characters(codec="utf-8"), max_size=40)
+
+
+_addresses = st.sampled_from([BYE, "https://evil.example", f"{BYE}#", f"{BYE}/..", "\\\\evil", "//evil"]) | _texts
+
+
+def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple[Browser, RelyingParty, str]) -> None:
+    browser, party, id_token = target
+    # The session is only the first example's; whoever is signed in or not, addresses are the same.
+
+    @settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @given(
+        st.none() | st.just(id_token) | _texts,
+        st.none() | st.just(party.client_id) | _texts,
+        _addresses,
+        st.none() | _texts,
+        st.booleans(),
+    )
+    @example(id_token, None, "https://evil.example", None, False)
+    def check(hint: str | None, client_id: str | None, uri: str, state: str | None, posted: bool) -> None:
+        parameters = {
+            "id_token_hint": hint,
+            "client_id": client_id,
+            "post_logout_redirect_uri": uri,
+            "state": state,
+        }
+        given = {name: value for name, value in parameters.items() if value is not None}
+        if posted:
+            answer = browser.send(ENDPOINT, given, by=party.origin)
+        else:
+            answer = browser.open(f"{ENDPOINT}?{urlencode(given)}")
+        if browser.left_for is None:
+            check_page(answer, answer.status_int)
+            assert answer.status_int in (200, 400)
+        else:
+            assert answer.status_int == 303
+            assert browser.left_for.partition("?")[0] == BYE == uri
+
+    check()

@@ -1,0 +1,185 @@
+"""Security 10.4: an account that strangers guess at stays open to its owner, in browsers that signed in before."""
+
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from secrets import token_bytes
+
+import pytest
+
+from identity.crypto.sealing import MasterKey, Sealer
+from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS
+from identity.domain.users import HumanUser
+from identity.testing.assertions import base64url
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.world import World
+from tests.spec.guesses import at_password, enters, known, leave, lock, login_name, somebody, tried
+
+# What stores have to do is in their contract, and raced in the journeys.
+pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
+
+HOLDS = "can be entered with its password only in a browser that signed in to it before"
+
+
+@pytest.fixture
+def world(own_world: World) -> World:
+    """Of its own: clocks move, and addresses are used up."""
+    return own_world
+
+
+@pytest.mark.thorough
+def test_a_stranger_does_not_keep_the_owner_out(world: World, ada: HumanUser) -> None:
+    laptop, stranger = known(world, ada), Browser(world)
+    statuses = []
+    for _ in range(2 * MOST_ATTEMPTS):
+        statuses.append(tried(at_password(world, ada, stranger)))
+        world.clock.advance(int(LONGEST_DELAY.total_seconds()))
+    assert statuses == [422] * MOST_ATTEMPTS + [429] * MOST_ATTEMPTS
+    fresh = at_password(world, ada)
+    assert tried(fresh, PASSWORD) == 429
+    assert "Retry-After" not in fresh.page.headers
+    assert HOLDS in fresh.page.text
+    assert '<a href="/password/reset">You can also choose a new password.</a>' in fresh.page.text
+    at_password(world, ada, laptop)
+    assert tried(laptop) == 422, "the owner may even mistype"
+    assert enters(laptop)
+    assert enters(fresh), "after a success there the password counts everywhere again"
+
+
+def test_a_reset_ends_it(world: World, ada: HumanUser) -> None:
+    lock(world, ada)
+    link = world.operator.passwords.issue_link(ada.id)
+    browser = Browser(world)
+    browser.open(link)
+    browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD})
+    at_password(world, ada, browser)
+    assert enters(browser)
+
+
+def test_guesses_at_the_owners_browser_are_limited_too(world: World, ada: HumanUser) -> None:
+    laptop = at_password(world, ada, known(world, ada))
+    assert [tried(laptop) for _ in range(6)] == [422] * 5 + [429]
+    assert tried(at_password(world, ada)) == 422, "and counted apart from strangers'"
+    for name in (ada.user_name, ada.user_name.upper(), login_name(world, ada).upper()):
+        laptop = at_password(world, name, laptop)
+        assert tried(laptop) == 429, "under each of the names"
+
+
+def cookies_of(browser: Browser) -> dict[str, str]:
+    return {one.name: one.value for one in browser.cookies if one.name.startswith("__Host-known-")}
+
+
+def test_the_cookie_of_a_known_browser(world: World, ada: HumanUser) -> None:
+    laptop = known(world, ada)
+    [name] = cookies_of(laptop)
+    [cookie] = [one for one in laptop.cookies if one.name == name]
+    assert (cookie.http_only, cookie.secure, cookie.same_site, cookie.path) == (True, True, "lax", "/")
+    assert cookie.ends_at is not None
+    assert (cookie.ends_at - world.clock()).days == 90
+    assert ada.id not in f"{name}={cookie.value}"
+    at_password(world, ada, laptop)
+    tried(laptop, PASSWORD)
+    assert len(cookies_of(laptop)) == 1
+    assert name not in cookies_of(laptop), "a newer one takes its place"
+    for name in cookies_of(laptop):
+        laptop.cookies.forget(name)
+
+
+def test_a_browser_remembers_a_bounded_number_of_accounts(world: World) -> None:
+    laptop = Browser(world)
+    for _ in range(13):
+        person = somebody(world)
+        leave(laptop)
+        at_password(world, person, laptop)
+        assert enters(laptop)
+    shown = cookies_of(laptop)
+    assert len(shown) == 10
+    assert sum(len(f"{name}={value}; ") for name, value in shown.items()) < 2500
+
+
+def _put(browser: Browser, name: str, value: str) -> None:
+    attributes = "Path=/; Secure; HttpOnly; SameSite=Lax"
+    browser.cookies.store(browser.login_url, f"{name}={value}; {attributes}", browser.world.clock())
+
+
+def _altered(change: Callable[[str, str, HumanUser], tuple[str, str]]) -> Callable[[World, Browser, HumanUser], None]:
+    """Another cookie in place of the one that is there."""
+
+    def forge(world: World, browser: Browser, person: HumanUser) -> None:
+        for name, value in cookies_of(browser).items():
+            browser.cookies.forget(name)
+            _put(browser, *change(name, value, person))
+
+    return forge
+
+
+def _flipped(name: str, value: str, person: HumanUser) -> tuple[str, str]:
+    sealed = bytearray(urlsafe_b64decode(value + "=" * (-len(value) % 4)))
+    sealed[-1] ^= 1
+    return name, base64url(sealed)
+
+
+def _of_another_account(world: World, browser: Browser, person: HumanUser) -> None:
+    other = somebody(world)
+    browser.cookies = known(world, other).cookies
+
+
+def _expired(world: World, browser: Browser, person: HumanUser) -> None:
+    shown = cookies_of(browser)
+    world.clock.advance(days=90)
+    for name, value in shown.items():
+        _put(browser, name, value)
+
+
+def _of_a_former_password(world: World, browser: Browser, person: HumanUser) -> None:
+    world.clock.advance(1)
+    with world.transaction() as services:
+        services.passwords.reset(
+            services.passwords.issue_link(person.id).rpartition("/")[2], services.passwords.hash(PASSWORD)
+        )
+
+
+def _sealed_elsewhere(world: World, browser: Browser, person: HumanUser) -> None:
+    """By another service, or before its key was lost."""
+    with world.reading() as services:
+        services.known_browsers._sealer = Sealer((MasterKey("1", token_bytes(32)),))
+        name, text = services.known_browsers.remember(person.id)
+    for former in cookies_of(browser):
+        browser.cookies.forget(former)
+    _put(browser, f"__Host-known-{name}", text)
+
+
+FORGED: dict[str, Callable[[World, Browser, HumanUser], None]] = {
+    "flipped": _altered(_flipped),
+    "made up": _altered(lambda name, value, person: (name, base64url(f"{person.id} 0 9999999999".encode()))),
+    "under another id": _altered(lambda name, value, _: (f"{name[:-1]}{'0' if name[-1] != '0' else '1'}", value)),
+    "of another account": _of_another_account,
+    "expired": _expired,
+    "of a former password": _of_a_former_password,
+    "sealed elsewhere": _sealed_elsewhere,
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_no_other_cookie_makes_a_browser_known(world: World, ada: HumanUser, forged: str) -> None:
+    laptop = known(world, ada)
+    FORGED[forged](world, laptop, ada)
+    assert cookies_of(laptop)
+    stranger = at_password(world, ada)
+    assert [tried(stranger) for _ in range(6)] == [422] * 5 + [429]
+    at_password(world, ada, laptop)
+    assert tried(laptop, PASSWORD) == 429
+
+
+def test_a_new_password_on_the_account_page_keeps_this_browser_and_no_other(world: World, ada: HumanUser) -> None:
+    tablet, new = known(world, ada), "another fine long password"
+    laptop = at_password(world, ada)
+    tried(laptop, PASSWORD)
+    world.clock.advance(1)
+    laptop.open("/account/password")
+    laptop.submit({"current_password": PASSWORD, "new_password": new, "new_password_again": new})
+    assert "Your password is changed." in laptop.page.text
+    leave(laptop)
+    stranger = at_password(world, ada)
+    assert [tried(stranger) for _ in range(6)] == [422] * 5 + [429]
+    assert tried(at_password(world, ada, tablet), new) == 429
+    assert enters(at_password(world, ada, laptop), new)
