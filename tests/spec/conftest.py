@@ -13,7 +13,8 @@ from identity.hashing import Hasher
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import Worlds
 from identity.testing.relying_party import RelyingParty, Tokens
-from identity.testing.world import Robot, World
+from identity.testing.service_client import Credentials
+from identity.testing.world import BrowserSession, Robot, World
 from tests.plugins.management.estate import Api
 from tests.spec.guesses import WRONG, somebody
 
@@ -97,6 +98,18 @@ def nobody(world: World) -> Browser:
 def tokens(browser: Browser, party: RelyingParty) -> Tokens:
     """What an application got from the browser's session."""
     return party.signed_in(browser, scope="openid offline_access", prompt="none")
+
+
+@pytest.fixture
+def client(world: World) -> Credentials:
+    """A web application with a secret, seen from its program."""
+    return world.a_web_application()
+
+
+@pytest.fixture
+def session(world: World) -> BrowserSession:
+    """A person who is signed in, without the pages."""
+    return world.a_session()
 
 
 class Listener(logging.Handler):

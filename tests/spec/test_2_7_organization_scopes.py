@@ -34,12 +34,6 @@ WAYS = pytest.mark.parametrize("scope_of", [by_id, by_domain])
 
 
 @pytest.fixture
-def client(world: World) -> Credentials:
-    """A web application."""
-    return world.a_web_application()
-
-
-@pytest.fixture
 def organization(world: World) -> Organization:
     return world.an_organization()
 

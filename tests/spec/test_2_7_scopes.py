@@ -23,17 +23,15 @@ def robot(world: World) -> Robot:
     return world.a_robot(token_format=TokenFormat.JWT)
 
 
-@pytest.mark.parametrize(
-    "scope", ["profile", "offline_access", "OPENID", "openid_", "urn:service:iam:openid", "x" * 2000]
-)
-def test_a_request_that_names_scopes_must_name_openid(robot: Robot, scope: str) -> None:
+def test_a_request_that_names_scopes_must_name_openid(robot: Robot) -> None:
     """Security 2.9."""
-    check_refused(robot.token(scope), "invalid_scope", description="scope must include openid")
+    for scope in ("profile", "offline_access", "OPENID", "openid_", "urn:service:iam:openid", "x" * 2000):
+        check_refused(robot.token(scope), "invalid_scope", description="scope must include openid")
 
 
-@pytest.mark.parametrize("scope", [None, "", " "], ids=["absent", "empty", "blank"])
-def test_without_a_scope_it_is_openid(robot: Robot, scope: str | None) -> None:
-    assert check_granted(robot.token(scope))["scope"] == "openid"
+def test_without_a_scope_it_is_openid(robot: Robot) -> None:
+    for scope in (None, "", " "):
+        assert check_granted(robot.token(scope))["scope"] == "openid"
 
 
 def test_the_claims_scopes_are_granted_in_the_order_asked(robot: Robot) -> None:
@@ -47,10 +45,10 @@ def test_unknown_scopes_are_dropped(robot: Robot) -> None:
     assert check_granted(robot.token(scope))["scope"] == "openid"
 
 
-@pytest.mark.parametrize("word", ['"quoted"', "back\\slash", "ümlaut", "tab\x0bulator", "\x7f"])
-def test_a_scope_of_forbidden_characters_is_refused(robot: Robot, word: str) -> None:
+def test_a_scope_of_forbidden_characters_is_refused(robot: Robot) -> None:
     """RFC 6749 §3.3."""
-    check_refused(robot.token(f"openid {word}"), "invalid_scope")
+    for word in ('"quoted"', "back\\slash", "ümlaut", "tab\x0bulator", "\x7f"):
+        check_refused(robot.token(f"openid {word}"), "invalid_scope")
 
 
 def test_without_an_audience_scope_the_audience_is_the_issuer(world: World, robot: Robot) -> None:
@@ -58,15 +56,10 @@ def test_without_an_audience_scope_the_audience_is_the_issuer(world: World, robo
 
 
 def test_the_audience_scope_adds_the_own_project(world: World, robot: Robot) -> None:
-    scope = f"openid {world.audience_scope()}"
-    assert audience(robot, scope) == [world.instance.project_id]
-    assert check_granted(robot.token(scope))["scope"] == scope
-
-
-def test_the_literal_service_is_an_alias_of_the_own_project(world: World, robot: Robot) -> None:
-    scope = "openid urn:service:iam:org:project:id:service:aud"
-    assert audience(robot, scope) == [world.instance.project_id]
-    assert check_granted(robot.token(scope))["scope"] == scope
+    """By its id, or by the alias that the namespace ends with."""
+    for scope in (f"openid {world.audience_scope()}", "openid urn:service:iam:org:project:id:service:aud"):
+        assert audience(robot, scope) == [world.instance.project_id]
+        assert check_granted(robot.token(scope))["scope"] == scope
 
 
 def test_the_own_project_is_open_to_everyone_and_brings_no_right(world: World, robot: Robot) -> None:
@@ -120,34 +113,6 @@ def test_a_grant_to_another_organization_is_no_grant(world: World, robot: Robot)
     check_refused(robot.token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
 
 
-def test_a_deactivated_grant_counts_for_nothing_until_it_is_reactivated(world: World, robot: Robot) -> None:
-    project = world.a_project()
-    client = world.an_application(project.id)
-    grant = world.a_grant(project, robot.organization)
-    scope = f"openid {world.audience_scope(project.id)}"
-    token = robot.access_token(scope)
-    world.operator.project_grants.deactivate(grant.id)
-    check_inactive(world.client.introspect(token, client))
-    check_refused(robot.token(scope), "invalid_scope")
-    world.operator.project_grants.reactivate(grant.id)
-    assert world.client.introspect(token, client).json["active"] is True
-    check_granted(robot.token(scope))
-
-
-def test_a_deactivated_project_is_no_audience(world: World, robot: Robot) -> None:
-    project = world.a_project(robot.organization)
-    world.operator.projects.deactivate(project.id)
-    check_refused(robot.token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
-
-
-def test_a_project_of_a_deactivated_organization_is_no_audience(world: World, robot: Robot) -> None:
-    owner = world.an_organization()
-    project = world.a_project(owner)
-    world.a_grant(project, robot.organization)
-    world.operator.organizations.deactivate(owner.id)
-    check_refused(robot.token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
-
-
 @pytest.mark.storages("memory")  # a setting; the look-up of projects is tested above
 def test_another_namespace_is_understood_equally_if_configured(make_world: MakeWorld) -> None:
     """Decisions, namespaces: existing clients of such services work unchanged."""
@@ -161,6 +126,7 @@ def test_another_namespace_is_understood_equally_if_configured(make_world: MakeW
     ):
         assert audience(robot, scope) == [own]
         assert check_granted(robot.token(scope))["scope"] == scope
+        assert world.client.management("/me", robot.access_token(scope)).status_int == 200
     for scope in ("urn:zitadel:iam:org:project:id:service:aud", "urn:service:iam:org:project:id:zitadel:aud"):
         check_refused(robot.token(f"openid {scope}"), "invalid_scope")
 

@@ -159,12 +159,12 @@ CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", LINKS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_which_link_survives_what(world: World, kind: str, change: str) -> None:
-    ada = Ada.of(world, invited=kind == "invitation")
-    code = str(ada.do(LINKS[kind]))
-    happens, survives = CHANGES[change]
-    ada.do(happens)
-    with world.reading() as services:
-        assert _opens(services, kind, code) == (kind in survives | {"registration"})
+def test_which_link_survives_what(world: World, change: str) -> None:
+    for kind in LINKS:
+        ada = Ada.of(world, invited=kind == "invitation")
+        code = str(ada.do(LINKS[kind]))
+        happens, survives = CHANGES[change]
+        ada.do(happens)
+        with world.reading() as services:
+            assert _opens(services, kind, code) == (kind in survives | {"registration"})

@@ -16,7 +16,7 @@ def test_the_cookies_of_a_sign_in(
 ) -> None:
     """Security 10.6: ``__Host-``, Secure, HttpOnly, SameSite=Lax, Path=/, no Domain; nothing but random in them.
 
-    But for what the account knows the browser by: see test_sign_in_attempts.
+    But for what the account knows the browser by: see test_known_browsers.
 
     That of a sign-in outlives it by as long as the sign-in is known, so that it can be started again.
     """

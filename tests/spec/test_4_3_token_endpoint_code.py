@@ -21,18 +21,6 @@ pytestmark = pytest.mark.every_storage
 SCOPE = "openid profile offline_access"
 
 
-@pytest.fixture
-def client(world: World) -> Credentials:
-    """A web application."""
-    return world.a_web_application()
-
-
-@pytest.fixture
-def session(world: World) -> BrowserSession:
-    """A person who is signed in."""
-    return world.a_session()
-
-
 def replays(world: World, client: Credentials) -> list[AuditEvent]:
     """The notes of replays by this client."""
     events = world.audit_events(event="token.replayed")

@@ -25,18 +25,6 @@ KINDS: dict[str, Kind] = {
 }
 
 
-@pytest.fixture
-def client(world: World) -> Credentials:
-    """A web application."""
-    return world.a_web_application()
-
-
-@pytest.fixture
-def session(world: World) -> BrowserSession:
-    """A person who is signed in."""
-    return world.a_session()
-
-
 def rotated(world: World, refresh_token: str, client: AnyClient, **parameters: str) -> dict[str, Any]:
     """The members that a refresh brings."""
     return check_granted(world.refresh(refresh_token, client, **parameters))

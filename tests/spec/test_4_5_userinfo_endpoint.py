@@ -55,10 +55,10 @@ def test_a_body_that_is_no_form_carries_no_token(world: World, robot: Robot, add
         assert world.client.request("POST", address, headers=headers, body=body).status_int == 401
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer  "])
-def test_the_scheme_is_case_insensitive(world: World, robot: Robot, address: str, scheme: str) -> None:
-    headers = {"Authorization": f"{scheme} {robot.access_token()}"}
-    assert world.client.get(address, headers).status_int == 200
+def test_the_scheme_is_case_insensitive(world: World, robot: Robot, address: str) -> None:
+    for scheme in ("Bearer", "bearer", "BEARER", "Bearer  "):
+        headers = {"Authorization": f"{scheme} {robot.access_token()}"}
+        assert world.client.get(address, headers).status_int == 200
 
 
 def test_the_token_is_refused_in_the_address(world: World, robot: Robot, address: str) -> None:
@@ -78,23 +78,24 @@ def test_the_token_is_sent_once(world: World, robot: Robot, address: str) -> Non
     check_refused(world.client.post(address, twice), "invalid_request")
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [{}, {"Authorization": basic("client:secret")}, {"Authorization": "Bearer"}, {"Authorization": "Digest x"}],
-    ids=["nothing", "another scheme", "a scheme alone", "an unknown scheme"],
-)
-def test_without_a_token_the_challenge_names_no_error(world: World, address: str, headers: dict[str, str]) -> None:
+def test_without_a_token_the_challenge_names_no_error(world: World, address: str) -> None:
     """RFC 6750 §3.1."""
-    for method in ("GET", "POST"):
-        answer = world.client.request(method, address, headers=headers)
-        assert answer.status_int == 401
-        assert challenge(answer) == 'Bearer realm="identity"'
+    for headers in (
+        {},
+        {"Authorization": basic("client:secret")},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Digest x"},
+    ):
+        for method in ("GET", "POST"):
+            answer = world.client.request(method, address, headers=headers)
+            assert answer.status_int == 401
+            assert challenge(answer) == 'Bearer realm="identity"'
 
 
-@pytest.mark.parametrize("token", ["rubbish", "a.b.c", "ü", "';DROP/**/TABLE/**/access_tokens;--", "x" * 8000, '"'])
-def test_an_unknown_token_is_unauthorized(world: World, address: str, token: str) -> None:
-    check_unauthorized(world.client.get(address, bearer(token.encode().decode("latin-1"))))
-    check_unauthorized(world.client.post(address, {"access_token": token}))
+def test_an_unknown_token_is_unauthorized(world: World, address: str) -> None:
+    for token in ("rubbish", "a.b.c", "ü", "';DROP/**/TABLE/**/access_tokens;--", "x" * 8000, '"'):
+        check_unauthorized(world.client.get(address, bearer(token.encode().decode("latin-1"))))
+        check_unauthorized(world.client.post(address, {"access_token": token}))
 
 
 def test_an_expired_token_is_unauthorized(world: World, robot: Robot) -> None:

@@ -10,8 +10,6 @@ import pytest
 
 from identity.crypto.secrets import digest, new_id
 from identity.domain.applications import ClientSecret
-from identity.domain.errors import Conflict
-from identity.services.access import THE_OPERATOR
 from identity.testing.responses import check_granted, check_inactive, check_refused
 from identity.testing.service_client import Credentials, basic
 from identity.testing.world import World
@@ -118,22 +116,6 @@ def test_a_service_user_is_no_application(world: World) -> None:
         check_unauthenticated(ask(world, basic(f"{robot.id}:{secret.secret}x"), endpoint))
     check_unauthenticated(ask(world, secret.header))
     assert ask(world, secret.header, "revocation_endpoint").status_int == 200
-
-
-def test_two_secrets_are_live_while_one_replaces_the_other(world: World, client: Credentials) -> None:
-    """Security 3.2."""
-    with world.transaction() as services:
-        _, text = services.applications.add_secret(client.client_id, by=THE_OPERATOR)
-        second = Credentials(client.client_id, text)
-    assert ask(world, client.header).status_int == 200
-    assert ask(world, second.header).status_int == 200
-    with pytest.raises(Conflict), world.transaction() as services:
-        services.applications.add_secret(client.client_id, by=THE_OPERATOR)
-    with world.transaction() as services:
-        oldest = services.storage.applications.secrets(client.client_id)[0]
-        services.applications.remove_secret(client.client_id, oldest.id, by=THE_OPERATOR)
-    check_unauthenticated(ask(world, client.header))
-    assert ask(world, second.header).status_int == 200
 
 
 def test_a_secret_belongs_to_its_client(world: World, client: Credentials) -> None:

@@ -14,7 +14,7 @@ from identity.testing.assertions import signed
 from identity.testing.browser import Browser
 from identity.testing.fixtures import MakeWorld
 from identity.testing.service_client import Credentials
-from identity.testing.world import CALLBACK, CHALLENGE, World
+from identity.testing.world import CALLBACK, CHALLENGE, AnyClient, World
 
 NUMBERS = count()
 TIMES = 12
@@ -33,15 +33,10 @@ def world(make_world: MakeWorld) -> Iterator[World]:
     return make_world()
 
 
-@pytest.fixture
-def client(world: World) -> Credentials:
-    """An application whose id everybody can know."""
-    return world.a_web_application()
-
-
-def authorize(world: World, **parameters: str) -> Any:
+def authorize(world: World, client: Credentials | None = None, /, **parameters: str) -> Any:
+    """An authorization request of an application, or of one that nobody knows."""
     asked = {
-        "client_id": word(),
+        "client_id": word() if client is None else client.client_id,
         "redirect_uri": CALLBACK,
         "response_type": "code",
         "scope": "openid",
@@ -50,6 +45,21 @@ def authorize(world: World, **parameters: str) -> Any:
         **parameters,
     }
     return Browser(world).open(f"/oauth/v2/authorize?{urlencode(asked)}")
+
+
+def redeem(world: World, client: AnyClient) -> Any:
+    form = {"grant_type": "authorization_code", "code": word(), "redirect_uri": CALLBACK}
+    return world.as_client(client, form)
+
+
+def ask_for(scope: str) -> Callable[[World, Credentials], object]:
+    """A request with one more scope, another word in it each time."""
+    return lambda world, client: authorize(world, client, scope=f"openid {scope.format(word())}")
+
+
+def opened(address: str) -> Callable[[World, Credentials], object]:
+    """An address, another word in it each time."""
+    return lambda world, client: Browser(world).open(address.format(word(), client.client_id))
 
 
 def assertion(world: World, **overrides: Any) -> Any:
@@ -71,61 +81,35 @@ ATTEMPTS: dict[str, Callable[[World, Credentials], object]] = {
     "unknown client by POST": lambda world, client: Browser(world).send(
         "/oauth/v2/authorize", {"client_id": word()}, by="https://evil.example"
     ),
-    "client twice": lambda world, client: Browser(world).open(
-        f"/oauth/v2/authorize?client_id={word()}&client_id={word()}"
-    ),
-    "redirect URI": lambda world, client: authorize(
-        world, client_id=client.client_id, redirect_uri=f"https://{word()}.example/"
-    ),
+    "client twice": opened("/oauth/v2/authorize?client_id={0}&client_id={0}"),
+    "redirect URI": lambda world, client: authorize(world, client, redirect_uri=f"https://{word()}.example/"),
     **{
-        name: lambda world, client, name=name: authorize(world, client_id=client.client_id, **{name: word()})
+        name: lambda world, client, name=name: authorize(world, client, **{name: word()})
         for name in ("response_type", "response_mode", "prompt", "scope", "code_challenge", "claims", "id_token_hint")
     },
-    "long parameter": lambda world, client: authorize(world, client_id=client.client_id, state=word() * 500),
-    "parameter's name, twice": lambda world, client: Browser(world).open(
-        "/oauth/v2/authorize?"
-        + urlencode({"client_id": client.client_id, "redirect_uri": CALLBACK})
-        + "&{0}=1&{0}=2".format(word())
+    "long parameter": lambda world, client: authorize(world, client, state=word() * 500),
+    "parameter's name, twice": opened(
+        f"/oauth/v2/authorize?client_id={{1}}&{urlencode({'redirect_uri': CALLBACK})}&{{0}}=1&{{0}}=2"
     ),
-    "request object": lambda world, client: authorize(world, client_id=client.client_id, request=word()),
-    "project": lambda world, client: authorize(
-        world, client_id=client.client_id, scope=f"openid {world.audience_scope(word())}"
-    ),
-    "organization": lambda world, client: authorize(
-        world, client_id=client.client_id, scope=f"openid urn:service:iam:org:id:{word()}"
-    ),
-    "domain": lambda world, client: authorize(
-        world, client_id=client.client_id, scope=f"openid urn:service:iam:org:domain:primary:{word()}.example"
-    ),
-    "role": lambda world, client: authorize(
-        world, client_id=client.client_id, scope=f"openid urn:service:iam:org:project:role:{word()}"
-    ),
-    "client at the token endpoint": lambda world, client: world.as_client(
-        Credentials(word(), word()), {"grant_type": "authorization_code", "code": word(), "redirect_uri": CALLBACK}
-    ),
-    "public client": lambda world, client: world.as_client(
-        word(), {"grant_type": "authorization_code", "code": word(), "redirect_uri": CALLBACK}
-    ),
-    "secret": lambda world, client: world.as_client(
-        Credentials(client.client_id, word()), {"grant_type": "client_credentials"}
-    ),
-    "code": lambda world, client: world.as_client(
-        client, {"grant_type": "authorization_code", "code": word(), "redirect_uri": CALLBACK}
-    ),
+    "request object": lambda world, client: authorize(world, client, request=word()),
+    "project": ask_for("urn:service:iam:org:project:id:{}:aud"),
+    "organization": ask_for("urn:service:iam:org:id:{}"),
+    "domain": ask_for("urn:service:iam:org:domain:primary:{}.example"),
+    "role": ask_for("urn:service:iam:org:project:role:{}"),
+    "client at the token endpoint": lambda world, client: redeem(world, Credentials(word(), word())),
+    "public client": lambda world, client: redeem(world, word()),
+    "secret": lambda world, client: redeem(world, Credentials(client.client_id, word())),
+    "code": redeem,
     "grant type": lambda world, client: world.as_client(client, {"grant_type": word()}),
     "assertion": lambda world, client: world.client.assertion(word()),
     "assertion's kid": lambda world, client: assertion(world, kid=word()),
     "assertion's issuer": lambda world, client: assertion(world, iss=word()),
     "introspecting client": lambda world, client: world.client.introspect(word(), Credentials(word(), word())),
     "userinfo": lambda world, client: world.client.userinfo(word()),
-    "management API": lambda world, client: world.client.get(
-        "/management/v1/me", {"Authorization": f"Bearer {word()}"}
-    ),
-    "address": lambda world, client: Browser(world).open(f"/{word()}"),
+    "management API": lambda world, client: world.client.management("/me", word()),
+    "address": opened("/{0}"),
     "login name": sign_in,
-    "logout": lambda world, client: Browser(world).open(
-        f"/oauth/v2/endsession?{urlencode({'id_token_hint': word(), 'client_id': word(), 'state': word()})}"
-    ),
+    "logout": opened("/oauth/v2/endsession?id_token_hint={0}&client_id={0}&state={0}"),
     "cookie": lambda world, client: world.client.get("/account", {"Cookie": f"__Host-session-{word()}={word()}"}),
 }
 
@@ -168,7 +152,7 @@ def test_reasons_without_end_are_cut_off(world: World, client: Credentials, monk
 
     monkeypatch.setattr(endpoint, "read_request", refuse)
     for _ in range(MOST_OF_STRANGERS + 10):
-        authorize(world, client_id=client.client_id)
+        authorize(world, client)
     found = [one for one in rows(world) if one.object_id == client.client_id and one.result == "refused"]
     assert len(found) == MOST_OF_STRANGERS
     # What others do, to other things, is written.
@@ -176,6 +160,6 @@ def test_reasons_without_end_are_cut_off(world: World, client: Credentials, monk
     sign_in(world, client)
     assert [one for one in rows(world) if one.event == "authentication.refused"]
     world.clock.advance(minutes=1)
-    authorize(world, client_id=client.client_id)
+    authorize(world, client)
     found = [one for one in rows(world) if one.object_id == client.client_id and one.result == "refused"]
     assert len(found) == MOST_OF_STRANGERS + 1

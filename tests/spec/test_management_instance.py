@@ -80,10 +80,10 @@ def test_events_are_filtered(world: World, owner: Robot) -> None:
     assert told(f"event=project&limit=1&cursor={page['next_cursor']}") == ["project.created"]
 
 
-@pytest.mark.parametrize("query", ["result=maybe", "since=yesterday", "until=1", "q=x", "state=active"])
-def test_filters_that_do_not_fit_are_named(api: Api, query: str) -> None:
-    answer = api.ask("GET", f"/audit-events?{query}")
-    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
+def test_filters_that_do_not_fit_are_named(api: Api) -> None:
+    for query in ("result=maybe", "since=yesterday", "until=1", "q=x", "state=active"):
+        answer = api.ask("GET", f"/audit-events?{query}")
+        assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
 
 
 def test_owners_of_the_instance_see_every_event(world: World, api: Api) -> None:
