@@ -169,15 +169,15 @@ def test_a_date_is_a_date(doors: Doors, door: str) -> None:
     assert made.expires_at == datetime.fromisoformat(day).astimezone(UTC)
 
 
-@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.storages("memory")  # settings, judged before any storage
-def test_the_operator_says_how_long_is_usual_and_how_long_is_allowed(make_world: MakeWorld, door: str) -> None:
-    short = Doors(make_world(**{"identity.service_user_key_lifetime": "90d"}))
-    made = getattr(short, door)(None)
-    assert timedelta(days=90) <= made.expires_at - short.world.clock() < timedelta(days=91)
-    limited = Doors(make_world(**{"identity.service_user_key_max_age": "90d"}))
-    made = getattr(limited, door)(None)
-    assert timedelta(days=89) <= made.expires_at - limited.world.clock() <= timedelta(days=90)
+def test_the_operator_says_how_long_is_usual_and_how_long_is_allowed(make_world: MakeWorld) -> None:
+    short = make_world(**{"identity.service_user_key_lifetime": "90d"})
+    limited = make_world(**{"identity.service_user_key_max_age": "90d"})
+    for door in DOORS:
+        made = getattr(Doors(short), door)(None)
+        assert timedelta(days=90) <= made.expires_at - short.clock() < timedelta(days=91), door
+        made = getattr(Doors(limited), door)(None)
+        assert timedelta(days=89) <= made.expires_at - limited.clock() <= timedelta(days=90), door
 
 
 @pytest.mark.parametrize("said", ["Never", "", "for ever", "9999", 0, 253402300799, True])

@@ -164,9 +164,7 @@ STRANGERS: dict[str, Build] = {
     "iss of a person": name_of_a_person,
     "user deactivated": after(lambda robot, operator: operator.service_users.deactivate(robot.id)),
     "user removed": after(lambda robot, operator: operator.service_users.remove(robot.id)),
-    "organization deactivated": after(
-        lambda robot: robot.world.operator.organizations.deactivate(robot.organization.id)
-    ),
+    "organization deactivated": after(lambda robot, operator: operator.organizations.deactivate(robot.organization.id)),
     "organization removed": after(lambda robot, operator: operator.organizations.remove(robot.organization.id)),
     "key removed": after(lambda robot, operator: operator.service_users.remove_key(robot.id, robot.key_id)),
     "key expired": expired_key,
