@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from identity.log_format import OnceAMinute
 
@@ -14,6 +15,10 @@ from identity.log_format import OnceAMinute
 gc.disable()
 
 pytest_plugins = ["identity.testing.fixtures"]
+
+# How long something takes says nothing: the machine may be busy with other work.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 #: How the reasons begin for which tests with programs of others are skipped.
 MISSING = {"Chromium is not installed": "the browser tests", "nginx is not installed": "the tests with nginx"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from identity.domain.applications import ApplicationType
@@ -224,7 +224,7 @@ def test_a_removed_address_is_no_longer_good(world: World, browser: Browser, par
 
 # Hostile variants: whatever is asked for, the answer goes to a registered address or stays here.
 
-hostile = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+hostile = settings(max_examples=100, derandomize=True)
 
 BASES = ("https://app.example/cb", "https://app.example/q?a=1&b=%20", "http://127.0.0.1:4000/cb", "com.example.app:/cb")
 _LOOPBACK = re.compile(r"http://127\.0\.0\.1(:[0-9]{1,5})?/cb", re.ASCII)

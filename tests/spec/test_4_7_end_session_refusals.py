@@ -3,7 +3,7 @@
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from identity.testing.assertions import decoded
@@ -157,7 +157,7 @@ def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple
     browser, party, id_token = target
     # The session is only the first example's; whoever is signed in or not, addresses are the same.
 
-    @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=100, derandomize=True)
     @given(
         st.none() | st.just(id_token) | _texts,
         st.none() | st.just(party.client_id) | _texts,
