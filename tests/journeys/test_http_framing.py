@@ -128,39 +128,41 @@ def said(port: int, *pieces: bytes) -> bytes:
     return received
 
 
-@pytest.mark.parametrize("request_", CORPUS.values(), ids=CORPUS.keys())
 class TestAmbiguousFraming:
     """One refusal, and the connection ends; nothing behind it is read."""
 
-    def test_is_refused_once(self, port: int, request_: bytes) -> None:
-        received = said(port, request_ + SMUGGLED)
-        assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), received
-        assert received.count(b"HTTP/1.") == 1
+    def test_is_refused_once(self, port: int) -> None:
+        for name, request in CORPUS.items():
+            received = said(port, request + SMUGGLED)
+            assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), (name, received)
+            assert received.count(b"HTTP/1.") == 1, name
 
-    def test_is_refused_behind_a_good_request(self, port: int, request_: bytes) -> None:
-        received = said(port, SMUGGLED + request_ + SMUGGLED)
-        first, refusal = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", received)
-        assert (first, refusal[:1]) == (b"200", b"4")
+    def test_is_refused_behind_a_good_request(self, port: int) -> None:
+        for name, request in CORPUS.items():
+            received = said(port, SMUGGLED + request + SMUGGLED)
+            first, refusal = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", received)
+            assert (first, refusal[:1]) == (b"200", b"4"), name
 
-    def test_is_refused_however_it_is_cut(self, port: int, request_: bytes) -> None:
-        cuts = range(0, min(len(request_), 400), 3)
-        pieces = [request_[at : at + 3] for at in cuts] + [request_[len(cuts) * 3 :], SMUGGLED]
-        received = said(port, *pieces)
-        assert received.count(b"HTTP/1.") == 1
-        assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), received
+    def test_is_refused_however_it_is_cut(self, port: int) -> None:
+        for name, request in CORPUS.items():
+            cuts = range(0, min(len(request), 400), 3)
+            pieces = [request[at : at + 3] for at in cuts] + [request[len(cuts) * 3 :], SMUGGLED]
+            received = said(port, *pieces)
+            assert received.count(b"HTTP/1.") == 1, name
+            assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), (name, received)
 
 
-@pytest.mark.parametrize("cut", [1, 2, 7, 1000])
-def test_good_chunks_are_read(port: int, cut: int) -> None:
+def test_good_chunks_are_read(port: int) -> None:
     """With an extension and a trailer, which mean nothing to us; the next request begins where they end."""
-    body = b"4;a=b\r\ngran\r\n008\r\nt_type=x\r\n0\r\nX-Sum: 1\r\n\r\n"
-    head = b"POST /oauth/v2/token HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTransfer-Encoding: chunked\r\n" % port
-    head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
-    last = b"\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    whole = head + body + last
-    received = said(port, *(whole[at : at + cut] for at in range(0, len(whole), cut)))
-    assert re.findall(rb"HTTP/1\.1 (\d\d\d) ", received) == [b"400", b"200"]
-    assert b"unsupported_grant_type" in received
+    for cut in (1, 2, 7, 1000):
+        body = b"4;a=b\r\ngran\r\n008\r\nt_type=x\r\n0\r\nX-Sum: 1\r\n\r\n"
+        head = b"POST /oauth/v2/token HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTransfer-Encoding: chunked\r\n" % port
+        head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+        last = b"\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        whole = head + body + last
+        received = said(port, *(whole[at : at + cut] for at in range(0, len(whole), cut)))
+        assert re.findall(rb"HTTP/1\.1 (\d\d\d) ", received) == [b"400", b"200"]
+        assert b"unsupported_grant_type" in received
 
 
 def test_a_refusal_reaches_who_is_still_sending(port: int) -> None:

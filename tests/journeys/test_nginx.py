@@ -204,15 +204,14 @@ def test_the_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
     assert newest.actor.client_address == "127.0.0.1"
 
 
-@pytest.mark.parametrize("request_", CORPUS.values(), ids=CORPUS.keys())
-def test_nothing_is_smuggled(proxied: Proxied, request_: bytes) -> None:
+def test_nothing_is_smuggled(proxied: Proxied) -> None:
     """The service sees no request that nginx has not seen: for each one there is an answer."""
-    proxied.seen.clear()
-    request = request_.replace(b"Host: x", b"Host: api.example.com")
     smuggled = b"GET /smuggled HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"
-    statuses = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", proxied.say(request + smuggled))
-    assert len(proxied.seen) <= len(statuses)
-    # nginx's own words for an encoding and a version that it does not know.
-    assert {status for status in statuses if status.startswith(b"5")} <= {b"501", b"505"}, statuses
-    if len(statuses) == 1:
-        assert "/smuggled" not in proxied.seen
+    for name, request in CORPUS.items():
+        proxied.seen.clear()
+        answered = proxied.say(request.replace(b"Host: x", b"Host: api.example.com") + smuggled)
+        statuses = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", answered)
+        assert len(proxied.seen) <= len(statuses), name
+        # nginx's own words for an encoding and a version that it does not know.
+        assert {status for status in statuses if status.startswith(b"5")} <= {b"501", b"505"}, (name, statuses)
+        assert len(statuses) != 1 or "/smuggled" not in proxied.seen, name
