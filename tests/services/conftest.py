@@ -8,6 +8,7 @@ from identity.app import assemble
 from identity.process import Identity
 from identity.services.bundle import Services
 from identity.testing.clock import MovableClock
+from identity.testing.service import _NextToNothing
 
 
 @pytest.fixture
@@ -38,6 +39,7 @@ def identity(tmp_path: Path, clock: MovableClock, plugins: str, further: dict[st
         "identity.data": str(tmp_path),
     }
     made = assemble(settings | further, clock=clock)
+    made.process.hasher.cost = _NextToNothing.of(made.process.hasher.cost)
     yield made
     made.close()
 

@@ -117,12 +117,12 @@ def test_deactivating_ends_sessions_and_tokens_for_good(services: Services, anna
     services.tokens.record(token)
     services.users.deactivate(anna.id, by=THE_OPERATOR)
     assert state(services, anna) is UserState.DEACTIVATED
-    services.users.reactivate(anna.id, by=THE_OPERATOR)
-    assert services.users.sessions(anna.id) == ()
     stored = services.storage.sessions.find(session_id)
-    issued = services.storage.tokens.find_issued(token.digest)
     assert stored is not None
     assert stored.ended_at == services.now
+    services.users.reactivate(anna.id, by=THE_OPERATOR)
+    assert services.users.sessions(anna.id) == ()
+    issued = services.storage.tokens.find_issued(token.digest)
     assert issued is not None
     assert not issued.live(services.now)
 
