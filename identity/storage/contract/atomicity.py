@@ -243,10 +243,6 @@ class TransactionContract(ContractBase):
         assert on.stored(family) == family
 
 
-class AtomicityContract(BackendContract, TransactionContract):
-    """All or nothing, seen by others when it is committed, and once where once is promised."""
-
-
 def _remove_and_fail(storage: Storage, organization: Organization) -> None:
     storage.organizations.remove(organization.id)
     storage.organizations.remove(organization.id)

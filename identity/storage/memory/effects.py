@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any
 
 from identity.domain.effects import Effects, Removed
 from identity.domain.sessions import Session
@@ -10,12 +10,8 @@ from identity.domain.tokens import AccessToken
 from identity.domain.users import HumanUser
 from identity.storage.memory.entities import MemoryStore
 from identity.storage.memory.sessions import has_ended
-from identity.storage.memory.tables import Table, Tables
+from identity.storage.memory.tables import Tables
 from identity.storage.stores.effects import EffectStore
-
-Key = TypeVar("Key")
-Row = TypeVar("Row")
-
 
 #: The table of each thing, and as what the thing itself would be counted.
 _COUNTED_AS = {
@@ -26,6 +22,18 @@ _COUNTED_AS = {
     Removed.USER: ("users", ("users", "service_users")),
     Removed.KEY: ("service_user_keys", ("keys",)),
     Removed.SECRET: ("service_user_secrets", ("secrets",)),
+}
+#: In which tables is counted what is counted as it is.
+_COUNTED_IN = {
+    "projects": ("projects",),
+    "applications": ("applications",),
+    "roles": ("project_roles",),
+    "project_grants": ("project_grants",),
+    "user_grants": ("user_grants",),
+    "managers": ("managers",),
+    "keys": ("service_user_keys",),
+    "secrets": ("client_secrets", "service_user_secrets"),
+    "personal_access_tokens": ("personal_access_tokens",),
 }
 
 
@@ -55,27 +63,19 @@ class MemoryEffectStore(MemoryStore, EffectStore):
     def _without(self, name: str, id_: str, at: datetime) -> Effects:
         without = Tables.of(self._tables.state(), writable=True)
         getattr(without, name).delete(id_)
-        before = self._tables
-        users = _missing(before.users, without.users)
-        people = sum(isinstance(user, HumanUser) for user in users)
-        sessions = _missing(before.sessions, without.sessions)
-        secrets = _missing(before.client_secrets, without.client_secrets)
-        own_secrets = _missing(before.service_user_secrets, without.service_user_secrets)
-        tokens = _missing(before.access_tokens, without.access_tokens)
+
+        def missing(table: str) -> list[Any]:
+            left = getattr(without, table)
+            return [row for key, row in getattr(self._tables, table).rows.items() if key not in left]
+
+        counts = {count: sum(len(missing(table)) for table in tables) for count, tables in _COUNTED_IN.items()}
+        people = sum(isinstance(user, HumanUser) for user in missing("users"))
         return Effects(
+            **counts,
             users=people,
-            service_users=len(users) - people,
-            projects=len(_missing(before.projects, without.projects)),
-            applications=len(_missing(before.applications, without.applications)),
-            roles=len(_missing(before.project_roles, without.project_roles)),
-            project_grants=len(_missing(before.project_grants, without.project_grants)),
-            user_grants=len(_missing(before.user_grants, without.user_grants)),
-            managers=len(_missing(before.managers, without.managers)),
-            keys=len(_missing(before.service_user_keys, without.service_user_keys)),
-            secrets=len(secrets) + len(own_secrets),
-            personal_access_tokens=len(_missing(before.personal_access_tokens, without.personal_access_tokens)),
-            sessions=sum(_is_open(session, at) for session in sessions),
-            live_tokens=sum(self._is_live(token, at) for token in tokens),
+            service_users=len(missing("users")) - people,
+            sessions=sum(_is_open(session, at) for session in missing("sessions")),
+            live_tokens=sum(self._is_live(token, at) for token in missing("access_tokens")),
         )
 
     def _is_live(self, token: AccessToken, at: datetime) -> bool:
@@ -86,10 +86,6 @@ class MemoryEffectStore(MemoryStore, EffectStore):
             and (family is None or family.revoked_at is None)
             and not has_ended(self._tables, token.session_id)
         )
-
-
-def _missing(before: Table[Key, Row], after: Table[Key, Row]) -> list[Row]:
-    return [row for key, row in before.rows.items() if key not in after.rows]
 
 
 def _is_open(session: Session, at: datetime) -> bool:
