@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from identity.domain.errors import Conflict, Invalid
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Level, organization_resource
 from identity.domain.projects import Project, ProjectGrant
+from identity.domain.search import is_found
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
 from identity.services.lifecycle import Lifecycle
+from identity.storage.paging import Page, PageRequest
 
 _TAKEN = {"organization_id": say("This organization has a grant of the project already.")}
 
@@ -22,6 +24,21 @@ class ProjectGrants(Lifecycle[ProjectGrant]):
     taken = _TAKEN
 
     _access: Access
+
+    def page_held(self, organization_id: str, request: PageRequest, *, by: Principal) -> Page[ProjectGrant]:
+        """The grants that an organization holds and ``by`` may read, newest first; who manages single ones gets these
+        alone, all at once."""
+        parts = self._access.parts(by, "project_grant.read", organization_resource(organization_id))
+        stored = self._storage.project_grants
+        if parts is None:
+            return self._access.page_of(by, stored.page("organization_id", organization_id, request))
+        managed = stored.find_many([part.id for part in parts if part.level is Level.PROJECT_GRANT]).values()
+        own = [one for one in managed if one.organization_id == organization_id and self._fits(one, request)]
+        return self._access.page_of(by, Page(tuple(sorted(own, key=lambda one: one.id, reverse=True))))
+
+    def _fits(self, grant: ProjectGrant, request: PageRequest) -> bool:
+        project = self._storage.projects.find(grant.project_id)
+        return request.active in (None, grant.active) and project is not None and is_found(request.query, project)
 
     def add(self, project_id: str, command: AddProjectGrant, *, by: Principal) -> ProjectGrant:
         """A new grant of the project, accepted if the caller gives roles in the organization that gets it.

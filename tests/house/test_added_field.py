@@ -33,4 +33,4 @@ def test_a_declared_field_is_everywhere(storage: str) -> None:
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "3 passed" in run.stdout
+    assert "4 passed" in run.stdout

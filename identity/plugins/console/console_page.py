@@ -23,7 +23,8 @@ from identity.pages.frame import Group, Item, Switcher
 from identity.pages.notices import told_event
 from identity.pages.signed_in_page import SignedInPage
 from identity.plugins.console.badges import Badge, Named
-from identity.plugins.console.told import TOLD, told_sentence
+from identity.plugins.console.event_words import TOLD
+from identity.plugins.console.told import told_sentence
 from identity.services.access import Principal, Seen
 from identity.storage.paging import Page, PageRequest
 

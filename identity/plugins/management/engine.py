@@ -39,7 +39,6 @@ JSON = "application/json"
 _SEND_JSON = f"Send the body as {JSON}."
 _KEY = re.compile(r"[\x21-\x7e]{1,255}\Z")
 _MEMBER = re.compile(r"\{(\w+)\}")
-_READ = ("GET", "HEAD")
 _MADE_ALREADY = (
     "This was made already, and what it showed is shown once. If that was lost, ask again with another Idempotency-Key."
 )

@@ -86,3 +86,24 @@ def test_form_and_page_have_it(world: World) -> None:
     with world.reading() as services:
         found: Any = services.applications.get(client.client_id)
     assert found.reads_aloud is True
+
+
+def test_forms_and_pages_of_other_things_have_it(world: World) -> None:
+    organization = world.an_organization()
+    person = world.a_person(organization)
+    world.make_manager(person, "ORG_OWNER")
+    project = world.a_project(organization, roles=["reader"])
+    browser = Browser(world)
+    browser.open("/console")
+    browser.sign_in(give_password(world, person))
+    for address in (f"/console/organizations/{organization.id}", f"/console/projects/{project.id}"):
+        browser.open(f"{address}/edit")
+        browser.submit({FIELD: True}, form="page-form")
+        assert "Reads aloud Yes" in check_page(browser.open(address)).get_text(" ", strip=True)
+        browser.open(f"{address}/edit")
+        assert browser.form("page-form")[FIELD].checked
+    browser.open(f"/console/projects/{project.id}/roles/reader/edit")
+    browser.submit({FIELD: True}, form="page-form")
+    with world.reading() as services:
+        roles: Any = services.projects.roles(project.id)
+    assert [role.reads_aloud for role in roles] == [True]

@@ -1,4 +1,4 @@
-"""A service whose applications have one field more than the domain declares.
+"""A service whose applications, projects, roles and organizations have one field more than the domain declares.
 
 It is declared before anything else is imported, as if it stood in the domain, and its migration has run.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain import applications
+from identity.domain import applications, organizations, projects
 from identity.domain.entity import entity, setting
 from identity.domain.words import say
 
@@ -23,7 +23,31 @@ class Application(applications.Application):
     reads_aloud: bool = setting(default=False, section=say("Tokens"), label=LABEL, hint=say("For those who listen."))
 
 
+@entity
+class Project(projects.Project):
+    """A project with the same setting."""
+
+    reads_aloud: bool = setting(default=False, label=LABEL)
+
+
+@entity
+class ProjectRole(projects.ProjectRole):
+    """A role of a project with it."""
+
+    reads_aloud: bool = setting(default=False, label=LABEL)
+
+
+@entity
+class Organization(organizations.Organization):
+    """An organization with it."""
+
+    reads_aloud: bool = setting(default=False, label=LABEL)
+
+
 applications.Application = Application  # type: ignore[misc]
+projects.Project = Project  # type: ignore[misc]
+projects.ProjectRole = ProjectRole  # type: ignore[misc]
+organizations.Organization = Organization  # type: ignore[misc]
 
 pytest_plugins = ["identity.testing.fixtures"]
 
@@ -42,7 +66,8 @@ def migrated() -> None:
         if planned and not dry_run:
             engine = create_engine(self._settings.database_url())
             with engine.begin() as connection:
-                connection.execute(text(f"ALTER TABLE applications ADD COLUMN {FIELD} BOOLEAN NOT NULL DEFAULT FALSE"))
+                for table in ("applications", "projects", "project_roles", "organizations"):
+                    connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {FIELD} BOOLEAN NOT NULL DEFAULT FALSE"))
             engine.dispose()
         return planned
 

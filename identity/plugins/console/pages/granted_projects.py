@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from identity.domain.projects import ProjectGrant
-from identity.domain.search import is_found
 from identity.domain.words import say
 from identity.http import targets
 from identity.plugins.console.badges import state_badge
@@ -24,18 +23,7 @@ class GrantedProjectList(ListPage):
     empty_text = say("No other organization has granted you a project.")
 
     def fetch(self, asked: PageRequest) -> Page[ProjectGrant]:
-        """The grants that the organization holds; those alone that whoever looks may read."""
-        grants = self.services.storage.project_grants
-        parts = self.services.access.parts(self.principal, "project_grant.read", self.resource)
-        if parts is None:
-            return self.listed(grants.page("organization_id", self.context.value.id, asked))
-        held = [one for one in grants.find_many({part.id for part in parts}).values() if self._fits(one, asked)]
-        return self.listed(Page(tuple(sorted(held, key=lambda one: one.created_at, reverse=True))))
-
-    def _fits(self, grant: ProjectGrant, asked: PageRequest) -> bool:
-        project = self.services.storage.projects.find(grant.project_id)
-        mine = grant.organization_id == self.context.value.id and asked.active in (None, grant.active)
-        return mine and project is not None and is_found(asked.query, project)
+        return self.services.project_grants.page_held(self.context.value.id, asked, by=self.principal)
 
     def rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
         storage = self.services.storage

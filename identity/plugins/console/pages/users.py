@@ -105,8 +105,9 @@ class ChangeUser(OfUser, ChangePage):
         ]
 
     def stored(self, thing: HumanUser) -> dict[str, Any]:
-        profile = {name: getattr(thing.profile, name) for name in self.fields[1:]}
-        return {"user_name": thing.user_name, **profile, VERSION: str(thing.version)}
+        user_name, *others = self.inputs
+        profile = {one.name: one.shown(getattr(thing.profile, one.member)) for one in others}
+        return {user_name.name: thing.user_name, **profile, VERSION: str(thing.version)}
 
 
 def _what_ends(page: Any) -> Sequence[str]:

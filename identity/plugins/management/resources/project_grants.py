@@ -1,15 +1,10 @@
 """Project grants: a project, with some of its roles, granted to another organization."""
 
-from typing import Any
-
 from identity.domain import projects
-from identity.domain.permissions import Level
 from identity.http import targets
-from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Representation, showing
 from identity.plugins.management.resource import Resource
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
-from identity.storage.paging import Page
 
 
 @showing(projects.ProjectGrant)
@@ -19,20 +14,6 @@ class ProjectGrant(Representation):
     It is accepted once somebody who gives roles in that organization has made it, or has given a role from it. Until
     then people of the organization are asked before an application of the project learns who they are.
     """
-
-
-def _list(call: Call) -> Page[Any]:
-    return call.listed(call.services.storage.project_grants.page("project_id", call.value.id, call.page))
-
-
-def _list_held(call: Call) -> Page[Any]:
-    parts = call.services.access.parts(call.by, "project_grant.read", call.resource)
-    stored = call.services.storage.project_grants
-    if parts is None:
-        return call.listed(stored.page("organization_id", call.value.id, call.page))
-    managed = stored.find_many([part.id for part in parts if part.level is Level.PROJECT_GRANT]).values()
-    own = [one for one in managed if one.organization_id == call.value.id and call.page.active in (None, one.active)]
-    return call.listed(Page(tuple(sorted(own, key=lambda one: one.id, reverse=True))))
 
 
 _GRANTS = Resource(
@@ -45,10 +26,13 @@ _GRANTS = Resource(
 )
 
 OPERATIONS = (
-    _GRANTS.lists("Lists the grants of a project, newest first.", _list),
+    _GRANTS.lists(
+        "Lists the grants of a project, newest first.",
+        lambda call: call.listed(call.services.storage.project_grants.page("project_id", call.value.id, call.page)),
+    ),
     _GRANTS.lists(
         "Lists the project grants that an organization holds, newest first.",
-        _list_held,
+        lambda call: call.services.project_grants.page_held(call.value.id, call.page, by=call.by),
         name="list_granted_projects",
         path="/organizations/{organization}/granted-projects",
         owner=targets.organization_or_part,
