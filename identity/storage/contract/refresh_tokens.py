@@ -45,6 +45,7 @@ class RefreshTokenContract(ContractBase):
         assert on.write.tokens.rotate(refresh.digest, successor, NOW + SECOND) == refresh
         assert on.stored(refresh) == replace(refresh, rotated_at=NOW + SECOND)
         assert on.stored(successor) == successor
+        assert on.read.tokens.find_issued(successor.digest) is None, "a refresh token is no access token"
 
     def test_refresh_tokens_a_second_rotation_is_told_with_the_row_also_when_it_expired_and_the_transaction_goes_on(
         self, on: On, refresh: RefreshToken

@@ -40,6 +40,7 @@ class UserContract(ContractBase):
 
     def test_users_find_subject_shows_user_and_organization_as_they_are(self, on: On) -> None:
         service_user = on.service_user
+        assert on.read.users.find_subject(an_id()) is None
         assert on.read.users.find_subject(on.human_user.id) == Subject(on.human_user, on.organization)
         assert on.read.users.find_subject(service_user.id) == Subject(service_user, on.organization)
         closed = replace(on.organization, active=False, version=2)

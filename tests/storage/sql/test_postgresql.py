@@ -17,7 +17,6 @@ from transaction.interfaces import TransientError
 
 from identity.domain.permissions import INSTANCE_KEY
 from identity.plugins.sql import Settings, SqlBackend
-from identity.storage.backend import Storage
 from identity.storage.contract.base import add
 from identity.storage.contract.factories import (
     NOW,
@@ -307,9 +306,5 @@ def test_a_family_revoked_while_it_is_rotated_leaves_nothing_live(backend: SqlBa
 
 def _save(backend: SqlBackend, *values: object) -> None:
     with committing(backend, Transactions()) as storage:
-        _add_all(storage, values)
-
-
-def _add_all(storage: Storage, values: tuple[object, ...]) -> None:
-    for value in values:
-        add(storage, value)
+        for value in values:
+            add(storage, value)
