@@ -81,37 +81,37 @@ class ConfirmThing(OfThing[Any], ConfirmPage):
         return True
 
 
-class DeactivatePage(ConfirmThing):
+class StatePage(ConfirmThing):
+    """Asks before the state of a thing changes, which can be taken back."""
+
+    action = "write"
+    danger = False
+    #: The use case, and whether things for which it is offered are active.
+    does: ClassVar[str]
+    of_active: ClassVar[bool]
+
+    @property
+    def offered(self) -> bool:
+        return bool(self.context.value.active) is self.of_active
+
+    def act(self) -> None:
+        getattr(self.use_case, self.does)(self.context.value.id, by=self.principal)
+
+
+class DeactivatePage(StatePage):
     """Asks before something stops that can be reactivated later."""
 
-    at, action = "/deactivate", "write"
+    at, does, of_active = "/deactivate", "deactivate", True
     way = (say("Deactivate"), say("Deactivate …"))
-    danger = False
     keep = say("Keep it active")
 
-    @property
-    def offered(self) -> bool:
-        active: bool = self.context.value.active
-        return active
 
-    def act(self) -> None:
-        self.use_case.deactivate(self.context.value.id, by=self.principal)
-
-
-class ReactivatePage(ConfirmThing):
+class ReactivatePage(StatePage):
     """Asks before it works again."""
 
-    at, action = "/reactivate", "write"
+    at, does, of_active = "/reactivate", "reactivate", False
     way = (say("Reactivate"), say("Reactivate …"))
-    danger = False
     keep = say("Keep it deactivated")
-
-    @property
-    def offered(self) -> bool:
-        return not self.context.value.active
-
-    def act(self) -> None:
-        self.use_case.reactivate(self.context.value.id, by=self.principal)
 
 
 class DeletePage(ConfirmThing):
@@ -122,11 +122,13 @@ class DeletePage(ConfirmThing):
     fields = ("confirm_name",)
     #: What cannot be undone.
     undone: ClassVar[str]
+    #: What else whoever looks has to know.
+    also: ClassVar[str] = ""
 
     @property
     def effects(self) -> Sequence[str]:
         removed = Removed.of_kind(self.subject_of)
-        return [self.undone, *effect_words(self.services.effects(removed, self.context.value.id))]
+        return [self.undone, self.also, *effect_words(self.services.effects(removed, self.context.value.id))]
 
     @property
     def name_to_type(self) -> str:

@@ -31,14 +31,8 @@ def shown_users(page: ConsolePage, held: Iterable[OfAUser]) -> Mapping[str, Name
     return {user_id: shown_user(page, subject) for user_id, subject in subjects.items()}
 
 
-def user_href(subject: Subject) -> str:
-    """The address of a user's page."""
-    kind = "service-users" if isinstance(subject.user, ServiceUser) else "users"
-    return f"{CONSOLE}/{kind}/{subject.user.id}"
-
-
 def readable_href(page: ConsolePage, subject: Subject) -> str:
-    """The same; empty for whoever may not read that user."""
-    permission = "service_user.read" if isinstance(subject.user, ServiceUser) else "user.read"
-    reads = page.services.access.may(page.principal, permission, organization_resource(subject.organization.id))
-    return user_href(subject) if reads else ""
+    """The address of a user's page; empty for whoever may not read that user."""
+    kind = "service_user" if isinstance(subject.user, ServiceUser) else "user"
+    reads = page.services.access.may(page.principal, f"{kind}.read", organization_resource(subject.organization.id))
+    return f"{CONSOLE}/{kind.replace('_', '-')}s/{subject.user.id}" if reads else ""

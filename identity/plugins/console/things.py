@@ -37,7 +37,7 @@ class OfThing(ConsolePage, Generic[Kind]):
     action: ClassVar[str] = "read"
 
     @classmethod
-    def of(cls, kind: "type[OfThing[Any]]", **said: Any) -> type[Self]:
+    def of(cls, kind: "type[OfThing[Any]]", /, **said: Any) -> type[Self]:
         """Such a page about things of a kind, with what is said of it; a function of the page is asked when it is
         drawn."""
         members = {name: property(one) if isinstance(one, FunctionType) else one for name, one in said.items()}
@@ -60,9 +60,9 @@ class OfThing(ConsolePage, Generic[Kind]):
 
     @property
     def name(self) -> str:
-        """What it is called."""
-        name: str = self.context.value.name
-        return name
+        """What it is called; users by the name that is shown."""
+        value = self.context.value
+        return str(value.display_name if isinstance(value, HumanUser | ServiceUser) else value.name)
 
     @property
     def names(self) -> Mapping[str, object]:
@@ -118,10 +118,6 @@ class OfUser(OfThing[HumanUser]):
     subject_of, used_by = "user", "users"
 
     @property
-    def name(self) -> str:
-        return self.thing.display_name
-
-    @property
     def person(self) -> Subject:
         """The same, with the organization."""
         if self.organization is None:
@@ -135,10 +131,6 @@ class OfServiceUser(OfThing[ServiceUser]):
     section, under = "service-users", say("Service users")
     path, target = "/service-users/{service_user}", targets.service_user
     subject_of, used_by = "service_user", "service_users"
-
-    @property
-    def name(self) -> str:
-        return self.thing.display_name
 
 
 class OfProject(OfThing[Project]):

@@ -13,7 +13,7 @@ from identity.http import targets
 from identity.http.security import ANY_MANAGER
 from identity.pages.forms import Form
 from identity.plugins.console.badges import state_badge
-from identity.plugins.console.confirm_page import LATER, ConfirmThing, DeactivatePage, DeletePage, ReactivatePage
+from identity.plugins.console.confirm_page import LATER, DeactivatePage, DeletePage, ReactivatePage
 from identity.plugins.console.console_form import ChangePage, ConsoleForm, NewPage
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.fields import Field, fields_of
@@ -116,49 +116,29 @@ class ChangeOrganizationPage(OfOrganization, OrganizationForm, ChangePage):
         return say("Part of every login name: with another domain all of them change.")
 
 
-class _Confirm(OfOrganization, ConfirmThing):
-    action = "delete"
-
-    @property
-    def belongs(self) -> bool:
-        """True if whoever looks is of the organization, and goes along."""
-        return self.subject.organization.id == self.thing.id
-
-    @property
-    def out(self) -> str:
-        """What that means."""
-        return say("You belong to this organization: you are signed out too.") if self.belongs else ""
+def _belongs(page: Any) -> bool:
+    """True if whoever looks is of the organization, and goes along."""
+    return bool(page.subject.organization.id == page.thing.id)
 
 
-class Deactivate(_Confirm, DeactivatePage):
-    """Asks before nobody of it signs in any more."""
-
-    offer = say("Nobody of it signs in. You can reactivate it later.")
-    title = say("Deactivate the organization “{name}”?")
-    label = say("Deactivate organization")
-
-    @property
-    def effects(self) -> Sequence[str]:
-        later = say("A manager of the instance can reactivate it later.") if self.belongs else LATER
-        return [say("Nobody of it signs in, and its programs lose access at once."), self.out, later]
+def _out(page: Any) -> str:
+    return say("You belong to this organization: you are signed out too.") if _belongs(page) else ""
 
 
-class Delete(_Confirm, DeletePage):
-    """Asks for the name before everything in it is gone for ever."""
-
-    offer = say("Removes the organization with its users, projects and grants for ever.")
-    title = say("Delete the organization “{name}”?")
-    undone = say("This cannot be undone. Everything in it is deleted with it.")
-    label = say("Delete organization")
-
-    @property
-    def effects(self) -> Sequence[str]:
-        first, *others = super().effects
-        return [first, self.out, *others]
+def _what_ends(page: Any) -> Sequence[str]:
+    later = say("A manager of the instance can reactivate it later.") if _belongs(page) else LATER
+    return [say("Nobody of it signs in, and its programs lose access at once."), _out(page), later]
 
 
 _DEEDS = (
-    Deactivate,
+    DeactivatePage.of(
+        OfOrganization,
+        action="delete",
+        title=say("Deactivate the organization “{name}”?"),
+        offer=say("Nobody of it signs in. You can reactivate it later."),
+        effects=_what_ends,
+        label=say("Deactivate organization"),
+    ),
     ReactivatePage.of(
         OfOrganization,
         action="delete",
@@ -167,7 +147,14 @@ _DEEDS = (
         effects=(say("Its users and programs can sign in again."),),
         label=say("Reactivate organization"),
     ),
-    Delete,
+    DeletePage.of(
+        OfOrganization,
+        title=say("Delete the organization “{name}”?"),
+        offer=say("Removes the organization with its users, projects and grants for ever."),
+        undone=say("This cannot be undone. Everything in it is deleted with it."),
+        also=_out,
+        label=say("Delete organization"),
+    ),
 )
 
 
