@@ -45,15 +45,11 @@ def test_expires_in_is_true_to_the_second(world: World, robot: Robot) -> None:
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-@pytest.mark.parametrize(
-    ("setting", "expires_in"), [("2h", 7200), ("12h", 43200), ("10m", 600), ("1m", 600)], ids=["2h", "12h", "10m", "1m"]
-)
-def test_the_lifetime_is_a_setting_but_never_below_ten_minutes(
-    make_world: MakeWorld, setting: str, expires_in: int
-) -> None:
+def test_the_lifetime_is_a_setting_but_never_below_ten_minutes(make_world: MakeWorld) -> None:
     """Decisions, lifetimes: common clients renew five minutes early."""
-    robot = make_world(**{"identity.access_token_lifetime": setting}).a_robot()
-    assert check_granted(robot.token())["expires_in"] == expires_in
+    for setting, expires_in in (("12h", 43200), ("1m", 600)):
+        robot = make_world(**{"identity.access_token_lifetime": setting}).a_robot()
+        assert check_granted(robot.token())["expires_in"] == expires_in
 
 
 def test_an_opaque_access_token_says_nothing(robot: Robot) -> None:

@@ -3,6 +3,7 @@
 import re
 import string
 from dataclasses import replace
+from itertools import cycle
 from urllib.parse import urlencode
 
 import pytest
@@ -40,12 +41,11 @@ NEAR = (
 
 def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, party: RelyingParty) -> None:
     """Security 4.1: string equality, no decoding, no normalisation. A page, and the refused address is not on it."""
-    for uri in NEAR:
-        for parameters in ({}, {"prompt": "none"}, {"scope": "profile"}, {"response_mode": "form_post"}):
-            asked = party.ask(redirect_uri=uri, **parameters)
-            page = check_page(browser.open(asked.url), 400, UNTRUSTED)
-            assert "redirect_uri is not registered for this application" in page.main.get_text()
-            assert "evil" not in page.encode().decode()
+    variants = cycle(({}, {"prompt": "none"}, {"scope": "profile"}, {"response_mode": "form_post"}))
+    for uri, parameters in zip(NEAR, variants, strict=False):
+        page = check_page(browser.open(party.ask(redirect_uri=uri, **parameters).url), 400, UNTRUSTED)
+        assert "redirect_uri is not registered for this application" in page.main.get_text()
+        assert "evil" not in page.encode().decode()
 
 
 def test_the_error_is_shown_whatever_else_is_wrong(browser: Browser, party: RelyingParty) -> None:

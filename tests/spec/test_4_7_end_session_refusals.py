@@ -157,7 +157,7 @@ def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple
     browser, party, id_token = target
     # The session is only the first example's; whoever is signed in or not, addresses are the same.
 
-    @settings(max_examples=100, derandomize=True)
+    @settings(max_examples=50, derandomize=True)
     @given(
         st.none() | st.just(id_token) | _texts,
         st.none() | st.just(party.client_id) | _texts,

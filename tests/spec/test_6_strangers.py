@@ -118,14 +118,16 @@ def rows(world: World) -> list[AuditEvent]:
     return list(world.every_audit_event())
 
 
-@pytest.mark.parametrize("what", ATTEMPTS)
-def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credentials, what: str) -> None:
-    for _ in range(TIMES):
-        ATTEMPTS[what](world, client)
-    found = rows(world)
-    assert not [one for one in found if "mallory" in repr(one)]
-    refused = [one for one in found if one.result == "refused"]
-    assert len(refused) <= MOST_OF_ONE_KIND, refused
+def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credentials) -> None:
+    for what, attempt in ATTEMPTS.items():
+        world.clock.advance(minutes=1)
+        before = len(rows(world))
+        for _ in range(TIMES):
+            attempt(world, client)
+        found = rows(world)
+        assert not [one for one in found if "mallory" in repr(one)], what
+        refused = [one for one in found[: len(found) - before] if one.result == "refused"]
+        assert len(refused) <= MOST_OF_ONE_KIND, (what, refused)
 
 
 def test_a_forgotten_password_of_names_that_nobody_has(make_world: MakeWorld) -> None:

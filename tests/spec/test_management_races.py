@@ -17,10 +17,15 @@ from tests.plugins.management.estate import ROLE, Api, Estate, an_estate
 pytestmark = pytest.mark.storages("postgresql")
 
 AT_ONCE = 4
-ROUNDS = 3
 #: What may have been done before, or asks somebody else, who may be away.
 UNSURE = {"import_organization": {409, 422}, "assert_domain": {409, 422}, "verify_domain": {409, 422, 503}}
 POSTS = [one for one in OPERATIONS if one.method == "POST"]
+
+
+@pytest.fixture
+def rounds(pytestconfig: pytest.Config) -> int:
+    """How often it is tried: often enough to meet, where there is time."""
+    return 3 if pytestconfig.getoption("--thorough") else 1
 
 
 def _members(name: str, world: World, estate: Estate) -> dict[str, Any]:
@@ -51,10 +56,10 @@ def _members(name: str, world: World, estate: Estate) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("operation", POSTS, ids=lambda one: one.name)
-def test_several_at_once_are_done_or_refused(world: World, operation: Operation) -> None:
+def test_several_at_once_are_done_or_refused(world: World, rounds: int, operation: Operation) -> None:
     api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
     together = threading.Barrier(AT_ONCE)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         estate = an_estate(world)
         path, members = estate.address(operation.path), _members(operation.name, world, estate)
         if operation.name == "import_organization":
@@ -74,11 +79,11 @@ def test_several_at_once_are_done_or_refused(world: World, operation: Operation)
 
 
 @pytest.mark.parametrize("path", ["/service-users/{service_user}/secrets", "/applications/{application}/secrets"])
-def test_of_secrets_that_are_added_at_once_two_are_live(world: World, path: str) -> None:
+def test_of_secrets_that_are_added_at_once_two_are_live(world: World, rounds: int, path: str) -> None:
     """Security 3.2: one was there. Each answer names its own."""
     api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
     together = threading.Barrier(AT_ONCE)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         address = an_estate(world).address(path)
 
         def ask(_: int, address: str = address) -> Any:
@@ -94,11 +99,11 @@ def test_of_secrets_that_are_added_at_once_two_are_live(world: World, path: str)
         assert made in api.list(address)
 
 
-def test_of_domains_that_are_asked_for_at_once_so_many_wait(world: World) -> None:
+def test_of_domains_that_are_asked_for_at_once_so_many_wait(world: World, rounds: int) -> None:
     """There was room for one."""
     api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
     together = threading.Barrier(AT_ONCE)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         address = an_estate(world).address("/organizations/{organization}/domains")
         for number in range(MOST_DOMAINS - 1 - len(api.list(address))):
             api.post(address, {"domain": f"d{number}.example"})

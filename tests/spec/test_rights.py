@@ -100,7 +100,7 @@ def by_front(world: World, session: BrowserSession, client: AnyClient, scope: st
 
 
 @pytest.mark.storages("memory")  # the rules are the services'; what they look up is in the storage contract
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["web", pytest.param("native", marks=pytest.mark.thorough), "browser"])
 @pytest.mark.parametrize("to_project", TO_PROJECT)
 def test_a_person_s_token_opens_what_person_and_application_may(house: House, kind: str, to_project: str) -> None:
     world, person = house.world, house.a_person(to_project)
