@@ -135,7 +135,6 @@ def test_an_expiration_date_is_a_moment_of_rfc_3339() -> None:
 def test_an_expiration_date_is_kept_in_utc(world: World, robot: Robot) -> None:
     file = a_key_file(world, robot.id, expires_at="2099-06-01T02:00:00+02:00")
     key = world.operator.storage.credentials.find(ServiceUserKey, file["keyId"], robot.id)
-    assert key is not None
     assert key.expires_at == datetime(2099, 6, 1, tzinfo=UTC)
     assert key.expires_at.utcoffset() == timedelta()
 

@@ -8,7 +8,6 @@ import pytest
 from identity.domain.applications import ApplicationType
 from identity.domain.users import HumanUser, TokenFormat
 from identity.provider.endpoints import authorize
-from identity.services.access import THE_OPERATOR
 from identity.services.commands.projects import ChangeProject
 from identity.testing.assertions import decoded
 from identity.testing.browser import Browser
@@ -255,60 +254,46 @@ def test_codes_of_the_same_person_name_the_browser_s_session(
 
 def test_a_session_lives_on_by_being_used(world: World, browser: Browser, party: RelyingParty) -> None:
     """Decisions, lifetimes: 12 h idle, 7 days absolute."""
-    asked = party.ask(prompt="none")
     for _ in range(14):
         world.clock.advance(hours=11, minutes=59)
-        party.code(browser.open(asked.url), asked)
+        party.signed_in(browser, prompt="none")
     world.clock.advance(minutes=14 - 1)
-    party.code(browser.open(asked.url), asked)
+    party.signed_in(browser, prompt="none")
     world.clock.advance(minutes=1)
-    party.refused(browser.open(asked.url), asked, "login_required")
+    party.refused_at(browser, "login_required", prompt="none")
 
 
 def test_a_session_that_nobody_uses_ends(world: World, browser: Browser, party: RelyingParty) -> None:
-    asked = party.ask(prompt="none")
     world.clock.advance(hours=12)
-    party.refused(browser.open(asked.url), asked, "login_required")
+    party.refused_at(browser, "login_required", prompt="none")
 
 
-def test_a_deactivated_person_is_not_signed_in(
+def test_who_is_deactivated_is_not_signed_in(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
-    """Security 7.4: from the next request on, on every node."""
-    asked = party.ask(prompt="none")
-    party.code(browser.open(asked.url), asked)
-    world.operator.storage.users.update(replace(person, active=False, version=person.version + 1))
-    party.refused(browser.open(asked.url), asked, "login_required")
-
-
-def test_nobody_of_a_deactivated_organization_is_signed_in(
-    world: World, browser: Browser, party: RelyingParty, person: HumanUser
-) -> None:
-    asked = party.ask(prompt="none")
+    """Security 7.4: from the next request on, on every node. With all others, where it is their organization."""
+    party.signed_in(browser, prompt="none")
     world.operator.organizations.deactivate(person.organization_id)
-    party.refused(browser.open(asked.url), asked, "login_required")
+    party.refused_at(browser, "login_required", prompt="none")
     world.operator.organizations.reactivate(person.organization_id)
-    party.code(browser.open(asked.url), asked)
+    party.signed_in(browser, prompt="none")
+    world.operator.storage.users.update(replace(person, active=False, version=person.version + 1))
+    party.refused_at(browser, "login_required", prompt="none")
 
 
-@pytest.mark.parametrize("what", ["application", "project", "organization"])
+@pytest.mark.parametrize("what", ["applications", "projects", "organizations"])
 def test_a_deactivated_application_is_an_unknown_one(
     world: World, browser: Browser, party: RelyingParty, what: str
 ) -> None:
     """Pages §4.3: one page for both, so that strangers cannot tell them apart."""
-    asked = party.ask()
-    unknown = party.ask(client_id="0" * 32)
-    with world.transaction() as services:
-        application = services.applications.get(party.client_id)
-        project = services.projects.get(application.project_id)
-        if what == "application":
-            services.applications.deactivate(application.id, by=THE_OPERATOR)
-        elif what == "project":
-            services.projects.deactivate(project.id, by=THE_OPERATOR)
-        else:
-            services.organizations.deactivate(project.organization_id, by=THE_OPERATOR)
-    title = "We do not know this application"
-    pages = [check_page(browser.open(one.url), 400, title).main.get_text() for one in (asked, unknown)]
+    application = world.operator.applications.get(party.client_id)
+    project = world.operator.projects.get(application.project_id)
+    place = {"applications": application.id, "projects": project.id, "organizations": project.organization_id}[what]
+    getattr(world.operator, what).deactivate(place)
+    pages = [
+        check_page(browser.open(one.url), 400, "We do not know this application").main.get_text()
+        for one in (party.ask(), party.ask(client_id="0" * 32))
+    ]
     assert application.name not in pages[0]
     assert [page.partition("Request id")[0] for page in pages] == [pages[0].partition("Request id")[0]] * 2
 

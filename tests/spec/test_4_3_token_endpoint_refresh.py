@@ -288,15 +288,11 @@ def test_a_replay_does_not_move_the_moment_of_revocation(world: World, client: C
     first = world.tokens(client)
     rotated(world, first["refresh_token"], client)
     check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
-    presented = world.operator.tokens.find_refresh(first["refresh_token"])
-    assert presented is not None
-    revoked_at = presented.family.revoked_at
+    revoked_at = world.operator.tokens.find_refresh(first["refresh_token"]).family.revoked_at
     assert revoked_at == world.clock()
     world.clock.advance(hours=1)
     check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
-    presented = world.operator.tokens.find_refresh(first["refresh_token"])
-    assert presented is not None
-    assert presented.family.revoked_at == revoked_at
+    assert world.operator.tokens.find_refresh(first["refresh_token"]).family.revoked_at == revoked_at
 
 
 def test_signing_out_ends_access_tokens_at_once_and_leaves_offline_access(

@@ -144,7 +144,6 @@ def test_who_registered_has_a_bare_name_once_the_address_is_proved(world: World)
     stranger = registered(world, world.an_organization().id)
     assert signed_in(world, "ada", OTHER_PASSWORD) is None
     subject = world.operator.storage.users.find_subject(stranger.id)
-    assert subject is not None
     assert signed_in(world, subject.login_name, OTHER_PASSWORD) == stranger.id
     proved(world, stranger)
     assert signed_in(world, "ada", OTHER_PASSWORD) == stranger.id

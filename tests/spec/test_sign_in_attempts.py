@@ -267,7 +267,6 @@ def test_at_an_application_the_bare_name_is_the_full_one_of_its_organization(wor
     """Whether or not anybody has it: the organization in question is known, and so is its domain."""
     project = world.a_project()
     organization = world.operator.storage.organizations.find(project.organization_id)
-    assert organization is not None
     party = RelyingParty.of(world, project_id=project.id)
     person = somebody(world, organization)
     for name in (person.user_name, f"no{person.user_name}"):
