@@ -192,6 +192,31 @@ def test_a_form_that_is_sent_twice_makes_one(world: World, instance_owner: Brows
     assert world.audit_events()[0].sequence == last
 
 
+#: Where roles are given to what was chosen, and what is said of it the second time.
+GIVEN = {
+    "/projects/{project}/grants/new?organization_id={other}": "This organization has a grant of the project already.",
+    "/projects/{project}/user-grants/new?user_id={service_user}": "This user has a grant of the project already.",
+}
+
+
+def test_roles_are_given_once(world: World, instance_owner: Browser, estate: Estate) -> None:
+    other = world.an_organization()
+    for path, said in GIVEN.items():
+        href = f"/console{path.format_map({**estate.places, 'other': other.id})}"
+        instance_owner.open(href)
+        instance_owner.form("page-form").set("role", True, index=0)
+        again = instance_owner.tab()
+        again.answers = list(instance_owner.answers)
+        assert instance_owner.submit(form="page-form").status_int == 200
+        assert again.submit(form="page-form").status_int == 409, "the form was sent already"
+        instance_owner.open(href)
+        instance_owner.form("page-form").set("role", True, index=0)
+        page = instance_owner.submit(form="page-form")
+        assert page.status_int == 422
+        assert said in page.html.find(id="errors").text
+        assert instance_owner.form("page-form").fields["role"][0].checked
+
+
 LISTS = (
     "/organizations",
     "/organizations/{organization}/projects",

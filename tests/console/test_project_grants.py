@@ -93,17 +93,6 @@ def test_an_instance_manager_finds_organizations_by_name(
     assert holder.name in page.html.find("a", class_="choice").text
 
 
-def test_a_second_grant_is_refused_and_the_roles_stay_ticked(
-    owner: Browser, project: Project, holder: Organization, grant: ProjectGrant
-) -> None:
-    owner.open(_list(project, f"/new?organization_id={holder.id}"))
-    owner.form("page-form").set("role", True, index=2)
-    page = owner.submit(form="page-form")
-    assert page.status_int == 422
-    assert "This organization has a grant of the project already." in page.html.find(id="errors").text
-    assert owner.form("page-form").fields["role"][2].checked
-
-
 def test_a_project_without_roles_can_be_granted(
     world: World, owner: Browser, organization: Organization, holder: Organization
 ) -> None:
@@ -111,14 +100,6 @@ def test_a_project_without_roles_can_be_granted(
     page = owner.open(_list(bare, f"/new?organization_id={holder.id}"))
     assert "The project has no roles yet." in page
     assert "Project granted." in owner.submit(form="page-form")
-
-
-def test_a_form_sent_twice_grants_once(owner: Browser, project: Project, holder: Organization) -> None:
-    owner.open(_list(project, f"/new?organization_id={holder.id}"))
-    again = owner.tab()
-    again.answers = owner.answers
-    owner.submit(form="page-form")
-    assert again.submit(form="page-form").status_int == 409
 
 
 # --- one grant, for the owner of the project -------------------------------------------------------------------------

@@ -98,26 +98,6 @@ def test_a_project_without_roles_says_so(
     assert page.html.find("button", class_="button--primary") is None
 
 
-def test_a_second_grant_is_refused_and_the_roles_stay_ticked(
-    owner: Browser, project: Project, person: HumanUser, held: UserGrant
-) -> None:
-    owner.open(_of_project(project, f"/new?user_id={person.id}"))
-    owner.form("page-form").set("role", True, index=2)
-    page = owner.submit(form="page-form")
-    assert page.status_int == 422
-    assert "This user has a grant of the project already. Change its roles." in page.html.find(id="errors").text
-    assert owner.form("page-form").fields["role"][2].checked
-
-
-def test_a_form_sent_twice_gives_once(owner: Browser, project: Project, person: HumanUser) -> None:
-    owner.open(_of_project(project, f"/new?user_id={person.id}"))
-    owner.form("page-form").set("role", True, index=0)
-    again = owner.tab()
-    again.answers = owner.answers
-    assert "The roles are given." in owner.submit(form="page-form")
-    assert again.submit(form="page-form").status_int == 409
-
-
 def test_users_of_other_organizations_are_not_there(
     world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
