@@ -158,6 +158,7 @@ def test_a_change_that_came_too_late_keeps_what_was_typed(
 MADE: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "/applications/{application}/secrets/new": ({}, {}),
     "/organizations/new": ({"name": "Narwhal", "primary_domain": "narwhal.example"}, {"primary_domain": "two.example"}),
+    "/organizations/{organization}/domains/new": ({"domain": "made.example"}, {"domain": "two.example"}),
     "/organizations/{organization}/projects/new": ({"name": "Invoices"}, {}),
     "/organizations/{organization}/service-users/new": (
         {"user_name": "runner", "display_name": "Runner"},
@@ -195,6 +196,7 @@ def test_a_form_that_is_sent_twice_makes_one(world: World, instance_owner: Brows
 #: Where roles are given to what was chosen, and what is said of it the second time.
 GIVEN = {
     "/projects/{project}/grants/new?organization_id={other}": "This organization has a grant of the project already.",
+    "/organizations/{organization}/managers/new?user_id={user}": "This user is a manager here already.",
     "/projects/{project}/user-grants/new?user_id={service_user}": "This user has a grant of the project already.",
 }
 

@@ -339,9 +339,6 @@ def test_all_sessions_are_ended(world: World, owner: Browser, anna: HumanUser) -
     assert "The person is not signed in anywhere." in page
 
 
-# --- the end ----------------------------------------------------------------------------------------------------------
-
-
 # --- mail -------------------------------------------------------------------------------------------------------------
 
 

@@ -84,22 +84,17 @@ def test_an_expiration_date_says_its_time_zone() -> None:
     assert command.expires_at == datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def limit_keys(services: Services, span: timedelta) -> None:
-    """Let no key of the service users live longer."""
-    users = services.service_users
-    users._settings = replace(users._settings, service_user_key_max_age=span)
-
-
 def test_a_longest_span_can_be_set(
     services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
 ) -> None:
-    limit_keys(services, timedelta(days=90))
+    users = services.service_users
+    users._settings = replace(users._settings, service_user_key_max_age=timedelta(days=90))
     for wanted in (NEVER, clock() + timedelta(days=91)):
         with pytest.raises(Invalid, match="at the latest"):
             upload(services, robot, public_key, wanted)
         command = AddPersonalAccessToken(name="CI", expires_at=wanted)
         with pytest.raises(Invalid, match="at the latest"):
-            services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+            users.add_token(robot.id, command, by=THE_OPERATOR)
     upload(services, robot, public_key, clock() + timedelta(days=90))
 
 
