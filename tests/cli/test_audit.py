@@ -60,20 +60,17 @@ class TestWhatThereIs:
             assert {event["object_id"] for event in of_owner} == {owner["object_id"]}
             assert on_data("audit", "--actor", name).out == ""
 
-    @pytest.mark.parametrize(
-        ("words", "status", "sentence"),
-        [
-            (("--event", "projects"), 1, "There is no audit event projects."),
-            (("--organization", "none.example"), 1, "There is no organization none.example."),
-            (("--actor", "nobody@none.example"), 1, "There is no user nobody@none.example."),
-            (("--since", "yesterday"), 1, "Enter a moment such as"),
-            (("--limit", "-1"), 2, "--limit"),
-        ],
-    )
-    def test_what_is_not_understood_is_told(self, on_data, words, status, sentence):
-        ran = on_data("audit", *words)
-        assert (ran.status, ran.out) == (status, "")
-        assert sentence in ran.err
+    def test_what_is_not_understood_is_told(self, on_data):
+        for option, value, status, sentence in (
+            ("--event", "projects", 1, "There is no audit event projects."),
+            ("--organization", "none.example", 1, "There is no organization none.example."),
+            ("--actor", "nobody@none.example", 1, "There is no user nobody@none.example."),
+            ("--since", "yesterday", 1, "Enter a moment such as"),
+            ("--limit", "-1", 2, "--limit"),
+        ):
+            ran = on_data("audit", option, value)
+            assert (ran.status, ran.out) == (status, "")
+            assert sentence in ran.err
 
 
 class Following:

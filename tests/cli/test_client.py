@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from identity.crypto.jwt import inspect
 
 
@@ -49,41 +47,35 @@ class TestToken:
         assert ran.status == 1
         assert "The service refused: invalid_grant" in ran.err
 
-    @pytest.mark.parametrize(
-        ("issuer", "sentence"),
-        [
-            ("http://localhost:1", "Nothing answers at http://localhost:1."),
-            ("localhost:1", "is not an address of a service"),
-            ("http://[x", "is not an address of a service"),
-        ],
-    )
-    def test_tells_that_there_is_no_service(self, run, service, issuer, sentence):
-        ran = run("token", "--issuer", issuer, "--key-file", service.key_file)
-        assert (ran.status, ran.err.count("\n")) == (1, 1)
-        assert sentence in ran.err
+    def test_tells_that_there_is_no_service(self, run, service):
+        for issuer, sentence in {
+            "http://localhost:1": "Nothing answers at http://localhost:1.",
+            "localhost:1": "is not an address of a service",
+            "http://[x": "is not an address of a service",
+        }.items():
+            ran = run("token", "--issuer", issuer, "--key-file", service.key_file)
+            assert (ran.status, ran.err.count("\n")) == (1, 1)
+            assert sentence in ran.err
 
     def test_tells_that_the_service_has_another_name(self, run, service):
         ran = run("token", "--issuer", f"http://127.0.0.1:{service.port}", "--key-file", service.key_file)
         assert ran.status == 1
         assert "has another name" in ran.err
 
-    @pytest.mark.parametrize(
-        ("content", "sentence"),
-        [
+    def test_tells_what_is_wrong_with_the_key_file(self, run, tmp_path):
+        path = tmp_path / "key.json"
+        for content, sentence in (
             (None, "There is no file"),
             ("nonsense", "This is not a JSON file."),
             ("{}", "This is not a key file"),
             ('{"type": "serviceaccount", "keyId": "1", "userId": "2"}', 'lacks "key"'),
             ('{"type": "serviceaccount", "keyId": "1", "userId": "2", "key": "x"}', '"key" cannot be used'),
-        ],
-    )
-    def test_tells_what_is_wrong_with_the_key_file(self, run, tmp_path, content, sentence):
-        path = tmp_path / "key.json"
-        if content is not None:
-            path.write_text(content)
-        ran = run("token", "--key-file", path, "--assertion-only")
-        assert (ran.status, ran.err.count("\n")) == (1, 1)
-        assert sentence in ran.err
+        ):
+            if content is not None:
+                path.write_text(content)
+            ran = run("token", "--key-file", path, "--assertion-only")
+            assert (ran.status, ran.err.count("\n")) == (1, 1)
+            assert sentence in ran.err
 
 
 class TestDemo:

@@ -73,37 +73,34 @@ class TestHelp:
         assert ran.status == 2
         assert ran.err.startswith("usage: identity")
 
-    @pytest.mark.parametrize("command", ["bootstrap", "add-manager", "token", "demo", "recover-admin"])
-    def test_of_a_command_begins_with_what_it_does(self, run, command):
-        ran = run(command, "--help")
-        assert ran.status == 0
-        assert f"usage: identity {command}" in ran.out
+    def test_of_a_command_begins_with_what_it_does(self, run):
+        for command in ("bootstrap", "add-manager", "token", "demo", "recover-admin"):
+            ran = run(command, "--help")
+            assert ran.status == 0
+            assert f"usage: identity {command}" in ran.out
 
     def test_tells_the_version(self, run):
         assert run("--version").out.startswith("identity 0.")
 
 
 class TestErrors:
-    @pytest.mark.parametrize(
-        ("text", "sentence"),
-        [
+    def test_an_unusable_ini_file_is_told_in_one_line(self, run, tmp_path):
+        path = tmp_path / "some.ini"
+        for text, sentence in (
             (None, "No such file or directory"),
             ("[app:main", "cannot be used as an ini file"),
             ("[app:other]\nuse = egg:identity\n", "has no section [app:main]"),
             ("[app:main]\nidentity.issuer_url = %(nowhere)s\n", "cannot be used as an ini file"),
             ("[app:main]\nidentity.storage = sql\n", "identity.issuer_url: is missing"),
             ("[app:main]\nidentity.colour = red\n", "identity.colour: is not known"),
-        ],
-    )
-    def test_an_unusable_ini_file_is_told_in_one_line(self, run, tmp_path, text, sentence):
-        path = tmp_path / "some.ini"
-        if text is not None:
-            path.write_text(text)
-        ran = run("check", "-c", path)
-        assert ran.status == 1
-        assert sentence in ran.err
-        assert ran.err.startswith("identity: ")
-        assert ran.err.count("\n") == 1
+        ):
+            if text is not None:
+                path.write_text(text)
+            ran = run("check", "-c", path)
+            assert ran.status == 1
+            assert sentence in ran.err
+            assert ran.err.startswith("identity: ")
+            assert ran.err.count("\n") == 1
 
     def test_an_unknown_plugin_is_told_with_those_that_are_installed(self, run, tmp_path):
         path = tmp_path / "some.ini"
@@ -112,22 +109,14 @@ class TestErrors:
         assert (ran.status, ran.err.count("\n")) == (1, 1)
         assert '"nonsense", which is not installed' in ran.err
 
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ["chek"],
-            ["check"],
-            ["check", "-c", INI, "--nonsense"],
-            ["check", "-c", INI, "not-a-variable"],
-            ["token"],
-            ["token", "--key-file", "x", "a=b"],
-            ["rotate-keys", "-c", INI, "--emergency", "--rewrap"],
-        ],
-    )
-    def test_what_is_not_understood_ends_with_2(self, run, words):
-        ran = run(*words)
-        assert ran.status == 2
-        assert "--help" in ran.err
+    def test_what_is_not_understood_ends_with_2(self, run):
+        check = ["check", "-c", INI]
+        both = ["rotate-keys", "-c", INI, "--emergency", "--rewrap"]
+        incomplete = (["chek"], ["check"], ["token"], ["token", "--key-file", "x", "a=b"])
+        for words in (*incomplete, [*check, "--nonsense"], [*check, "not-a-variable"], both):
+            ran = run(*words)
+            assert ran.status == 2
+            assert "--help" in ran.err
 
     def test_a_database_without_schema_says_what_to_run(self, run, tmp_path):
         ran = run("purge", "-c", INI, f"data={tmp_path}")
