@@ -175,9 +175,7 @@ def test_its_last_use_is_remembered(world: World, robot: Robot) -> None:
 
 
 def test_its_text_is_told_once(world: World, robot: Robot) -> None:
-    with world.transaction() as services:
-        command = AddPersonalAccessToken(name="Nightly")
-        token, text = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+    token, text = world.operator.service_users.add_token(robot.id, AddPersonalAccessToken(name="Nightly"))
     world.client.secrets.add(text)
     [event] = world.audit_events(event="personal_access_token.added", object_id=token.id)
     assert event.organization_id == robot.organization.id

@@ -111,9 +111,8 @@ class Doors:
         return found
 
     def _of_state(self, members: dict[str, Any]) -> Expiring:
-        with self.world.reading() as services:
-            robot = services.service_users.get(self.robot.id)
-            home = services.organizations.get(robot.organization_id)
+        robot = self.world.operator.service_users.get(self.robot.id)
+        home = self.world.operator.organizations.get(robot.organization_id)
         described = {"user_name": robot.user_name, "display_name": robot.display_name, "keys": [], **members}
         if "generated_key" in members:
             self.world.operator.service_users.remove_key(robot.id, self.robot.key_id)

@@ -215,10 +215,9 @@ def test_a_removed_address_is_no_longer_good(world: World, browser: Browser, par
     """Security 7.4: at the next request."""
     asked = party.ask()
     party.code(browser.open(asked.url), asked)
-    with world.transaction() as services:
-        before = services.applications.get(party.client_id)
-        after = replace(before, redirect_uris=("https://app.example/new",), version=before.version + 1)
-        services.storage.applications.update(after)
+    before = world.operator.applications.get(party.client_id)
+    after = replace(before, redirect_uris=("https://app.example/new",), version=before.version + 1)
+    world.operator.storage.applications.update(after)
     check_page(browser.open(asked.url), 400, UNTRUSTED)
 
 

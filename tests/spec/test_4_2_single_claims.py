@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.services.access import THE_OPERATOR
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.assertions import decoded
 from identity.testing.browser import Browser, give_password
@@ -21,9 +20,8 @@ RESPONSE_TYPES = ["code", "id_token", "id_token token"]
 def person(world: World) -> HumanUser:
     """A person with an email address, a nickname and a phone number."""
     person = world.a_person()
-    with world.transaction() as services:
-        command = ChangeHumanUser(email="ada@example.com", nickname="Countess", phone="+4412345")
-        return services.users.change(person.id, command, by=THE_OPERATOR)
+    command = ChangeHumanUser(email="ada@example.com", nickname="Countess", phone="+4412345")
+    return world.operator.users.change(person.id, command)
 
 
 def ask(party: RelyingParty, claims: Any, response_type: str = "code", **parameters: Any) -> Asked:

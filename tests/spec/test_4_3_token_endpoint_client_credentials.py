@@ -83,9 +83,8 @@ def test_an_application_needs_the_grant_enabled(world: World) -> None:
 def test_a_public_client_has_no_credentials(world: World) -> None:
     """RFC 6749 §4.4: even if it came to be registered with the grant."""
     client = world.a_public_application()
-    with world.transaction() as services:
-        before = services.applications.get(client)
-        services.storage.applications.update(replace(before, grant_types=GRANTS, version=before.version + 1))
+    before = world.operator.applications.get(client)
+    world.operator.storage.applications.update(replace(before, grant_types=GRANTS, version=before.version + 1))
     check_refused(ask(world, client), "unauthorized_client")
 
 

@@ -317,10 +317,8 @@ def test_signing_out_ends_access_tokens_at_once_and_leaves_offline_access(
 def test_a_new_password_ends_what_applications_have(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 6.4."""
     members, code = world.tokens(client, session), world.a_code(client, session)
-    with world.transaction() as services:
-        subject = services.storage.users.find_subject(session.person.id)
-        assert subject is not None
-        services.passwords.change(subject, "a hash of the new one", keep=session.id)
+    subject = world.operator.storage.users.find_subject(session.person.id)
+    world.operator.passwords.change(subject, "a hash of the new one", keep=session.id)
     check_dead(world, members)
     check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
     check_refused(world.redeem(code, client), "invalid_grant")
@@ -331,10 +329,8 @@ def test_whether_a_new_password_does_so_is_a_setting(make_world: MakeWorld) -> N
     world = make_world(**{"identity.password_change_ends_access": "false"})
     client, session = world.a_web_application(), world.a_session()
     members = world.tokens(client, session)
-    with world.transaction() as services:
-        subject = services.storage.users.find_subject(session.person.id)
-        assert subject is not None
-        services.passwords.change(subject, "a hash of the new one")
+    subject = world.operator.storage.users.find_subject(session.person.id)
+    world.operator.passwords.change(subject, "a hash of the new one")
     # The session ended, and its access tokens with it.
     check_dead(world, members)
     check_alive(world, rotated(world, members["refresh_token"], client))

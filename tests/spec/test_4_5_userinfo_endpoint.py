@@ -189,9 +189,8 @@ CLAIMS: dict[str, dict[str, Any]] = {
 def session(world: World) -> BrowserSession:
     """Somebody of whom everything is known, signed in."""
     person = world.a_person()
-    with world.transaction() as services:
-        known = replace(person, profile=PROFILE, version=person.version + 1)
-        services.storage.users.update(known)
+    known = replace(person, profile=PROFILE, version=person.version + 1)
+    world.operator.storage.users.update(known)
     return world.a_session(known)
 
 
@@ -234,9 +233,8 @@ def test_what_is_not_known_is_left_out(world: World) -> None:
 def test_what_changed_is_told_at_the_next_request(world: World, session: BrowserSession) -> None:
     """Security 7.4: also where the token was issued before."""
     token = world.tokens(world.a_web_application(), session, scope="openid email")["access_token"]
-    with world.transaction() as services:
-        person = services.users.get(session.person.id)
-        profile = replace(person.profile, email="countess@example.com", email_verified=False)
-        services.storage.users.update(replace(person, profile=profile, version=person.version + 1))
+    person = world.operator.users.get(session.person.id)
+    profile = replace(person.profile, email="countess@example.com", email_verified=False)
+    world.operator.storage.users.update(replace(person, profile=profile, version=person.version + 1))
     claims = world.client.userinfo(token).json
     assert (claims["email"], claims["email_verified"]) == ("countess@example.com", False)

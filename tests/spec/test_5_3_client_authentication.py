@@ -66,9 +66,8 @@ def test_credentials_may_be_form_encoded(world: World, client: Credentials) -> N
 @pytest.mark.parametrize("secret", ["a:b", ":", "a b", "ü€", "100%", "%zz", 'quo"ted', "a&b=c"])
 def test_any_secret_is_read_form_encoded_and_raw(world: World, client: Credentials, secret: str) -> None:
     """Split at the first colon; decisions: form-encoded or raw."""
-    with world.transaction() as services:
-        stored = ClientSecret(id=new_id(), digest=digest(secret), created_at=world.clock())
-        services.storage.applications.add_secret(client.client_id, stored)
+    stored = ClientSecret(id=new_id(), digest=digest(secret), created_at=world.clock())
+    world.operator.storage.applications.add_secret(client.client_id, stored)
     assert ask(world, basic(f"{client.client_id}:{quote_plus(secret)}")).status_int == 200
     assert ask(world, basic(f"{client.client_id}:{secret}")).status_int == 200
     assert ask(world, basic(f"{client.client_id}:{secret}x")).status_int == 401

@@ -19,7 +19,6 @@ from identity.domain.permissions import INSTANCE, Resource, organization_resourc
 from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
 from identity.services import apply as applying
-from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import ChangeApplication
 from identity.services.commands.projects import ChangeProjectGrant
 from identity.testing.assertions import decoded
@@ -217,11 +216,8 @@ def test_of_a_shared_project_the_application_is_told_of_the_roles_that_both_hold
     to_user = world.a_grant(shared.project, shared.of_user, roles=["reader", "writer"])
     to_client = world.a_grant(shared.project, shared.of_client, roles=["writer", "auditor"])
     world.a_user_grant(shared.session.person, shared.project, "reader", "writer", grant=to_user)
-    with world.transaction() as services:
-        told = ChangeApplication(
-            access_token_type=format, assert_roles_in_access_token=True, assert_roles_in_id_token=True
-        )
-        services.applications.change(shared.client.client_id, told, by=THE_OPERATOR)
+    told = ChangeApplication(access_token_type=format, assert_roles_in_access_token=True, assert_roles_in_id_token=True)
+    world.operator.applications.change(shared.client.client_id, told)
     members = world.tokens(shared.client, shared.session, scope=shared.scope)
     claim = f"urn:service:iam:org:project:{shared.project.id}:roles"
     assert set(decoded(members["id_token"])[1][claim]) == {"writer"}

@@ -65,10 +65,8 @@ def test_nothing_that_was_ended_revives(make_world: MakeWorld, hours: int) -> No
     assert world.client.revoke(revoked, world.introspector).status_int == 200
     world.redeem(code, client)
     ended = world.a_session()
-    with world.transaction() as services:
-        subject = services.storage.users.find_subject(ended.person.id)
-        assert subject is not None
-        services.sessions.end_one_of(subject, ended.id)
+    subject = world.operator.storage.users.find_subject(ended.person.id)
+    world.operator.sessions.end_one_of(subject, ended.id)
     world.clock.advance(hours=hours)
     check_inactive(world.client.introspect(revoked, world.introspector))
     assert world.redeem(code, client).json["error"] == "invalid_grant"

@@ -26,9 +26,8 @@ def world(own_world: World) -> World:
 
 def a_person(world: World, organization_id: str, user_name: str = "ada", *, password: str = PASSWORD) -> HumanUser:
     world.clock.advance(1)
-    with world.transaction() as services:
-        command = CreateHumanUser(user_name=user_name, given_name="Ada", family_name="Lovelace", email="a@b.example")
-        person = services.users.create(organization_id, command)
+    command = CreateHumanUser(user_name=user_name, given_name="Ada", family_name="Lovelace", email="a@b.example")
+    person = world.operator.users.create(organization_id, command)
     give_password(world, person, password)
     return person
 
@@ -44,9 +43,8 @@ def registered(world: World, organization_id: str, user_name: str = "ada") -> Hu
 
 
 def proved(world: World, person: HumanUser) -> HumanUser:
-    with world.transaction() as services:
-        link = services.users.issue_email_link(person.id, "stranger@b.example")
-        return services.users.verify_email(link.rpartition("/")[2], person.id)
+    link = world.operator.users.issue_email_link(person.id, "stranger@b.example")
+    return world.operator.users.verify_email(link.rpartition("/")[2], person.id)
 
 
 def signed_in(world: World, login_name: str, password: str = PASSWORD) -> str | None:
@@ -132,9 +130,8 @@ def test_those_of_the_own_organization_come_first_there_even_if_they_come_later(
 
 
 def test_who_registers_with_the_own_organization_does_not(world: World) -> None:
-    with world.transaction() as services:
-        own = services.organizations.get(world.instance.organization_id)
-        services.organizations.change(own.id, ChangeOrganization(registration=True))
+    own = world.operator.organizations.get(world.instance.organization_id)
+    world.operator.organizations.change(own.id, ChangeOrganization(registration=True))
     ada = a_person(world, world.an_organization().id)
     proved(world, registered(world, own.id))
     assert signed_in(world, "ada") == ada.id

@@ -123,9 +123,8 @@ def scene(world: World) -> Scene:
         world.make_manager(one, "PROJECT_OWNER", resource=project_resource(project))
     world.make_manager(colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(grant, project))
     session = world.a_session(person)
-    with world.transaction() as services:
-        application = services.applications.find_client(client.client_id)
-        services.consents.give(Subject(person, organization), application, ("openid", "phone"))
+    application = world.operator.applications.find_client(client.client_id)
+    world.operator.consents.give(Subject(person, organization), application, ("openid", "phone"))
     places = {
         "organization": organization.id,
         "user": person.id,

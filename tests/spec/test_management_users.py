@@ -204,9 +204,8 @@ def test_the_last_owner_stays(own_world: World) -> None:
 
 def test_unlocking(world: World, api: Api, owner: Robot) -> None:
     person = world.a_person(owner.organization)
-    with world.transaction() as services:
-        subject = services.storage.users.find_subject(person.id)
-        services.attempts.reserve(person.user_name, subject, None)
+    subject = world.operator.storage.users.find_subject(person.id)
+    world.operator.attempts.reserve(person.user_name, subject, None)
     for _ in range(2):
         assert api.post(f"/users/{person.id}/unlock", status=200)["id"] == person.id
     with world.reading() as services:

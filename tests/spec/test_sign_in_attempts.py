@@ -139,9 +139,8 @@ def _rename(world: World, person: HumanUser, user_name: str) -> None:
 
 def _another(world: World, before: HumanUser) -> HumanUser:
     """Somebody else who has the name now."""
-    with world.transaction() as services:
-        command = CreateHumanUser(user_name=before.user_name, given_name="A", family_name="B")
-        person = services.users.create(before.organization_id, command)
+    command = CreateHumanUser(user_name=before.user_name, given_name="A", family_name="B")
+    person = world.operator.users.create(before.organization_id, command)
     give_password(world, person)
     return person
 
@@ -237,9 +236,8 @@ def test_which_spellings_share_a_count_tells_nothing(worlds: Any, first: str, se
     """Security 10.4: the same answers for a name that somebody has and one that nobody has."""
     world = worlds.shared("memory", {})
     organization = world.an_organization()
-    with world.transaction() as services:
-        command = CreateHumanUser(user_name=f"jür.{organization.id[-6:]}", given_name="J", family_name="B")
-        person = services.users.create(organization.id, command)
+    command = CreateHumanUser(user_name=f"jür.{organization.id[-6:]}", given_name="J", family_name="B")
+    person = world.operator.users.create(organization.id, command)
     give_password(world, person)
     sequences = []
     for name in (person.user_name, f"nob{person.user_name[1:]}"):
