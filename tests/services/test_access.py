@@ -25,6 +25,7 @@ from identity.process import Identity
 from identity.services.access import THE_OPERATOR, Access, Principal
 from identity.services.bundle import Services
 from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.commands.organizations import AddDomain
 from identity.services.commands.projects import AddProjectGrant, CreateProject
 from identity.storage.paging import PageRequest
 from tests.services.people import a_program, an_organization, subject_of
@@ -252,6 +253,15 @@ def test_nobody_makes_a_manager_of_a_user_whom_they_may_not_see(house: House) ->
     command = AddManager(user_id=foreign.id, roles=frozenset({"ORG_OWNER"}))
     with pytest.raises(Invalid, match="There is no such user"):
         house.services.managers.add(organization_resource(house.other.id), command, by=owner)
+
+
+def test_nobody_but_managers_of_the_instance_asserts_a_domain(house: House) -> None:
+    domains = house.services.domains
+    domains.ask(house.acme.id, AddDomain(domain="acme.example"))
+    with pytest.raises(Denied):
+        domains.assert_domain(house.acme.id, "acme.example", by=house.principal(house.user("owner", "ORG_OWNER")))
+    by = house.principal(house.user("boss", "IAM_OWNER"))
+    assert domains.assert_domain(house.acme.id, "acme.example", by=by).counts
 
 
 def test_managers_are_listed_by_resource(house: House) -> None:

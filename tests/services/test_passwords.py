@@ -147,6 +147,8 @@ def test_a_link_expires(identity: Identity, anna: Subject, clock: MovableClock) 
     with identity.transaction() as services:
         code = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
     clock.advance(hours=1)
+    with pytest.raises(LinkUsed), identity.reading() as services:
+        services.passwords.find_by_link(code)
     with pytest.raises(LinkUsed), identity.transaction() as services:
         services.passwords.reset(code, "$hash$")
 
