@@ -5,32 +5,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 HERE = Path(__file__).parent / "added_field"
 
 
-@pytest.mark.parametrize("storage", ["memory", "sqlite"])
-def test_a_declared_field_is_everywhere(storage: str) -> None:
-    options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", f"--identity-storage={storage}"]
-    left_out = ("PYTEST_", "COV")
+def test_a_declared_field_is_everywhere() -> None:
+    """On both kinds of storage."""
+    words = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull]
+    words += [f"--rootdir={HERE}", f"--confcutdir={HERE}", "--identity-storage=memory", "--identity-storage=sqlite"]
     run = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            *options,
-            "-c",
-            os.devnull,
-            f"--rootdir={HERE}",
-            f"--confcutdir={HERE}",
-            "checks.py",
-        ],
+        [sys.executable, "-m", "pytest", *words, "checks.py"],
         cwd=HERE,
-        env={name: value for name, value in os.environ.items() if not name.startswith(left_out)},
+        env={name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV"))},
         capture_output=True,
         text=True,
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "4 passed" in run.stdout
+    assert "8 passed" in run.stdout
