@@ -82,6 +82,7 @@ def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organi
     assert rows[active.id][2:4] == ["Active", "just now"]
     states = ["Active", "Deactivated", "Invited", "Invited", "Must change password"]
     assert sorted(row[2] for row in rows.values()) == states
+    assert show(owner, gone).html.find(id="password") is None, "there is nothing to get into"
     page = users(owner, organization, "?state=deactivated")
     assert len(page.html.select("tbody tr")) == 1
     page = users(owner, organization, f"?q={active.user_name}")
@@ -293,16 +294,6 @@ def test_a_one_time_password_ends_the_present_one(world: World, owner: Browser, 
     person.sign_in(login_name, password)
     assert person.step == "password/change"
     assert password not in str(list(world.every_audit_event()))
-
-
-def test_there_is_nothing_to_get_into_for_the_deactivated(world: World, owner: Browser, anna: HumanUser) -> None:
-    with world.transaction() as services:
-        services.users.deactivate(anna.id, by=THE_OPERATOR)
-    assert show(owner, anna).html.find(id="password") is None
-    show(owner, anna, "/password-link")
-    page = owner.submit(form="page-form")
-    assert page.status_int == 409
-    assert "Reactivate it first." in page
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
