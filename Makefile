@@ -6,6 +6,9 @@ DATA = var
 # Further arguments for the program behind a target, for example: make test ARGS="-k token -x"
 ARGS =
 
+# Tests start many processes, which would all compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV = .venv
 BIN = $(VENV)/bin
 VARIABLES = "http_port=$(PORT)" "data=$(DATA)"

@@ -56,6 +56,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {what}, and runs with --{name} alone")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: browsers, databases and processes are waited for."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = [name for name in OPTIONAL if not config.getoption(f"--{name}")]
     config.hook.pytest_deselected(items=[one for one in items if any(map(one.get_closest_marker, left_out))])

@@ -29,6 +29,7 @@ pytest.register_assert_rewrite(
 )
 
 from identity.crypto.sealing import create_master_key_file  # noqa: E402
+from identity.storage.memory import MemoryBackend  # noqa: E402
 from identity.testing.clock import MovableClock  # noqa: E402
 from identity.testing.service import HOST, PLUGINS, THREE_HOSTS, KeyPool  # noqa: E402
 from identity.testing.world import World  # noqa: E402
@@ -106,7 +107,7 @@ class Databases:
         self._server = server
         self._own = dict(own)
         self._plugins = " ".join((PLUGINS, *plugins))
-        self._templates: dict[str, str] = {}
+        self._templates: dict[str, World] = {}
         self._count = 0
         self.master_key = folder / "master.key"
         create_master_key_file(self.master_key)
@@ -147,23 +148,32 @@ class Databases:
     def _storage(self, storage: str) -> dict[str, str]:
         if storage == "sqlite":
             url = self._sqlite_url()
-            shutil.copy(_path(self._template(storage)), _path(url))
+            shutil.copy(_path(_url(self._template(storage))), _path(url))
             return {"identity.plugin.sql.url": url}
         if storage == "postgresql":
-            return {"identity.plugin.sql.url": self._new_postgresql(self._template(storage))}
+            return {"identity.plugin.sql.url": self._new_postgresql(_url(self._template(storage)))}
         return {}
 
-    def _template(self, storage: str) -> str:
+    def world(self, settings: Mapping[str, str]) -> World:
+        """A bootstrapped world of these settings, whose clock stands still."""
+        world = World(settings, clock=MovableClock(), key_pool=self._key_pool)
+        if isinstance(backend := world.identity.backend, MemoryBackend):
+            begun = self._template("memory").identity.backend
+            assert isinstance(begun, MemoryBackend)
+            backend.begin_with(begun)
+        world.bootstrap()
+        return world
+
+    def _template(self, storage: str) -> World:
         if storage not in self._templates:
-            url = self._sqlite_url() if storage == "sqlite" else self._new_postgresql(None)
-            world = World(
-                self._common(storage) | HOST | {"identity.plugin.sql.url": url},
-                clock=MovableClock(),
-                key_pool=self._key_pool,
-            )
+            settings = self._common(storage) | HOST
+            if storage != "memory":
+                url = self._sqlite_url() if storage == "sqlite" else self._new_postgresql(None)
+                settings["identity.plugin.sql.url"] = url
+            world = World(settings, clock=MovableClock(), key_pool=self._key_pool)
             world.bootstrap()
             world.close()
-            self._templates[storage] = url
+            self._templates[storage] = world
         return self._templates[storage]
 
     def _sqlite_url(self) -> str:
@@ -196,16 +206,15 @@ def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, reque
 class Worlds:
     """Worlds that tests share, one for each storage and choice of settings, made when first asked for."""
 
-    def __init__(self, databases: Databases, key_pool: KeyPool) -> None:
+    def __init__(self, databases: Databases) -> None:
         self._databases = databases
-        self._key_pool = key_pool
         self._made: dict[tuple[str, frozenset[tuple[str, str]]], World] = {}
 
     def shared(self, storage: str, settings: Mapping[str, str] | None = None) -> World:
         """The world of this storage and these settings."""
         key = storage, frozenset((settings or {}).items())
         if key not in self._made:
-            self._made[key] = _world(self._databases.settings(storage) | dict(settings or {}), self._key_pool)
+            self._made[key] = self._databases.world(self._databases.settings(storage) | dict(settings or {}))
         return self._made[key]
 
     def __iter__(self) -> Iterator[World]:
@@ -213,9 +222,9 @@ class Worlds:
 
 
 @pytest.fixture(scope="session")
-def worlds(databases: Databases, key_pool: KeyPool) -> Iterator[Worlds]:
+def worlds(databases: Databases) -> Iterator[Worlds]:
     """Worlds that tests share."""
-    worlds = Worlds(databases, key_pool)
+    worlds = Worlds(databases)
     yield worlds
     for world in worlds:
         world.close()
@@ -246,12 +255,12 @@ def three_hosts(worlds: Worlds, storage_name: str) -> Iterator[World]:
 
 
 @pytest.fixture
-def make_world(databases: Databases, key_pool: KeyPool, storage_name: str) -> Iterator[MakeWorld]:
+def make_world(databases: Databases, storage_name: str) -> Iterator[MakeWorld]:
     """Makes worlds of the test's own, for what would disturb others: ``make_world(**{"identity.clock_skew": "0"})``."""
     made: list[World] = []
 
     def make(**settings: str) -> World:
-        world = _world(databases.settings(storage_name) | settings, key_pool)
+        world = databases.world(databases.settings(storage_name) | settings)
         made.append(world)
         return world
 
@@ -267,10 +276,8 @@ def own_world(make_world: MakeWorld) -> World:
     return make_world()
 
 
-def _world(settings: dict[str, str], key_pool: KeyPool) -> World:
-    world = World(settings, clock=MovableClock(), key_pool=key_pool)
-    world.bootstrap()
-    return world
+def _url(world: World) -> str:
+    return world.settings["identity.plugin.sql.url"]
 
 
 def _path(url: str) -> str:

@@ -80,6 +80,7 @@ def test_a_pace_is_kept() -> None:
     assert all(answers.elapsed >= 0.18 for answers in found)
 
 
+@pytest.mark.thorough
 def test_what_waits_for_a_slow_answer_counts_from_when_it_was_due() -> None:
     with serving() as (address, _):
         # Faster than anybody can answer over one connection.

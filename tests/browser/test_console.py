@@ -55,7 +55,10 @@ def of_organization(site: Acme, organization: Organization, path: str = "") -> s
 # --- the newcomer -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["with-script", "without-script"])
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(True, id="with-script"), pytest.param(False, id="without-script", marks=pytest.mark.thorough)],
+)
 def test_a_newcomer_gets_from_nothing_to_the_api(
     site: Acme, a_profile: MakeProfile, script: bool, tmp_path: Path
 ) -> None:
@@ -301,6 +304,7 @@ def test_who_loses_the_role_meanwhile_is_told_and_changes_nothing(
 # --- the keyboard alone -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_keyboard_alone_makes_a_manager(site: Acme, tab: Tab, manager: Person, organization: Organization) -> None:
     robot = site.world.a_robot(organization)
     tab.open(of_organization(site, organization))

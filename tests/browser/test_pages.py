@@ -150,8 +150,15 @@ def thorough(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--thorough"))
 
 
-#: What is not ``main`` is made of the same parts.
-EACH = [pytest.param(name, marks=() if page.main else pytest.mark.thorough) for name, page in PAGES.items()]
+#: One page of each kind; the others are made of the same parts.
+FIRST = {
+    *("login-name", "password-wrong", "choose-an-account", "register-errors", "consent-of-others", "reset-link"),
+    *("sign-out", "signed-out", "error-forbidden", "profile-errors", "sessions", "console-overview", "console-menu"),
+    *("console-organizations-sorted", "console-organization-delete", "console-domain-verify", "console-manager-user"),
+    *("console-manager-roles", "console-service-users-empty", "console-key-added", "console-user-locked"),
+    *("console-application-errors", "console-application", "console-audit-events", "console-token-preview"),
+}
+EACH = [pytest.param(name, marks=() if name in FIRST else pytest.mark.thorough) for name in PAGES]
 
 
 @pytest.mark.parametrize("name", EACH)

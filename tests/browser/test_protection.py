@@ -8,6 +8,8 @@ from tests.browser.acme import Acme
 from tests.browser.chromium import MakeProfile, Profile
 from tests.browser.tab import Tab
 
+pytestmark = pytest.mark.thorough
+
 
 def test_a_form_of_ours_that_another_origin_posts_is_refused(site: Acme, profile: Profile, tab: Tab) -> None:
     """Even one of the same site, from where cookies come along, and even with the right token: it may have leaked."""

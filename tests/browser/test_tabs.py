@@ -6,6 +6,8 @@ from tests.browser.acme import Acme
 from tests.browser.chromium import MakeProfile, Profile
 from tests.browser.tab import Tab
 
+pytestmark = pytest.mark.thorough
+
 
 def test_two_tabs_that_sign_in_at_once_do_not_disturb_each_other(site: Acme, profile: Profile) -> None:
     anna, bert = site.a_person(), site.a_person("Bert", "Sommer")

@@ -59,6 +59,7 @@ def test_the_answer_is_posted_by_a_button(site: Acme, tab: Tab) -> None:
     site.redeemed(site.application.received[-1].members, asked)
 
 
+@pytest.mark.thorough
 def test_making_an_account(site: Acme, tab: Tab) -> None:
     asked = site.ask(tab, prompt="create")
     password = "an entirely new one"
@@ -73,6 +74,7 @@ def test_making_an_account(site: Acme, tab: Tab) -> None:
     site.tokens(tab, asked)
 
 
+@pytest.mark.thorough
 def test_the_account(site: Acme, profile: Profile, tab: Tab) -> None:
     anna = site.a_person()
     site.start_session(profile, anna)
@@ -90,6 +92,7 @@ def test_the_account(site: Acme, profile: Profile, tab: Tab) -> None:
     assert tab.heading == "You are signed out"
 
 
+@pytest.mark.thorough
 def test_a_forgotten_password(mailing_site: Acme, tab: Tab) -> None:
     site = mailing_site
     anna = site.a_person(email="anna@navy.example")

@@ -73,6 +73,7 @@ class TestMakefile:
             ]
             assert "secret" not in rest
 
+    @pytest.mark.thorough
     def test_what_the_banner_says_works_as_it_stands(self, make_run, checkout):
         served = make_run(DATA="some folder")
         commands = [line.strip() for line in served.output.splitlines() if " token --issuer " in line]

@@ -5,6 +5,8 @@ import socket
 import threading
 import time
 
+import pytest
+
 from tests.house.served import DEVELOPMENT
 
 
@@ -67,6 +69,7 @@ class TestStopping:
         assert answer.startswith(b"HTTP/1.1 400")
         assert served.process.wait(60) == 0
 
+    @pytest.mark.thorough
     def test_kept_alive_connections_get_every_answer(self, pserve, tmp_path):
         served = pserve(DEVELOPMENT, data=tmp_path / "data")
         asking = [KeptAlive(served.port, pause=0.2 * (number % 4)) for number in range(30)]
@@ -98,6 +101,7 @@ class TestStopping:
             assert idle.recv(4096) == b""
         assert served.process.wait(60) == 0
 
+    @pytest.mark.thorough
     def test_being_told_twice_waits_for_nobody(self, pserve, tmp_path):
         served = pserve(DEVELOPMENT, data=tmp_path / "data")
         with socket.create_connection(("127.0.0.1", served.port)) as half:

@@ -171,6 +171,7 @@ def test_large_bodies(proxied: Proxied) -> None:
     assert over.status == 413
 
 
+@pytest.mark.thorough
 def test_a_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> None:
     """From whoever may import; of others nothing is kept, neither here nor there."""
     path, host = "/management/v1/organizations/import", "api.example.com"

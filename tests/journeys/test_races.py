@@ -29,6 +29,7 @@ def test_of_fifty_uses_of_one_assertion_one_succeeds(own_world: World, nodes: No
     assert Counter(answers) == {(200, "openid"): 1, (400, "invalid_grant"): each * PROCESSES - 1}
 
 
+@pytest.mark.thorough
 def test_without_a_jti_all_of_them_succeed(own_world: World, nodes: Nodes) -> None:
     """And nobody waits so long for another that it is given up."""
     robot = own_world.a_robot()
@@ -114,6 +115,7 @@ def test_with_a_grace_a_hundred_refreshes_leave_one_live_chain(graceful: World, 
     assert world.audit_events(event="token.replayed") == ()
 
 
+@pytest.mark.thorough
 def test_with_a_grace_two_generations_at_once_never_leave_two_live_chains(graceful: World, nodes: Nodes) -> None:
     """Half of them repeat the last refresh, half of them use what it brought: whoever comes first."""
     world, client = graceful, graceful.a_web_application()
@@ -162,7 +164,7 @@ def test_concurrent_rotation_makes_one_new_key(own_world: World, nodes: Nodes) -
         assert [key.generation for key in services.storage.signing_keys.all()] == [1, 2]
 
 
-@pytest.mark.parametrize("names", ["one", "both"])
+@pytest.mark.parametrize("names", ["one", pytest.param("both", marks=pytest.mark.thorough)])
 def test_of_a_hundred_wrong_passwords_few_are_looked_at(own_world: World, nodes: Nodes, names: str) -> None:
     """Security 10.3: attempts are counted over all processes before a password is looked at, and then delayed."""
     person = own_world.a_person()

@@ -169,7 +169,7 @@ def _renamed_to(world: World, person: HumanUser) -> HumanUser:
 
 @everywhere
 @pytest.mark.parametrize("goes", [_renamed_away, _removed, _renamed_to])
-@pytest.mark.parametrize("bare", [True, False])
+@pytest.mark.parametrize("bare", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_a_name_that_changes_hands_brings_no_failures(
     world: World, ada: HumanUser, goes: Callable[[World, HumanUser], HumanUser], bare: bool
 ) -> None:

@@ -70,6 +70,10 @@ class MemoryBackend(Backend):
         self._committed: dict[str, dict[Any, Any]] = {}
         self._writer = threading.Lock()
 
+    def begin_with(self, other: "MemoryBackend") -> None:
+        """Hold what the other one holds now; what each does from then on is its own."""
+        self._committed = other._committed
+
     @contextmanager
     def reading(self) -> Iterator[Storage]:
         yield MemoryStorage(Tables.of(self._committed, writable=False))

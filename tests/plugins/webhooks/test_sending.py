@@ -101,11 +101,12 @@ def test_no_transaction_is_open_while_it_leaves(
 ) -> None:
     """On this storage a writer keeps all others out: somebody else writes while the receiver thinks."""
     world = make_world(**settings | {"identity.plugin.webhooks.timeout": "20s"})
+    world.an_organization()
     receiver.answering.clear()
     sending = threading.Thread(target=flush, args=[world])
     writing = threading.Thread(target=world.an_organization)
     sending.start()
-    receiver.arrived.wait(10)
+    assert receiver.arrived.wait(10)
     writing.start()
     writing.join(10)
     waited = writing.is_alive()

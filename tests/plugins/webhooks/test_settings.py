@@ -130,6 +130,7 @@ def test_a_proxy_that_is_named_is_used(
     proxy = make_receiver()
     address = proxy.url.partition("/events")[0]
     world = make_world(**settings | {"identity.plugin.webhooks.proxy": address})
+    world.an_organization()
     flush(world)
     assert receiver.received == []
     assert proxy.received[0].path == receiver.url
