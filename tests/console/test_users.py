@@ -389,10 +389,12 @@ def test_plugins_add_sections(world: World, owner: Browser, anna: HumanUser) -> 
         def console_user_sections(self) -> list[UserSection]:
             raise RuntimeError("this plugin is broken")
 
-    manager = world.identity.host._manager
-    for plugin in (Factors(), Broken()):
+    manager, plugins = world.identity.host._manager, (Factors(), Broken())
+    for plugin in plugins:
         manager.register(plugin)
     page = show(owner, anna)
+    for plugin in plugins:
+        manager.unregister(plugin)
     assert page.status_int == 200
     assert re.sub(r"\s+", " ", page.html.find(id="factors").get_text(" ", strip=True)) == (
         "Second factors Phone Since yesterday Remove Phone"

@@ -22,8 +22,8 @@ fuzzing = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
-#: What refused requests may write: the note that they were refused.
-_NOTES = {"audit", "audit_events"}
+#: What refused requests may write: the note that they were refused, and how many such notes an address has caused.
+_NOTES = {"audit", "audit_events", "attempts"}
 
 
 def row_counts(world: World) -> dict[str, int]:
