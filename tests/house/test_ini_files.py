@@ -207,6 +207,7 @@ class TestProduction:
         for line in lines:
             assert {"time", "level", "logger", "message"} <= set(line)
 
+    @pytest.mark.thorough
     def test_does_not_migrate_or_bootstrap_by_itself(self, pserve, empty_place):
         self.refused(pserve, empty_place, "identity migrate")
         assert empty_place.run("migrate") == 0

@@ -276,6 +276,7 @@ def statements(backend: SqlBackend, monkeypatch: pytest.MonkeyPatch) -> Statemen
     return noted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", READS)
 def test_a_read_is_one_statement(backend: SqlBackend, statements: Statements, name: str) -> None:
     with backend.reading() as storage:
@@ -283,6 +284,7 @@ def test_a_read_is_one_statement(backend: SqlBackend, statements: Statements, na
     assert len(statements.sent) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_is_one_statement(backend: SqlBackend, statements: Statements, name: str) -> None:
     with committing(backend, Transactions()) as storage:
