@@ -5,6 +5,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from identity.plugins.console.confirm_page import DeletePage
+from identity.plugins.console.things import OfProject
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.management.estate import ROLE, Estate, an_estate
@@ -244,3 +246,8 @@ def test_lists_are_searched_and_say_when_there_is_nothing(instance_owner: Browse
         page = instance_owner.open(f"{href}?q=zebra")
         assert "Nothing here has “zebra” in it." in page, path
         assert page.html.select("tbody tr") == []
+
+
+def test_a_page_is_told_nothing_that_it_does_not_say() -> None:
+    with pytest.raises(TypeError, match="DeletePage says nothing of lable, wya"):
+        DeletePage.of(OfProject, lable="Delete project", wya=())

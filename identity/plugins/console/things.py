@@ -39,7 +39,11 @@ class OfThing(ConsolePage, Generic[Kind]):
     @classmethod
     def of(cls, kind: "type[OfThing[Any]]", /, **said: Any) -> type[Self]:
         """Such a page about things of a kind, with what is said of it; a function of the page is asked when it is
-        drawn."""
+        drawn. Raises TypeError for what such pages say nothing of."""
+        bases = (*kind.__mro__, *cls.__mro__)
+        unknown = said.keys() - {name for one in bases for name in (*vars(one), *vars(one).get("__annotations__", ()))}
+        if unknown:
+            raise TypeError(f"{cls.__name__} says nothing of {', '.join(sorted(unknown))}")
         members = {name: property(one) if isinstance(one, FunctionType) else one for name, one in said.items()}
         made: type[Self] = type(cls.__name__, (kind, cls), {"__module__": kind.__module__, **members})
         return made
