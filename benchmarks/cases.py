@@ -90,18 +90,15 @@ class Stock:
 
 
 class Case:
-    """One kind of request and what it may cost, in signatures; ``expected`` is what right answers hold, by status."""
+    """One kind of request; ``expected`` is what right answers hold, by status."""
 
     #: The case whose answers bring what the requests are made of.
     before: "Case | None" = None
 
-    def __init__(
-        self, name: str, title: str, requests: Iterator[bytes], *, expected: Expected, target: float | None = None
-    ) -> None:
+    def __init__(self, name: str, title: str, requests: Iterator[bytes], *, expected: Expected) -> None:
         self.name = name
         self.title = title
         self.expected = expected
-        self.target = target
         self._requests = requests
         self._listeners: list[Stage] = []
 
@@ -138,10 +135,9 @@ class Stage(Case):
         *,
         before: Case,
         expected: Expected,
-        target: float | None = None,
         feeds_itself: bool = False,
     ) -> None:
-        super().__init__(name, title, iter(()), expected=expected, target=target)
+        super().__init__(name, title, iter(()), expected=expected)
         self.before = before
         self._make = make
         before.told_to(self)
@@ -155,15 +151,14 @@ class Stage(Case):
 
 @dataclass(frozen=True)
 class Sum:
-    """Several requests that make up one thing, and what they may cost together."""
+    """Several requests that make up one thing."""
 
     name: str
     title: str
     parts: tuple[str, ...]
-    target: float | None
 
 
-CODE_FLOW = Sum("code-flow", "code flow with PKCE", ("authorize", "code"), target=7.0)
+CODE_FLOW = Sum("code-flow", "code flow with PKCE", ("authorize", "code"))
 
 
 def prepare(ini: Path, host: str, *, waiting: int = 0) -> Stock:
@@ -203,14 +198,12 @@ def token_cases(stock: Stock) -> list[Case]:
             "jwt-bearer, opaque",
             _assertions(stock, stock.opaque, _SCOPE),
             expected={200: b'"id_token"'},
-            target=3.0,
         ),
         Case(
             "jwt",
             "jwt-bearer, JWT",
             _assertions(stock, stock.jwt, _SCOPE),
             expected={200: b'"access_token": "eyJ'},
-            target=4.0,
         ),
         Case(
             "single-use",
@@ -235,10 +228,10 @@ def resource_cases(stock: Stock, tokens: list[str]) -> list[Case]:
     ]
     known, active = {200: b'"preferred_username"'}, {200: b'"active": true'}
     return [
-        Case("discovery", "discovery", _again(_get(stock.host, DISCOVERY)), expected={200: b'"jwks_uri"'}, target=0.7),
-        Case("keys", "keys", _again(_get(stock.host, KEYS)), expected={200: b'"kty"'}, target=0.7),
-        Case("userinfo", "userinfo", _again(*shown), expected=known, target=1.5),
-        Case("introspection", "introspection", _again(*introspected), expected=active, target=1.5),
+        Case("discovery", "discovery", _again(_get(stock.host, DISCOVERY)), expected={200: b'"jwks_uri"'}),
+        Case("keys", "keys", _again(_get(stock.host, KEYS)), expected={200: b'"kty"'}),
+        Case("userinfo", "userinfo", _again(*shown), expected=known),
+        Case("introspection", "introspection", _again(*introspected), expected=active),
     ]
 
 
@@ -269,7 +262,6 @@ def people_cases(stock: Stock) -> list[Case]:
         refresh,
         before=code,
         expected=with_tokens,
-        target=3.5,
         feeds_itself=True,
     )
     return [authorize, code, later]

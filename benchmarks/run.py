@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,6 +33,8 @@ from benchmarks.load import Load, LoadFailed, drive, generator
 from benchmarks.measuring import Amount, Served, measure
 from benchmarks.report import Conditions, Result, as_json, flood_as_json, flood_table, table
 from benchmarks.service import Place, Service
+from benchmarks.slow_disk import NoCompiler
+from benchmarks.slow_disk import environment as environment_of
 
 CASES = (
     "hello",
@@ -56,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.cases is None:
         options.cases = () if options.flood else CASES
         options.flood = True
+    if options.threads is None:
+        options.threads = 1 if options.storage == "sqlite" else 8
     signal.signal(signal.SIGTERM, _stop)
     if not service.is_installed(options.server):
         print(f"{options.server} is not installed; the extra `bench` brings it.")
@@ -67,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _console(options)
         with generator() as pool, generator() as another:
             result, flood = _run(options, (pool, another))
-    except (LoadFailed, service.NotServing) as problem:
+    except (LoadFailed, NoCompiler, service.NotServing) as problem:
         print(f"The benchmark was given up: {problem}")
         return 1
     except KeyboardInterrupt:
@@ -87,16 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--server", choices=service.SERVERS, default="waitress")
-    parser.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="threads that answer (1, as in development.ini)"
-    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads that answer (1 on SQLite, 8 on PostgreSQL)")
     parser.add_argument("--storage", choices=("sqlite", "postgresql"), default="sqlite")
     known = (*CASES, *NOT_BY_DEFAULT)
     parser.add_argument("--cases", nargs="+", choices=known, metavar="CASE", help=f"these alone: {', '.join(known)}")
     parser.add_argument("--flood", action="store_true", help="how others are answered during a flood of logins, alone")
     parser.add_argument("--console", action="store_true", help="console pages over a large database, alone")
     parser.add_argument(
-        "--connections", nargs="+", type=int, default=[8, 1], metavar="N", help="the first is judged (8 1)"
+        "--connections", nargs="+", type=int, default=[16, 1], metavar="N", help="the first is judged (16 1)"
     )
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds to take the median of (3)")
     parser.add_argument("--requests", type=int, default=1500, metavar="N", help="requests per round and case (1500)")
@@ -105,6 +107,9 @@ def _parser() -> argparse.ArgumentParser:
         "--unit", choices=("openssl", "cryptography"), default="openssl", help="whose signature is the unit (openssl)"
     )
     parser.add_argument("--starts", type=int, default=3, metavar="N", help="starts to take the median of (3)")
+    parser.add_argument(
+        "--slow-disk", type=float, default=0.0, metavar="MS", help="each fsync of the service takes so much longer (0)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE as well")
     parser.add_argument(
         "--profile", choices=known[1:], metavar="CASE", help="where the time of one case goes, instead of the table"
@@ -114,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, pools: tuple[Executor, Executor]) -> tuple[Result | None, Flood | None]:
     pool, _ = pools
-    with prepared_place(options.storage, options.server, options.threads) as place, ExitStack() as stack:
+    with _place(options) as place, ExitStack() as stack:
         stock = prepare(place.ini, place.host, waiting=login_flood.names_for(options.rounds) if options.flood else 0)
         running, starts = _started(options, place, stack)
         memory_at_start = running.rss()
@@ -202,32 +207,37 @@ def _tokens(stock: Stock, place: Place, pool: Executor) -> list[str]:
     return [json.loads(body)["access_token"] for body in answers.contents]
 
 
+def _place(options: argparse.Namespace) -> AbstractContextManager[Place]:
+    return prepared_place(options.storage, options.server, options.threads, options.slow_disk)
+
+
 @contextmanager
-def prepared_place(storage: str, server: str, threads: int) -> Iterator[Place]:
+def prepared_place(storage: str, server: str, threads: int, slow_disk: float = 0.0) -> Iterator[Place]:
     """A new data folder beside the one of ``make run``, so on the same disk, with the ini file; deleted in the end."""
     parent = service.ROOT / "var"
     parent.mkdir(mode=0o700, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="benchmark-", dir=parent))
+    folder = Path(tempfile.mkdtemp(prefix=f"benchmark-{os.getpid()}-", dir=parent))
     try:
         with ExitStack() as stack:
-            url = stack.enter_context(_postgresql()) if storage == "postgresql" else None
+            url, database = stack.enter_context(_postgresql()) if storage == "postgresql" else (None, None)
+            environment = environment_of(folder, slow_disk) if slow_disk else {}
             port = service.free_port()
             ini = folder / "benchmark.ini"
             service.write_ini(ini, port=port, data=folder / "data", threads=threads, database_url=url)
-            yield Place(ini, port, server, threads, folder / "service.log")
+            yield Place(ini, port, server, threads, folder / "service.log", database, environment)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _postgresql() -> Iterator[str]:
-    """A new database of a server of our own, which waits for its disk as in production."""
+def _postgresql() -> Iterator[tuple[str, int]]:
+    """A new database of a server of our own, which waits for its disk as in production, and the server's process id."""
     from identity.testing.postgresql import PostgresqlServer, new_database
 
     # Not below our own folder: the server may run as another user, who cannot enter it.
     server = PostgresqlServer(Path(tempfile.gettempdir()) / f"identity-benchmark-{os.getpid()}")
     try:
-        yield new_database(server)
+        yield new_database(server), server.process_id
     finally:
         server.close()
 
@@ -235,7 +245,7 @@ def _postgresql() -> Iterator[str]:
 def _profile(options: argparse.Namespace) -> int:
     from benchmarks import breakdown
 
-    with prepared_place(options.storage, options.server, options.threads) as place:
+    with _place(options) as place:
         stock = prepare(place.ini, place.host)
         print(breakdown.of(options.profile, place, stock, options.requests))
     return 0
@@ -244,7 +254,7 @@ def _profile(options: argparse.Namespace) -> int:
 def _console(options: argparse.Namespace) -> int:
     from benchmarks import console
 
-    with prepared_place(options.storage, options.server, options.threads) as place:
+    with _place(options) as place:
         print(console.table(console.measure(place)))
     return 0
 

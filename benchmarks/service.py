@@ -6,10 +6,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from configparser import RawConfigParser
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,13 +43,19 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a service is to run: its ini file, its port, the web server and how many threads that gets."""
+    """Where a service is to run: its ini file, its port, the web server and how many threads that gets.
+
+    ``database`` is the id of the process that the database began with, if it has its own; ``environment`` is what the
+    service finds there besides ours.
+    """
 
     ini: Path
     port: int
     server: str
     threads: int
     log: Path
+    database: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -63,17 +69,22 @@ class Place:
 
 
 class Service:
-    """A running service."""
+    """A running service, and the process that its database began with, if there is one."""
 
-    def __init__(self, process: psutil.Popen) -> None:
+    def __init__(self, process: psutil.Popen, database: int | None = None) -> None:
         self._process = process
+        self._database = None if database is None else psutil.Process(database)
 
     def cpu(self) -> Cpu:
-        """What it has used so far."""
-        times = [process.cpu_times() for process in self._processes()]
-        user, system = sum(one.user for one in times), sum(one.system for one in times)
-        exact = [_exact(process.pid) for process in self._processes()]
-        return Cpu(user, system, user + system if None in exact else sum(span for span in exact if span is not None))
+        """What it and its database have used so far."""
+        processes = self._processes()
+        if self._database is not None:
+            processes += [self._database, *self._database.children(recursive=True)]
+        return _used(processes)
+
+    def cpu_alone(self) -> Cpu:
+        """What it has used so far, without its database."""
+        return _used(self._processes())
 
     def rss(self) -> int:
         """Its resident memory in bytes, over all its processes."""
@@ -108,16 +119,16 @@ def running(place: Place, *, serves_hello: bool = False) -> Iterator[tuple[Servi
         process = psutil.Popen(
             _command(place, serves_hello=serves_hello),
             cwd=ROOT,
-            env={**os.environ, INI_VARIABLE: str(place.ini), "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **place.environment, INI_VARIABLE: str(place.ini), "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
-    service = Service(process)
+    service = Service(process, place.database)
     try:
         _wait_for_answer(place, service, hello.PATH if serves_hello else DISCOVERY)
-        yield service, service.cpu().exact
+        yield service, service.cpu_alone().exact
     finally:
         service.stop()
 
@@ -195,6 +206,19 @@ def _wait_for_answer(place: Place, service: Service, path: str) -> None:
         time.sleep(0.005)
     said = place.log.read_text("utf-8", "replace")[-2000:]
     raise NotServing(f"{place.server} did not serve {path}. It said:\n{said}")
+
+
+def _used(processes: Sequence[psutil.Process]) -> Cpu:
+    """What these have used, and those that they have outlived; of the latter hundredths of a second are known."""
+    user = system = exact = 0.0
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            times, known = process.cpu_times(), _exact(process.pid)
+            user += times.user + times.children_user
+            system += times.system + times.children_system
+            ended = times.children_user + times.children_system
+            exact += ended + (times.user + times.system if known is None else known)
+    return Cpu(user, system, exact)
 
 
 def _exact(pid: int) -> float | None:

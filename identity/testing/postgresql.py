@@ -41,6 +41,11 @@ class PostgresqlServer:
         host = self._server.get_postmaster_info().socket_dir
         return f"postgresql://postgres@/{database}?{urlencode({'host': str(host)})}"
 
+    @property
+    def process_id(self) -> int:
+        """Its first process, whose children are the others."""
+        return int(self._server.get_pid())
+
     def execute(self, statement: sql.SQL | sql.Composed) -> None:
         """Run an administrative statement outside any transaction."""
         with psycopg.connect(self.url(), autocommit=True) as connection:
