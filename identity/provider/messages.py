@@ -19,19 +19,49 @@ from identity.crypto.keys import PrivateKey
 __all__ = ["ErrorResponse"]
 
 
+_PLAIN = frozenset({str, int, bool})
+
+
 class SignatureRefused(Exception):
     """pyoidc asked for a signature in another way than the one we make."""
 
 
 class _Plain:
-    """A message whose members have no language tags: its definitions are looked up by name, and not taken apart first.
+    """A message whose members have no language tags, and whose values mostly are what they should be already.
 
-    pyoidc does that twice for each member of each answer.
+    pyoidc takes every name apart twice, and looks for nested messages in every value.
     """
+
+    c_param: ClassVar[dict[str, Any]]
+    _dict: dict[str, Any]
 
     @staticmethod
     def _extract_cparam(key: str, definitions: dict[str, Any]) -> Any:
         return definitions.get(key)
+
+    def from_dict(self, dictionary: dict[str, Any], **more: Any) -> Any:
+        """As pyoidc's, which is asked about every value that is not of the very type that it should have."""
+        for name, value in dictionary.items():
+            definition, kind = self.c_param.get(name), type(value)
+            if value != "" and (kind in _PLAIN if definition is None else kind is definition.type):
+                self._dict[name] = value
+            else:
+                super().from_dict({name: value}, **more)  # type: ignore[misc]
+        return self
+
+    def to_dict(self, lev: int = 0) -> dict[str, Any]:
+        """As pyoidc's, which is asked if some value is neither plain nor a list."""
+        members: dict[str, Any] = {}
+        for name, value in self._dict.items():
+            if type(value) in _PLAIN:
+                members[name] = value
+            elif type(value) is list:
+                definition = self.c_param.get(name)
+                members[name] = value if definition is None else definition.serializer(value, "dict", lev)
+            else:
+                nested: dict[str, Any] = super().to_dict(lev)  # type: ignore[misc]
+                return nested
+        return members
 
 
 class AuthorizationRequestMessage(_AuthorizationRequest):  # type: ignore[misc]
@@ -88,23 +118,14 @@ class MessageFactory(OIDCMessageFactory):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class IdTokenSignature:
-    """How an ID token is to be signed, and its moments: pyoidc would take those from a clock of its own."""
+    """How an ID token is to be signed."""
 
     key_id: str
     private_key: PrivateKey
-    issued_at: int
-    expires_at: int
 
 
 class IdToken(_Plain, _IdToken):  # type: ignore[misc]
     """An ID token whose signature comes from our crypto layer, never from pyjwkest."""
-
-    @classmethod
-    def of(cls, made: _IdToken) -> "IdToken":
-        """The token that pyoidc made, as ours."""
-        token = cls()
-        token._dict = made._dict
-        return token
 
     def to_jwt(self, key: object = None, algorithm: str = "", **_: object) -> str:
         """The signed token. ``key`` is an IdTokenSignature.
@@ -113,8 +134,7 @@ class IdToken(_Plain, _IdToken):  # type: ignore[misc]
         """
         if algorithm != "RS256" or not isinstance(key, IdTokenSignature):
             raise SignatureRefused("an ID token is signed with RS256 and a key of the service")
-        claims: dict[str, Any] = self.to_dict()
-        claims["iat"], claims["exp"] = key.issued_at, key.expires_at
+        claims = self.to_dict()
         # pyoidc writes an audience of one as a list; a string is what every client reads (RFC 7519 §4.1.3).
         if isinstance(claims["aud"], list) and len(claims["aud"]) == 1:
             claims["aud"] = claims["aud"][0]

@@ -90,11 +90,11 @@ class ProviderSettings(OicProviderSettings):  # type: ignore[misc]
 
 
 class IdentityServer(Server):  # type: ignore[misc]
-    """Makes ID tokens as pyoidc does, in a class that signs through our crypto layer."""
+    """Makes ID tokens as a message that signs through our crypto layer."""
 
-    def make_id_token(self, *args: Any, **kwargs: Any) -> IdToken:
-        """pyoidc's ID token as ours."""
-        return IdToken.of(super().make_id_token(*args, **kwargs))
+    def make_id_token(self, session: Mapping[str, Any], loa: str = "", issuer: str = "", *_: object) -> IdToken:
+        """What the session holds: pyoidc would add moments of its own clock, and claims of requests in its database."""
+        return IdToken(iss=issuer, **session)
 
 
 class _Redirect(dict[str, str]):
@@ -186,21 +186,16 @@ class IdentityProvider(Provider):  # type: ignore[misc]
 
     def id_token(self, content: IdTokenContent, *, key: tuple[str, PrivateKey]) -> str:
         """A signed ID token, constructed by pyoidc."""
-        session = {"sub": content.subject, "client_id": content.client_id}
-        if content.nonce is not None:
-            session["nonce"] = content.nonce
-        extra = {**content.claims, "azp": content.client_id}
+        claims = {**content.claims, "azp": content.client_id}
+        acr = claims.pop("acr", "")
         if content.authenticated_at is not None:
-            extra["auth_time"] = int(content.authenticated_at.timestamp())
-        issued_at = int(content.issued_at.timestamp())
-        expires_at = issued_at + int(content.lifetime.total_seconds())
-        signed: str = self.id_token_as_signed_jwt(
-            session,
-            loa=extra.pop("acr", ""),
-            alg="RS256",
-            extra_claims=extra,
-            keys=IdTokenSignature(*key, issued_at, expires_at),
-        )
+            claims["auth_time"] = int(content.authenticated_at.timestamp())
+        if content.nonce is not None:
+            claims["nonce"] = content.nonce
+        iat = int(content.issued_at.timestamp())
+        exp = iat + int(content.lifetime.total_seconds())
+        session = dict(sub=content.subject, aud=content.client_id, exp=exp, acr=acr, iat=iat, **claims)
+        signed: str = self.id_token_as_signed_jwt(session, alg="RS256", keys=IdTokenSignature(*key))
         return signed
 
 

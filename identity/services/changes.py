@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.instance import Instance
@@ -55,6 +55,17 @@ class Parts(Protocol):
         """The one of this name."""
 
 
+class _Part:
+    """What a service names, looked up when it is first asked for, and kept: few requests need all of it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, service: "UseCases", owner: type | None = None) -> Any:
+        part = service.__dict__[self._name] = service._services.part(self._name[1:])
+        return part
+
+
 class UseCases:
     """Base of the services. Each gets what its class names: ``_access: Access`` is the ``access`` of Services, or what
     the process keeps under this name."""
@@ -63,17 +74,14 @@ class UseCases:
     _audit: Recorder
     _now: datetime
 
-    #: The names of these attributes.
-    parts: ClassVar[tuple[str, ...]] = ()
-
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        named = {name for one in cls.__mro__ for name in vars(one).get("__annotations__", ())}
-        cls.parts = tuple(sorted(name for name in named if name.startswith("_")))
+        for name in {name for one in cls.__mro__ for name in vars(one).get("__annotations__", ())}:
+            if name.startswith("_"):
+                setattr(cls, name, _Part(name))
 
     def __init__(self, services: Parts) -> None:
-        for name in self.parts:
-            setattr(self, name, services.part(name[1:]))
+        self._services = services
 
     def _found(self, value: Value | None, kind: str, identifier: str) -> Value:
         if value is None:

@@ -1,7 +1,7 @@
 """UnitOfWork: the use cases of one transaction, as the process sees them: what they are made of, and what they did."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
@@ -72,13 +72,8 @@ class UnitOfWork(Services):
         self.on_first_effect: Callable[[], None] | None = None
         self._has_effect = False
 
-    @contextmanager
-    def look(self) -> Iterator[Storage]:
-        if self._look is None or self.storage.opened:
-            yield self.storage
-        else:
-            with self._look() as storage:
-                yield storage
+    def look(self) -> AbstractContextManager[Storage]:
+        return nullcontext(self.storage) if self._look is None or self.storage.opened else self._look()
 
     def instance(self) -> Instance | None:
         # Only what is committed is kept: this very transaction may be the bootstrap, and may yet fail.

@@ -204,7 +204,7 @@ def test_claims_of_plugins_cannot_displace_those_of_the_token(key: PrivateKey) -
 def test_no_other_algorithm(key: PrivateKey) -> None:
     for algorithm in ("none", "HS256", "RS384", "ES256", "rs256", "", None):
         with pytest.raises(SignatureRefused):
-            IdToken(iss="i", sub="s", aud="a").to_jwt(IdTokenSignature("k", key, 1, 2), algorithm)
+            IdToken(iss="i", sub="s", aud="a").to_jwt(IdTokenSignature("k", key), algorithm)
 
 
 def test_no_other_key(key: PrivateKey) -> None:
@@ -216,6 +216,6 @@ def test_no_other_key(key: PrivateKey) -> None:
 
 def test_ours_is_what_pyoidc_makes(key: PrivateKey) -> None:
     """Were ``make_id_token`` not replaced, pyoidc's own class would sign, with pyjwkest and any algorithm."""
-    made = provider().server.make_id_token({"sub": "s", "client_id": "c"}, loa="", issuer="i", alg="RS256")
+    made = provider().server.make_id_token({"sub": "s", "aud": "c"}, issuer="i")
     assert type(made) is IdToken
     assert IdToken.to_jwt is not PyoidcIdToken.to_jwt
