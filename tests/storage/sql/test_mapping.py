@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Column, MetaData, Table, create_engine
 
+from identity.domain.organizations import Organization
 from identity.plugins.sql.codecs import String
+from identity.plugins.sql.entities import Entities
 from identity.plugins.sql.mapping import Layout, Mapped, slices
+from identity.plugins.sql.tables import organizations
+from identity.storage.contract.factories import an_organization
 from identity.storage.errors import Unreadable
 
 
@@ -172,6 +176,20 @@ def test_what_cannot_be_read_is_told_with_the_key_of_its_row(column: str, damage
     row[position] = damage
     with pytest.raises(Unreadable, match="the row one of things"):
         mapped.of(row)
+
+
+@pytest.mark.parametrize("damage", [1.0, True])
+def test_what_equals_a_row_that_was_read_lately_is_read_for_itself(damage: object) -> None:
+    rows = Entities[Organization](organizations)
+    organization = an_organization(version=1)
+    stored = _stored(rows, organization)
+    assert rows.of(stored) == rows.of(tuple(stored)) == organization
+    damaged = [
+        damage if column.name == "version" else value for column, value in zip(rows.columns, stored, strict=True)
+    ]
+    assert damaged == list(stored)
+    with pytest.raises(Unreadable):
+        rows.of(damaged)
 
 
 def test_a_joined_row_is_cut_where_its_parts_end() -> None:
