@@ -17,6 +17,7 @@ from waitress.server import BaseWSGIServer, TcpWSGIServer, UnixWSGIServer
 from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import RequestEntityTooLarge
 
+from identity import fibers
 from identity.domain.addresses import network_of
 from identity.framing import ADMIT_BODY, StrictParser
 from identity.log_format import OnceAMinute
@@ -184,6 +185,12 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if self.connected and not self.will_close and not self.total_outbufs_len:
             self.end()
 
+    def answer(self) -> None:
+        """Answer the request whose turn it is, in the loop: what can be sent at once is sent."""
+        self.service()
+        if self.connected and self.writable():
+            wasyncore.write(self)
+
     def service(self) -> None:
         """Answer the request whose turn it is."""
         asked: StrictParser = self.requests[0]
@@ -259,6 +266,9 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
 
     def pull_trigger(self) -> None:
         """Wake the loop, if it goes on: what was a file of ours may be somebody else's by now."""
+        # A fiber runs in the loop.
+        if fibers.current() is not None:
+            return
         with self._waking:
             if not self._asleep_for_good:
                 super().pull_trigger()

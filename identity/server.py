@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
@@ -17,7 +18,7 @@ from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.task import ThreadedTaskDispatcher
 
-from identity import hashing
+from identity import fibers, hashing
 from identity.connections import Channel, Limits, Listener, TcpListener, UnixListener
 from identity.ini_file import with_variables
 from identity.settings import NO_PROXY
@@ -28,6 +29,9 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 #: How long requests that are being answered may take to finish once the server is told to stop.
 GRACE = 25.0
+
+#: How many requests the loop works on at the same time.
+MOST_AT_ONCE = 64
 
 _LOOK_AROUND = 1.0
 _LAST_LOOKS = 0.1
@@ -73,8 +77,30 @@ def _serve(server: "Server", application: Application) -> None:
     log.info("stopped")
 
 
+class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
+    """Gives requests to the loop or to threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived: deque[Channel] = deque()
+        self.in_loop: Callable[[str], bool] = lambda _: False
+
+    def add_task(self, task: Channel) -> None:
+        """Answer the request whose turn it is at this connection."""
+        request = task.requests[0]
+        if request.error is None and self.in_loop(request.path):
+            self.arrived.append(task)
+        else:
+            super().add_task(task)
+
+
 class Server:
-    """Bound when made; answers once it serves."""
+    """Bound when made; answers once it serves.
+
+    What waits for nothing but the storage is answered by the loop itself (``registry.in_loop``): what has arrived by
+    one look, at most MOST_AT_ONCE, goes on together in fibers. So no thread takes the interpreter from another for it,
+    and what is written meanwhile shares commits. The rest is answered by threads.
+    """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Take the addresses; raises OSError if one is taken, ValueError for a setting that does not fit."""
@@ -83,7 +109,8 @@ class Server:
         self._adjustments = Adjustments(**_without_no_proxy(others))
         self._application: Application | None = None
         self._sockets: dict[int, Any] = {}
-        self._dispatcher = ThreadedTaskDispatcher()
+        self._fibers: fibers.Fibers | None = None
+        self._dispatcher = _Dispatcher()
         self.listeners = list(self._open(Limits(**own)))
         self._aside = 0
         self._counting = threading.Lock()
@@ -100,6 +127,10 @@ class Server:
     def serve(self, application: Application) -> None:
         """Answer until told to stop, then finish what is being answered and return."""
         self._application = application
+        in_loop = getattr(getattr(application, "registry", None), "in_loop", None)
+        if in_loop is not None:
+            self._fibers = fibers.Fibers(self.listeners[0].pull_trigger, in_loop.apart)
+            self._dispatcher.in_loop = in_loop.takes
         try:
             while not self._stopping:
                 self._look(_LOOK_AROUND)
@@ -176,10 +207,26 @@ class Server:
             log.warning("stopped with %d connections that had no answer yet", len(unanswered))
 
     def _look(self, timeout: float) -> None:
+        """Hear what has come within so many seconds, and answer what never waits."""
+        working = self._fibers
+        if working is not None:
+            timeout = working.until_alarm(timeout)
         wasyncore.loop(timeout=timeout, use_poll=self._adjustments.asyncore_use_poll, map=self._sockets, count=1)
+        if working is not None:
+            self._answer(working)
         now = time.time()
         for one in self.listeners:
             one.maintain(now)
+
+    def _answer(self, working: fibers.Fibers) -> None:
+        arrived = self._dispatcher.arrived
+        working.ring()
+        while True:
+            while arrived and working.busy < MOST_AT_ONCE:
+                working.start(arrived.popleft().answer)
+            working.run()
+            if not arrived or working.busy >= MOST_AT_ONCE:
+                return
 
     def _channels(self) -> list[Channel]:
         return [one for one in self._sockets.values() if isinstance(one, Channel)]

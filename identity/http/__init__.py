@@ -5,6 +5,7 @@ from pyramid.config import Configurator
 
 def includeme(config: Configurator) -> None:
     """Wire the rim around ``config.registry.identity``."""
+    config.include("identity.http.loop")
     config.include("identity.http.requests")
     config.include("identity.http.request_log")
     config.include("identity.http.transactions")

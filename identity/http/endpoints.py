@@ -126,3 +126,4 @@ def includeme(config: Configurator) -> None:
     config.add_directive("add_endpoint", add_endpoint)
     for endpoint in ENDPOINTS:
         config.add_endpoint(endpoint)
+        config.registry.in_loop.add(endpoint.path)

@@ -88,6 +88,9 @@ class Backend(ABC):
     concurrent: ClassVar[bool] = True
     #: False if a transaction never loses against another: its request need not be kept for another attempt.
     contends: bool = True
+    #: True if whoever waits for it in a fiber lets others go on (``identity.fibers``): the server's loop then answers
+    #: what waits for nothing else.
+    steps_aside: bool = False
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Storage]:

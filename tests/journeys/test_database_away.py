@@ -21,6 +21,7 @@ import pytest
 
 from identity.log_format import PlainLines
 from identity.plugins.sql import SqlBackend
+from identity.plugins.sql.turns import OwnCommits
 from identity.testing.browser import Browser, give_password
 from identity.testing.clock import MovableClock
 from identity.testing.fixtures import Databases
@@ -293,8 +294,9 @@ def heard() -> Iterator[io.StringIO]:
 def _held(world: World) -> int:
     backend = world.identity.backend
     assert isinstance(backend, SqlBackend)
-    engines = backend._open()
-    return sum(engine.pool.checkedout() for engine in (engines.reading, engines.writing))  # type: ignore[attr-defined]
+    opened = backend._open()
+    assert isinstance(opened.writing, OwnCommits)
+    return opened.reading.in_use + opened.writing.pool.in_use
 
 
 @pytest.mark.parametrize("and_stays_away", [False, True], ids=["lost", "delivered, and the server stays away"])

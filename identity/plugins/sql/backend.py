@@ -1,4 +1,4 @@
-"""SqlBackend and SqlStorage: SQLAlchemy Core, joined to the transactions of the package transaction."""
+"""SqlBackend: SQLAlchemy Core, joined to the transactions of the package transaction."""
 
 import logging
 import os
@@ -6,36 +6,18 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from identity.plugins.sql.engines import Engines, is_missing, open_engines, open_migrating_engine
-from identity.plugins.sql.errors import translated
+from identity.plugins.sql.engines import Opened, is_missing, open_for_requests, open_migrating_engine
+from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.migrations import MIGRATE, fits
 from identity.plugins.sql.participant import SqlParticipant
-from identity.plugins.sql.pool import give_back
-from identity.plugins.sql.rows import SqlStore
+from identity.plugins.sql.pool import Pool
 from identity.plugins.sql.settings import SQLITE, Settings
-from identity.plugins.sql.stores.applications import SqlApplicationStore
-from identity.plugins.sql.stores.attempts import SqlAttemptStore
-from identity.plugins.sql.stores.audit import SqlAuditStore
-from identity.plugins.sql.stores.authorization_requests import SqlAuthorizationRequestStore
-from identity.plugins.sql.stores.credentials import SqlCredentialStore
-from identity.plugins.sql.stores.effects import SqlEffectStore
-from identity.plugins.sql.stores.managers import SqlManagerStore
-from identity.plugins.sql.stores.organizations import SqlOrganizationStore
-from identity.plugins.sql.stores.outbox import SqlOutboxStore
-from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
-from identity.plugins.sql.stores.projects import SqlProjectStore
-from identity.plugins.sql.stores.purges import SqlPurgeStore
-from identity.plugins.sql.stores.records import SqlRecordStore
-from identity.plugins.sql.stores.sessions import SqlSessionStore
-from identity.plugins.sql.stores.signing_keys import SqlSigningKeyStore
-from identity.plugins.sql.stores.tokens import SqlTokenStore
-from identity.plugins.sql.stores.user_grants import SqlUserGrantStore
-from identity.plugins.sql.stores.users import SqlUserStore
+from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import Unavailable
 
@@ -43,27 +25,6 @@ if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
 
 log = logging.getLogger(__name__)
-
-_STORES: dict[str, type[SqlStore]] = {
-    "organizations": SqlOrganizationStore,
-    "projects": SqlProjectStore,
-    "project_grants": SqlProjectGrantStore,
-    "user_grants": SqlUserGrantStore,
-    "users": SqlUserStore,
-    "credentials": SqlCredentialStore,
-    "applications": SqlApplicationStore,
-    "managers": SqlManagerStore,
-    "sessions": SqlSessionStore,
-    "authorization_requests": SqlAuthorizationRequestStore,
-    "attempts": SqlAttemptStore,
-    "tokens": SqlTokenStore,
-    "signing_keys": SqlSigningKeyStore,
-    "outbox": SqlOutboxStore,
-    "audit": SqlAuditStore,
-    "records": SqlRecordStore,
-    "effects": SqlEffectStore,
-    "purges": SqlPurgeStore,
-}
 
 #: SQLite begins to see with the first statement that reads. Whoever takes what is read may be slow.
 _BEGIN_SNAPSHOT = {
@@ -78,19 +39,6 @@ _BEGIN_SNAPSHOT = {
 _VERSION = text("SELECT version_num FROM alembic_version")
 
 
-class SqlStorage(Storage):
-    """All stores over one connection; each is made when it is first asked for."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _STORES:
-            raise AttributeError(name)
-        store = self.__dict__[name] = _STORES[name](self._connection)
-        return store
-
-
 class SqlBackend(Backend):
     """SQLite or PostgreSQL, whichever the URL names."""
 
@@ -100,18 +48,19 @@ class SqlBackend(Backend):
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         # SQLite's writers wait in line from their first statement on.
-        self.contends = settings.database_url().get_backend_name() != SQLITE
-        self._engines: Engines | None = None
-        self._inherited: Engines | None = None
+        is_sqlite = settings.database_url().get_backend_name() == SQLITE
+        self.contends, self.steps_aside = not is_sqlite, is_sqlite
+        self._opened: Opened | None = None
+        self._inherited: Opened | None = None
         self._opening = threading.Lock()
 
     def reading(self) -> AbstractContextManager[Storage]:
         """A Storage to read from: a plain connection that commits nothing and begins nothing."""
-        return _Reading(self)
+        return _Reading(self._open().reading)
 
     def snapshot(self) -> AbstractContextManager[Storage]:
         """The same in a transaction that reads, and sees what was committed when it began."""
-        return _Snapshot(self)
+        return _Snapshot(self._open().reading)
 
     def writing(self, transactions: "ITransactionManager") -> Storage:
         """A Storage joined to the current transaction; the same one each time it is asked for there."""
@@ -140,13 +89,11 @@ class SqlBackend(Backend):
 
     def check(self) -> None:
         """Raise Unavailable unless the database answers and its schema fits."""
-        connection = self.connect()
-        try:
-            version = connection.execute(_VERSION).scalar()
-        except SQLAlchemyError as error:
-            raise translated(error) from error
-        finally:
-            give_back(connection)
+        with self.reading() as storage:
+            try:
+                version = storage.link.connection.execute(_VERSION).scalar()  # type: ignore[attr-defined]
+            except SQLAlchemyError as error:
+                raise translated(error) from error
         if version is None:
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
         fits(version)
@@ -154,73 +101,75 @@ class SqlBackend(Backend):
     def close(self) -> None:
         """Give back connections; they are opened again when needed."""
         with self._opening:
-            engines, self._engines = self._engines, None
-        if engines is not None and engines.process == os.getpid():
-            engines.close()
-
-    def connect(self) -> Connection:
-        """A connection to read from; raises Unavailable."""
-        try:
-            return self._open().reading.connect()
-        except (SQLAlchemyError, sqlite3.Error) as error:
-            raise translated(error) from error
+            opened, self._opened = self._opened, None
+        if opened is not None and opened.process == os.getpid():
+            opened.close()
 
     def _join(self, transactions: "ITransactionManager") -> Storage:
         """Begin a database transaction that ends with the current transaction of the manager."""
         try:
-            connection = self._open().writing.connect()
-            SqlParticipant(connection, transactions)
-        except (SQLAlchemyError, sqlite3.Error) as error:
+            turn = self._open().writing.begin()
+        except FAILURES as error:
             raise translated(error) from error
-        return SqlStorage(connection)
+        SqlParticipant(turn, transactions)
+        return SqlStorage(turn.link)
 
-    def _open(self) -> Engines:
-        engines = self._engines
-        if engines is None or engines.process != os.getpid():
+    def _open(self) -> Opened:
+        opened = self._opened
+        if opened is None or opened.process != os.getpid():
             with self._opening:
-                engines = self._engines
-                if engines is None or engines.process != os.getpid():
+                opened = self._opened
+                if opened is None or opened.process != os.getpid():
                     # Kept, never closed: closing them here would end the parent's connections and file locks.
-                    self._inherited = engines
-                    engines = self._engines = open_engines(self._settings)
-        return engines
+                    self._inherited = opened
+                    opened = self._opened = open_for_requests(self._settings)
+        return opened
 
 
 class _Reading(AbstractContextManager[Storage]):
     """Takes a connection from the pool and gives it back."""
 
-    __slots__ = ("_backend", "_connection")
+    __slots__ = ("_link", "_pool")
 
-    def __init__(self, backend: SqlBackend) -> None:
-        self._backend = backend
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     def __enter__(self) -> Storage:
-        self._connection = self._backend.connect()
-        return SqlStorage(self._connection)
+        try:
+            self._link = self._pool.lend()
+        except FAILURES as error:
+            raise translated(error) from error
+        return SqlStorage(self._link)
 
     def __exit__(self, *_exception: object) -> None:
-        give_back(self._connection)
+        self._pool.take_back(self._link)
 
 
-class _Snapshot(_Reading):
-    """The same with a transaction around it; the pool knows of none, so it is ended here."""
+class _Snapshot(AbstractContextManager[Storage]):
+    """Takes one for itself, with a transaction around what is read."""
 
-    __slots__ = ()
+    __slots__ = ("_link", "_pool")
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     def __enter__(self) -> Storage:
-        storage = super().__enter__()
         try:
-            for words in _BEGIN_SNAPSHOT[self._connection.dialect.name]:
-                self._connection.exec_driver_sql(words)
+            self._link = self._pool.take()
+        except FAILURES as error:
+            raise translated(error) from error
+        try:
+            for words in _BEGIN_SNAPSHOT[self._link.dialect.name]:
+                self._link.send(words)
         except BaseException as error:
-            self._connection.invalidate()
-            super().__exit__()
-            raise translated(error) if isinstance(error, SQLAlchemyError) else error from None
-        return storage
+            self._link.broken = True
+            self._pool.give_back(self._link)
+            raise translated(error) if isinstance(error, FAILURES) else error from None
+        return SqlStorage(self._link)
 
     def __exit__(self, *_exception: object) -> None:
         try:
-            self._connection.exec_driver_sql("ROLLBACK")
-        except SQLAlchemyError:
-            self._connection.invalidate()
-        super().__exit__()
+            self._link.send("ROLLBACK")
+        except FAILURES:
+            self._link.broken = True
+        self._pool.give_back(self._link)

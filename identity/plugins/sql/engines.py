@@ -1,4 +1,4 @@
-"""The two engines of a process: one reads outside any transaction, one writes inside them.
+"""What a process opens: connections that read outside any transaction, and others that write inside them.
 
 They differ in what a connection is set to when it is opened, so that nothing needs to be set (and reset) each time
 one is taken from its pool.
@@ -16,33 +16,29 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 
-from identity.plugins.sql.pool import FairPool
+from identity.plugins.sql.link import Link
+from identity.plugins.sql.pool import FibersShare, Pool
 from identity.plugins.sql.settings import SQLITE, Settings
+from identity.plugins.sql.sharing import SharedCommits
+from identity.plugins.sql.turns import OwnCommits, Writing
 from identity.storage.errors import Unavailable
 
-#: Reading needs no transaction, so there is nothing to roll back when the connection is given back.
-_NO_TRANSACTION: dict[str, Any] = {
-    "isolation_level": "AUTOCOMMIT",
-    "skip_autocommit_rollback": True,
-    "pool_reset_on_return": None,
-}
-#: Milliseconds after which a writer asks SQLite for the lock anew. SQLite itself asks less and less often, up to every
-#: 100 ms, so that a busy process would keep all others waiting until they give up.
-_STEP = 8
+#: Begins nothing: the driver's own words do, where something is to begin.
+_NO_TRANSACTION: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Engines:
-    """What a process opens, and in which process it did: connections do not survive a fork."""
+class Opened:
+    """How a process reads and writes, and which process it is: connections do not survive a fork."""
 
-    reading: Engine
-    writing: Engine
+    reading: Pool
+    writing: Writing
     process: int
 
     def close(self) -> None:
         """Close all idle connections; those in use are closed when they are given back."""
-        self.reading.dispose()
-        self.writing.dispose()
+        self.reading.close()
+        self.writing.close()
 
 
 def is_missing(settings: Settings) -> bool:
@@ -51,8 +47,8 @@ def is_missing(settings: Settings) -> bool:
     return url.get_backend_name() == SQLITE and not Path(str(url.database)).exists()
 
 
-def open_engines(settings: Settings) -> Engines:
-    """Engines for requests. Connections are opened when they are needed.
+def open_for_requests(settings: Settings) -> Opened:
+    """Pools for requests. Connections are opened when they are needed.
 
     Raises Unavailable if there is no such SQLite file: only a migration makes one.
     """
@@ -63,25 +59,20 @@ def open_engines(settings: Settings) -> Engines:
             " identity.plugin.sql.url says? `identity migrate -c INI` makes a new one."
         )
     if url.get_backend_name() == SQLITE:
-        reading = _sqlite(url, settings, pool=_pool(settings), **_NO_TRANSACTION)
+        reading = _sqlite(url, settings, **_NO_TRANSACTION)
         event.listen(reading, "connect", _read_only)
-        # SQLite has one writer at a time. Writers of this process wait in the pool's queue, in order; only its
-        # single connection competes with those of other processes.
-        queue = {
-            "poolclass": FairPool,
-            "pool_size": 1,
-            "max_overflow": 0,
-            "pool_timeout": settings.busy_timeout.total_seconds(),
-        }
-        writing = _sqlite(url, settings, pool=queue)
-        event.listen(writing, "connect", _wait_in_short_steps)
-        event.listen(writing, "begin", _begin_immediate(settings.busy_timeout))
-    else:
-        shared = {"pool_pre_ping": True, **_pool(settings)}
-        only_reads = {"default_transaction_read_only": "on"}
-        reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION, **shared)
-        writing = _postgresql(url, settings, {}, **shared)
-    return Engines(reading, writing, os.getpid())
+        # SQLite has one writer at a time. Writers of this process wait in line for its one connection; only that
+        # competes with those of other processes.
+        writing = _sqlite(url, settings, **_NO_TRANSACTION)
+        event.listen(writing, "connect", _never_wait)
+        wait = settings.busy_timeout
+        line = Pool(_links(writing), kept=1, most=1, wait=wait.total_seconds())
+        shared = SharedCommits(line, wait=wait, share=settings.share_commits)
+        return Opened(_pool(reading, settings, FibersShare), shared, os.getpid())
+    only_reads = {"default_transaction_read_only": "on"}
+    reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION)
+    writing = _postgresql(url, settings, {})
+    return Opened(_pool(reading, settings), OwnCommits(_pool(writing, settings)), os.getpid())
 
 
 def open_migrating_engine(settings: Settings) -> Engine:
@@ -89,20 +80,21 @@ def open_migrating_engine(settings: Settings) -> Engine:
     url = _complete(settings)
     if url.get_backend_name() == SQLITE:
         _create_file(Path(str(url.database)))
-        engine = _sqlite(url, settings, pool={"poolclass": NullPool})
+        engine = _sqlite(url, settings)
         event.listen(engine, "begin", _begin_immediate(timedelta(minutes=1)))
         return engine
     endless = {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
-    return _postgresql(url, settings, endless, poolclass=NullPool)
+    return _postgresql(url, settings, endless)
 
 
-def _pool(settings: Settings) -> dict[str, Any]:
-    return {
-        "poolclass": FairPool,
-        "pool_size": settings.pool_size,
-        "max_overflow": settings.max_overflow,
-        "pool_timeout": settings.pool_timeout.total_seconds(),
-    }
+def _pool(engine: Engine, settings: Settings, kind: type[Pool] = Pool) -> Pool:
+    most = settings.pool_size + settings.max_overflow
+    return kind(_links(engine), kept=settings.pool_size, most=most, wait=settings.pool_timeout.total_seconds())
+
+
+def _links(engine: Engine) -> Callable[[], Link]:
+    """What opens a connection. Raises SQLAlchemyError."""
+    return lambda: Link(engine.connect())
 
 
 def _complete(settings: Settings) -> URL:
@@ -121,11 +113,11 @@ def _complete(settings: Settings) -> URL:
     return url.set(password=password)
 
 
-def _sqlite(url: URL, settings: Settings, *, pool: dict[str, Any], wait: float | None = None, **options: Any) -> Engine:
-    wait = settings.busy_timeout.total_seconds() if wait is None else wait
+def _sqlite(url: URL, settings: Settings, **options: Any) -> Engine:
+    wait = settings.busy_timeout.total_seconds()
     # isolation_level None: the driver begins nothing by itself.
     arguments = {"isolation_level": None, "check_same_thread": False, "timeout": wait}
-    engine = create_engine(url, connect_args=arguments, hide_parameters=True, **pool, **options)
+    engine = create_engine(url, connect_args=arguments, hide_parameters=True, poolclass=NullPool, **options)
 
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         _switch_to_wal(connection, wait)
@@ -163,8 +155,9 @@ def _read_only(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA query_only = ON")
 
 
-def _wait_in_short_steps(connection: sqlite3.Connection, _record: object) -> None:
-    connection.execute(f"PRAGMA busy_timeout = {_STEP}")
+def _never_wait(connection: sqlite3.Connection, _record: object) -> None:
+    """Whoever begins waits by itself, so that others go on meanwhile."""
+    connection.execute("PRAGMA busy_timeout = 0")
 
 
 def _begin_immediate(wait: timedelta) -> Callable[[Connection], None]:
@@ -210,6 +203,7 @@ def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **optio
         url.difference_update_query(["options"]),
         connect_args=arguments,
         hide_parameters=True,
+        poolclass=NullPool,
         **options,
     )
 

@@ -1,112 +1,152 @@
-"""A connection pool that serves in the order of arrival.
+"""Connections that are kept open, handed out in the order in which they were asked for.
 
-SQLAlchemy's own lets a thread that has just given a connection back take it again before the one that waits has
-woken up. Under load some threads then wait until they time out, worst of all for SQLite's single writer.
+SQLAlchemy's own pool makes objects for each use, and lets a thread that has just given a connection back take it again
+before the one that waits has woken up.
 """
 
-import logging
 import threading
 from collections import deque
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import QueuePool
-from sqlalchemy.util.queue import Empty, Full, QueueCommon
+from identity.fibers import Gate, current
+from identity.storage.errors import Unavailable
 
-from identity.plugins.sql.errors import translated
+if TYPE_CHECKING:
+    from identity.plugins.sql.link import Link
 
-log = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
+_BUSY = "All database connections are busy."
 
 
-class _Waiter:
-    """A thread that waits for an item; the lock is open once it is there."""
+class _Place(Gate):
+    """Where one waits, and what one then gets: a connection, or the room to open one."""
 
-    __slots__ = ("item", "ready")
+    __slots__ = ("link",)
 
     def __init__(self) -> None:
-        self.item: Any = None
-        self.ready = threading.Lock()
-        self.ready.acquire()
+        super().__init__()
+        self.link: Link | None = None
 
 
-class FairQueue(QueueCommon[Item]):
-    """Hands what is put in straight to whoever has waited longest; what nobody waits for is used last in, first out."""
+class Pool:
+    """At most ``most`` open connections, of which ``kept`` stay open while nobody uses them."""
 
-    def __init__(self, maxsize: int = 0, use_lifo: bool = True) -> None:
-        self.maxsize = maxsize
-        # The pool asks for it when it is made anew; there is but one way here.
-        self.use_lifo = use_lifo
-        self._items: deque[Item] = deque()
-        self._waiters: deque[_Waiter] = deque()
+    def __init__(self, opens: "Callable[[], Link]", *, kept: int, most: int, wait: float) -> None:
+        self._opens = opens
+        self._kept = kept
+        self._most = most
+        self._wait = wait
+        self._idle: list[Link] = []
+        self._open = 0
+        self._line: deque[_Place] = deque()
         self._mutex = threading.Lock()
+        self._closed = False
 
-    def empty(self) -> bool:
-        """True if nothing lies ready."""
-        return not self._items
+    @property
+    def in_use(self) -> int:
+        """How many connections somebody has."""
+        return self._open - len(self._idle)
 
-    def full(self) -> bool:
-        """True if nothing more is kept."""
-        return 0 < self.maxsize <= len(self._items)
+    def take(self, *, patient: bool = False) -> "Link":
+        """A connection for oneself, once it is one's turn; who is patient waits as long as it takes.
 
-    def qsize(self) -> int:
-        """How much lies ready."""
-        return len(self._items)
-
-    def put_nowait(self, item: Item) -> None:
-        """Put an item in; raises Full."""
-        self.put(item, False)
-
-    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
-        """Put an item in; raises Full, for the pool never waits here."""
+        Raises Unavailable, or what opening raises.
+        """
+        place = None
         with self._mutex:
-            if self._waiters:
-                waiter = self._waiters.popleft()
-                waiter.item = item
-                waiter.ready.release()
-            elif self.full():
-                raise Full
+            link = self._idle.pop() if self._idle else None
+            if link is None and self._open < self._most:
+                self._open += 1
+            elif link is None:
+                place = _Place()
+                self._line.append(place)
+        if place is not None:
+            if not place.wait(None if patient else self._wait):
+                with self._mutex:
+                    # It may have been our turn at the last moment.
+                    if not place.is_open:
+                        self._line.remove(place)
+                        raise Unavailable(_BUSY)
+            link = place.link
+        if link is not None and not link.hears_something():
+            return link
+        if link is not None:
+            # Its server said something unasked: that it ends the connection.
+            link.close()
+        return self._opened()
+
+    def give_back(self, link: "Link") -> None:
+        """Let the next one have it; what is broken or was asked to close is closed, and its room is free."""
+        usable = not link.broken and not self._closed
+        with self._mutex:
+            if self._line:
+                place = self._line.popleft()
+                place.link = link if usable else None
+                place.open()
+            elif usable and len(self._idle) < self._kept:
+                self._idle.append(link)
+                return
             else:
-                self._items.append(item)
+                self._open -= 1
+                usable = False
+        if not usable:
+            link.close()
 
-    def get_nowait(self) -> Item:
-        """Take an item; raises Empty."""
-        return self.get(False)
+    def lend(self) -> "Link":
+        """A connection to read by; others may read by it in between. Raises as ``take``."""
+        return self.take()
 
-    def get(self, block: bool = True, timeout: float | None = None) -> Item:
-        """Take an item, when it is our turn; raises Empty if that takes too long."""
+    def take_back(self, link: "Link") -> None:
+        """What was lent."""
+        self.give_back(link)
+
+    def close(self) -> None:
+        """Close what is idle now, and the rest when it is given back."""
         with self._mutex:
-            if self._items:
-                return self._items.pop()
-            if not block:
-                raise Empty
-            waiter = _Waiter()
-            self._waiters.append(waiter)
-        if not waiter.ready.acquire(timeout=-1 if timeout is None else timeout):
+            self._closed = True
+            idle, self._idle = self._idle, []
+            self._open -= len(idle)
+        for link in idle:
+            link.close()
+
+    def _opened(self) -> "Link":
+        try:
+            return self._opens()
+        except BaseException:
             with self._mutex:
-                # It may have come at the last moment.
-                if waiter.item is None:
-                    self._waiters.remove(waiter)
-                    raise Empty
-        taken: Item = waiter.item
-        return taken
+                if self._line:
+                    self._line.popleft().open()
+                else:
+                    self._open -= 1
+            raise
 
 
-class FairPool(QueuePool):
-    """SQLAlchemy's pool over a fair queue."""
+class FibersShare(Pool):
+    """A pool of which all fibers of a thread share one connection, to read: none steps aside while it does (SQLite)."""
 
-    _queue_class = FairQueue  # type: ignore[assignment]
+    def __init__(self, opens: "Callable[[], Link]", *, kept: int, most: int, wait: float) -> None:
+        super().__init__(opens, kept=kept, most=most, wait=wait)
+        self._of_thread: dict[int, Link] = {}
 
+    def lend(self) -> "Link":
+        """The thread's connection to a fiber, one of its own to anybody else."""
+        if current() is None:
+            return self.take()
+        thread = threading.get_ident()
+        link = self._of_thread.get(thread)
+        if link is None:
+            link = self._of_thread[thread] = self._opens()
+        return link
 
-def give_back(connection: Connection) -> None:
-    """Give it back to the pool, whatever state it is in: what was not committed is rolled back.
+    def take_back(self, link: "Link") -> None:
+        """What was lent."""
+        if link is not self._of_thread.get(threading.get_ident()):
+            self.give_back(link)
+        elif link.broken:
+            self._of_thread.pop(threading.get_ident()).close()
 
-    Never raises: whoever is done has an answer already, or an error that says more.
-    """
-    try:
-        connection.close()
-    except SQLAlchemyError as error:
-        # SQLAlchemy has thrown the connection away.
-        log.info("a transaction could not be rolled back: %s", translated(error))
+    def close(self) -> None:
+        """Close those of threads as well: whoever asks later opens another pool."""
+        super().close()
+        while self._of_thread:
+            self._of_thread.popitem()[1].close()

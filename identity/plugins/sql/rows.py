@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Dialect, Select, Table, Update, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Dialect, Select, Table, Update, bindparam, or_, select, update
 from sqlalchemy import Insert as PlainInsert
 from sqlalchemy.dialects.postgresql import Insert, insert
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.base import Executable
 
 from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.errors import FAILURES, Undecodable, Unstorable, translated
+from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values, readable
 from identity.storage.errors import Missing, Stale
 
@@ -37,43 +37,38 @@ class Prepared:
         self._statement = statement
         self._texts: dict[str, _Text] = {}
 
-    def first(self, connection: Connection, parameters: Values) -> Row | None:
+    def first(self, link: Link, parameters: Values) -> Row | None:
         """The first row, or None. Raises SQLAlchemyError."""
-        text = self._text(connection)
-        row: Row | None = _with_driver(connection, lambda driver: text.execute(driver, parameters).fetchone())
+        text = self._text(link)
+        try:
+            row: Row | None = link.driver.execute(text.sql, text.given(parameters)).fetchone()
+        except link.failures as error:
+            raise link.failure(error) from error
         return row if row is None else text.converted(row)
 
-    def all(self, connection: Connection, parameters: Values) -> Sequence[Row]:
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
-        text = self._text(connection)
-        rows = _with_driver(connection, lambda driver: text.execute(driver, parameters).fetchall())
-        return [text.converted(row) for row in rows]
+        text = self._text(link)
+        try:
+            rows = link.driver.execute(text.sql, text.given(parameters)).fetchall()
+        except link.failures as error:
+            raise link.failure(error) from error
+        return [text.converted(row) for row in rows] if text.converters else rows
 
-    def change(self, connection: Connection, parameters: Values) -> int:
+    def change(self, link: Link, parameters: Values) -> int:
         """How many rows it changed. Raises SQLAlchemyError."""
-        text = self._text(connection)
-        changed: int = _with_driver(connection, lambda driver: text.execute(driver, parameters).rowcount)
+        text = self._text(link)
+        try:
+            changed: int = link.driver.execute(text.sql, text.given(parameters)).rowcount
+        except link.failures as error:
+            raise link.failure(error) from error
         return changed
 
-    def _text(self, connection: Connection) -> "_Text":
-        text = self._texts.get(connection.dialect.name)
+    def _text(self, link: Link) -> "_Text":
+        text = self._texts.get(link.dialect.name)
         if text is None:
-            text = self._texts[connection.dialect.name] = _Text.of(self._statement, connection.dialect)
+            text = self._texts[link.dialect.name] = _Text.of(self._statement, link.dialect)
         return text
-
-
-def _with_driver(connection: Connection, step: Callable[[Any], Any]) -> Any:
-    """What the step makes of the driver's connection. Raises SQLAlchemyError."""
-    dialect = connection.dialect
-    failures = dialect.loaded_dbapi.Error
-    driver: Any = connection.connection.dbapi_connection
-    try:
-        return step(driver)
-    except failures as error:
-        # As SQLAlchemy does with its own statements: a dead connection is never used or put into the pool again.
-        if dialect.is_disconnect(error, driver, None):
-            connection.invalidate(error)
-        raise DBAPIError.instance(None, None, error, failures, dialect=dialect) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +96,6 @@ class _Text:
             tuple((at, convert) for at, convert in converters if convert is not None),
         )
 
-    def execute(self, driver: Any, parameters: Values) -> Any:
-        return driver.execute(self.sql, self.given(parameters))
-
     def given(self, parameters: Values) -> Values | tuple[Any, ...]:
         given = {**self.constants, **parameters} if self.constants else parameters
         return given if self.names is None else tuple([given[name] for name in self.names])
@@ -120,16 +112,17 @@ class _Text:
 class SqlStore:
     """Runs statements on the connection of one transaction (or one reading)."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "_link")
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._connection = link.connection
 
     def _one(self, statement: Executable | Prepared, parameters: Values) -> Row | None:
         """The first row, or None."""
         try:
             if isinstance(statement, Prepared):
-                return statement.first(self._connection, parameters)
+                return statement.first(self._link, parameters)
             return self._connection.execute(statement, parameters).first()
         except FAILURES as error:
             answer = translated(error)
@@ -156,8 +149,7 @@ class SqlStore:
             answer = translated(error)
             if isinstance(answer, Undecodable):
                 # SQLite holds bytes that are no text: as such they are seen by whatever reads the row.
-                driver: Any = self._connection.connection.dbapi_connection
-                driver.text_factory = _text_or_bytes
+                self._link.driver.text_factory = _text_or_bytes
                 return self._fetch(statement, parameters)
             if isinstance(answer, Unstorable):
                 return ()
@@ -165,14 +157,14 @@ class SqlStore:
 
     def _fetch(self, statement: Executable | Prepared, parameters: Values | None) -> Sequence[Row]:
         if isinstance(statement, Prepared):
-            return statement.all(self._connection, parameters or {})
+            return statement.all(self._link, parameters or {})
         return self._connection.execute(statement, parameters).all()
 
     def _change(self, statement: Executable | Prepared, parameters: Values) -> int:
         """How many rows the statement changed."""
         try:
             if isinstance(statement, Prepared):
-                return statement.change(self._connection, parameters)
+                return statement.change(self._link, parameters)
             return self._connection.execute(statement, parameters).rowcount
         except FAILURES as error:
             raise translated(error) from error
@@ -201,7 +193,7 @@ class SqlStore:
         PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite takes back that statement
         alone.
         """
-        if self._connection.dialect.name != "postgresql":
+        if self._link.dialect.name != "postgresql":
             yield
             return
         # Sent by hand: what SQLAlchemy does around a savepoint costs more than the savepoint itself.
@@ -216,7 +208,7 @@ class SqlStore:
     def _send(self, words: str) -> None:
         """Give words without parameters to the driver."""
         try:
-            _with_driver(self._connection, lambda driver: driver.execute(words))
+            self._link.send(words)
         except FAILURES as error:
             raise translated(error) from error
 

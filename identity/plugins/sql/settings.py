@@ -42,6 +42,10 @@ class Settings:
         at_least="0",
     )
     busy_timeout: timedelta = span("SQLite: how long a writer waits for other writers.", "5s", at_least="0")
+    share_commits: bool = setting(
+        "SQLite: whether requests that are ready at the same time share one commit. Each is answered only after it.",
+        default=True,
+    )
 
     def __post_init__(self) -> None:
         self.database_url()

@@ -1,5 +1,6 @@
 """A plugin's ORM session, joined by zope.sqlalchemy, ends with the backend's part in the same transaction."""
 
+import sqlite3
 from collections.abc import Iterator
 
 import pytest
@@ -68,7 +69,9 @@ def test_the_session_is_undone_where_the_backend_cannot_commit(
 ) -> None:
     """The session votes after the backend: whoever votes last is never left alone with a commit."""
     _write(backend, session, transactions)
-    backend.writing(transactions)._connection.invalidate()  # type: ignore[attr-defined]
+    driver = backend.writing(transactions).link.driver  # type: ignore[attr-defined]
+    # As after a full disk, or when the network is gone.
+    driver.rollback() if isinstance(driver, sqlite3.Connection) else driver.close()
     with pytest.raises(Unavailable):
         transactions.commit()
     transactions.abort()

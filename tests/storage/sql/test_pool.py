@@ -5,14 +5,32 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from sqlalchemy.util.queue import Empty, Full
 
 from identity.plugins.sql import Settings, SqlBackend
-from identity.plugins.sql.pool import FairQueue
+from identity.plugins.sql.pool import Pool
 from identity.storage.contract.factories import an_organization
 from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import Unavailable
+
+
+class Link:
+    """What a pool sees of a connection."""
+
+    def __init__(self) -> None:
+        self.broken = self.closed = self.ended = False
+
+    def hears_something(self) -> bool:
+        return self.ended
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def a_pool(*, kept: int = 2, most: int = 2, wait: float = 5.0, opens: Callable[[], Any] = Link) -> Pool:
+    return Pool(opens, kept=kept, most=most, wait=wait)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -23,39 +41,102 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_who_waits_longest_is_served_first() -> None:
-    queue: FairQueue[str] = FairQueue(2)
-    served: list[tuple[int, str]] = []
-    threads = [threading.Thread(target=lambda number=number: served.append((number, queue.get()))) for number in (0, 1)]
+    pool = a_pool(most=1)
+    link = pool.take()
+    served: list[int] = []
+
+    def use(number: int) -> None:
+        mine = pool.take()
+        served.append(number)
+        pool.give_back(mine)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(3)]
     for number, thread in enumerate(threads):
         thread.start()
-        wait_until(lambda number=number: len(queue._waiters) == number + 1)
-    queue.put("a")
-    with pytest.raises(Empty):
-        queue.get_nowait()
-    threads[0].join(5)
-    queue.put("b")
-    threads[1].join(5)
-    assert served == [(0, "a"), (1, "b")]
+        wait_until(lambda number=number: len(pool._line) == number + 1)  # type: ignore[misc]
+    pool.give_back(link)
+    for thread in threads:
+        thread.join(5)
+    assert served == [0, 1, 2]
+    assert pool.take() is link
 
 
 def test_what_nobody_waits_for_is_kept_and_the_newest_used_first() -> None:
-    queue: FairQueue[str] = FairQueue(2)
-    assert queue.empty()
-    queue.put_nowait("a")
-    queue.put("b")
-    assert queue.full()
-    assert queue.qsize() == 2
-    with pytest.raises(Full):
-        queue.put("c")
-    assert [queue.get(), queue.get()] == ["b", "a"]
+    pool = a_pool(kept=2, most=3)
+    links = [pool.take() for _ in range(3)]
+    assert pool.in_use == 3
+    for link in links:
+        pool.give_back(link)
+    assert [link.closed for link in links] == [False, False, True]  # type: ignore[attr-defined]
+    assert [pool.take(), pool.take()] == [links[1], links[0]]
 
 
 def test_waiting_ends() -> None:
-    queue: FairQueue[str] = FairQueue(1)
-    with pytest.raises(Empty):
-        queue.get(True, 0.01)
-    queue.put("later")
-    assert queue.get() == "later"
+    pool = a_pool(most=1, wait=0.01)
+    link = pool.take()
+    with pytest.raises(Unavailable, match="busy"):
+        pool.take()
+    pool.give_back(link)
+    assert pool.take() is link
+
+
+def test_what_is_broken_or_was_ended_by_its_server_is_never_used_again() -> None:
+    pool = a_pool(most=1)
+    first: Any = pool.take()
+    first.broken = True
+    pool.give_back(first)
+    second: Any = pool.take()
+    pool.give_back(second)
+    second.ended = True
+    third: Any = pool.take()
+    assert first.closed
+    assert second.closed
+    assert not third.closed
+    assert pool.in_use == 1
+
+
+def test_who_waits_opens_one_in_the_place_of_a_broken_one() -> None:
+    pool = a_pool(most=1)
+    broken: Any = pool.take()
+    taken: list[Any] = []
+    thread = threading.Thread(target=lambda: taken.append(pool.take()))
+    thread.start()
+    wait_until(lambda: len(pool._line) == 1)
+    broken.broken = True
+    pool.give_back(broken)
+    thread.join(5)
+    assert broken.closed
+    assert [one.closed for one in taken] == [False]
+    assert pool.in_use == 1
+
+
+def test_a_connection_that_cannot_be_opened_leaves_its_place_to_others() -> None:
+    answers: list[Any] = [OSError("away"), Link()]
+
+    def opens() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    pool = a_pool(most=1, opens=opens, wait=0.01)
+    with pytest.raises(OSError, match="away"):
+        pool.take()
+    assert pool.in_use == 0
+    assert not pool.take().closed  # type: ignore[attr-defined]
+
+
+def test_what_is_in_use_when_the_pool_is_closed_is_closed_when_it_comes_back() -> None:
+    pool = a_pool()
+    idle: Any
+    used: Any
+    idle, used = pool.take(), pool.take()
+    pool.give_back(idle)
+    pool.close()
+    assert idle.closed
+    assert not used.closed
+    pool.give_back(used)
+    assert used.closed
 
 
 def test_no_writer_starves(sqlite_url: str) -> None:

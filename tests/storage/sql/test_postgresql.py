@@ -12,11 +12,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import text
 from transaction.interfaces import TransientError
 
 from identity.domain.permissions import INSTANCE_KEY
 from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql.storage import SqlStorage
+from identity.storage.backend import Storage
 from identity.storage.contract.base import add
 from identity.storage.contract.factories import (
     NOW,
@@ -58,16 +59,24 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
         "application_name": "identity",
         "synchronous_commit": "off",
     }
-    engines = backend._open()
-    for engine, reading in ((engines.reading, "on"), (engines.writing, "off")):
-        with engine.connect() as connection:
-            shown = {name: connection.execute(text(f"SHOW {name}")).scalar() for name in expected}
-            assert shown == expected
-            assert connection.execute(text("SHOW default_transaction_read_only")).scalar() == reading
-            driver: Any = connection.connection.dbapi_connection
+    reads, writes = backend.reading(), committing(backend, Transactions())
+    for used, reading in ((reads, "on"), (writes, "off")):
+        with used as storage:
+            driver = driver_of(storage)
+            assert {name: shown(driver, name) for name in expected} == expected
+            assert shown(driver, "default_transaction_read_only") == reading
             parameters = driver.info.get_parameters()
             # A network that swallows everything is noticed, and not after a quarter of an hour.
             assert {parameters[name] for name in ("tcp_user_timeout", "keepalives_idle")} == {"5000", "5"}
+
+
+def driver_of(storage: Storage) -> Any:
+    assert isinstance(storage, SqlStorage)
+    return storage.link.driver
+
+
+def shown(driver: Any, name: str) -> object:
+    return driver.execute(f"SHOW {name}").fetchone()[0]
 
 
 def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
@@ -100,9 +109,9 @@ def test_a_follower_does_not_wait_for_numbers_that_nobody_gets(backend: SqlBacke
 
 def test_options_of_the_url_are_kept(postgresql_url: str) -> None:
     backend = SqlBackend(Settings(url=f"{postgresql_url}&options=-c%20work_mem%3D7MB"))
-    with backend._open().reading.connect() as connection:
-        assert connection.execute(text("SHOW work_mem")).scalar() == "7MB"
-        assert connection.execute(text("SHOW lock_timeout")).scalar() == "3s"
+    with backend.reading() as storage:
+        assert shown(driver_of(storage), "work_mem") == "7MB"
+        assert shown(driver_of(storage), "lock_timeout") == "3s"
     backend.close()
 
 
@@ -112,7 +121,8 @@ def test_the_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -
     path.chmod(0o600)
     backend = SqlBackend(Settings(url=postgresql_url, password_file=path))
     backend.check()
-    assert backend._open().reading.url.password == "from file"
+    with backend.reading() as storage:
+        assert storage.link.connection.engine.url.password == "from file"  # type: ignore[attr-defined]
     backend.close()
     path.chmod(0o640)
     with pytest.raises(Unavailable, match="chmod 600"):

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import PrimaryKeyConstraint, Table, UniqueConstraint, event
+from sqlalchemy import Engine, PrimaryKeyConstraint, Table, UniqueConstraint, event
 
 from identity.domain.attempts import Attempt
 from identity.domain.audit import AuditFilter, Result
@@ -247,33 +247,33 @@ INDEXED: dict[str, Call] = {
 class Statements:
     """What was sent to the database."""
 
-    def __init__(self, backend: SqlBackend) -> None:
+    def __init__(self) -> None:
         self.sent: list[tuple[str, Any]] = []
-        engines = backend._open()
-        for engine in (engines.reading, engines.writing):
-            event.listen(engine, "before_cursor_execute", self._note)
 
-    def _note(self, _connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+    def note(self, _connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
         if not statement.startswith(("EXPLAIN", "SET", "SAVEPOINT", "RELEASE")):
             self.sent.append((statement, parameters))
 
 
 @pytest.fixture
-def statements(backend: SqlBackend, monkeypatch: pytest.MonkeyPatch) -> Statements:
+def statements(backend: SqlBackend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
     with committing(backend, Transactions()) as storage:
         for value in VALUES:
             add(storage, value)
         storage.applications.add_secret(APPLICATION.id, a_client_secret())
-    noted = Statements(backend)
-    execute = _Text.execute
+    noted = Statements()
+    given_of = _Text.given
 
-    def noting(text: _Text, driver: Any, parameters: dict[str, Any]) -> Any:
-        noted.sent.append((text.sql, text.given(parameters)))
-        return execute(text, driver, parameters)
+    def noting(text: _Text, parameters: dict[str, Any]) -> Any:
+        given = given_of(text, parameters)
+        noted.sent.append((text.sql, given))
+        return given
 
     # What is prepared goes to the driver directly, past SQLAlchemy's events.
-    monkeypatch.setattr(_Text, "execute", noting)
-    return noted
+    monkeypatch.setattr(_Text, "given", noting)
+    event.listen(Engine, "before_cursor_execute", noted.note)
+    yield noted
+    event.remove(Engine, "before_cursor_execute", noted.note)
 
 
 @pytest.mark.thorough
@@ -299,7 +299,7 @@ def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: State
     transactions.begin()
     storage = backend.writing(transactions)
     call(storage)
-    connection = storage._connection  # type: ignore[attr-defined]
+    connection = storage.link.connection  # type: ignore[attr-defined]
     if connection.dialect.name == "postgresql":
         # Tables are tiny here: without this the planner reads them whole, and rightly so.
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")

@@ -4,11 +4,13 @@ import stat
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine
 
 from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql.storage import SqlStorage
+from identity.storage.backend import Storage
 from identity.storage.contract.factories import an_organization
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
@@ -44,9 +46,11 @@ def test_files_and_folder_are_closed_to_others(backend: SqlBackend, tmp_path: Pa
 def test_connections_are_set_for_safety(backend: SqlBackend) -> None:
     expected = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
     reading = {**expected, "busy_timeout": 5000, "query_only": 1}
-    engines = backend._open()
-    assert _pragmas(engines.reading, reading) == reading
-    assert _pragmas(engines.writing, expected) == expected
+    writing = {**expected, "busy_timeout": 0, "query_only": 0}
+    with backend.reading() as storage:
+        assert _pragmas(storage, reading) == reading
+    with committing(backend, Transactions()) as storage:
+        assert _pragmas(storage, writing) == writing
 
 
 def test_a_writer_that_waits_too_long_is_told(backend: SqlBackend, url: str) -> None:
@@ -67,7 +71,7 @@ def test_a_failed_commit_is_told_and_not_repeated(backend: SqlBackend) -> None:
     storage = backend.writing(transactions)
     storage.organizations.add(organization)
     # As after a full disk: SQLite has rolled back by itself.
-    storage._connection.connection.rollback()  # type: ignore[attr-defined]
+    driver_of(storage).rollback()
     with pytest.raises(Unavailable):
         transactions.commit()
     transactions.abort()
@@ -81,20 +85,22 @@ def test_a_full_disk_is_told(backend: SqlBackend) -> None:
     transactions = Transactions()
     transactions.begin()
     storage = backend.writing(transactions)
-    driver = storage._connection.connection  # type: ignore[attr-defined]
+    driver = driver_of(storage)
     pages = driver.execute("PRAGMA page_count").fetchone()[0]
     driver.execute(f"PRAGMA max_page_count = {pages}")
     big = an_organization(name="x" * 100_000)
     with pytest.raises(Unavailable, match="full"):
         storage.organizations.add(big)
     transactions.abort()
-    driver = backend._open().writing.raw_connection()
-    driver.execute("PRAGMA max_page_count = 1000000")  # type: ignore[attr-defined]
-    driver.close()
+    driver.execute("PRAGMA max_page_count = 1000000")
     with committing(backend, transactions) as again:
         again.organizations.add(an_organization())
 
 
-def _pragmas(engine: Engine, names: dict[str, object]) -> dict[str, object]:
-    with engine.connect() as connection:
-        return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names}
+def driver_of(storage: Storage) -> Any:
+    assert isinstance(storage, SqlStorage)
+    return storage.link.driver
+
+
+def _pragmas(storage: Storage, names: dict[str, object]) -> dict[str, object]:
+    return {name: driver_of(storage).execute(f"PRAGMA {name}").fetchone()[0] for name in names}

@@ -68,7 +68,7 @@ class SqlAuditStore(PagedStore, AuditStore):
         are appending are let go first. New ones get higher numbers. SQLite has one writer at a time.
         """
         last: int = self._all(_LAST)[0][0]
-        if self._connection.dialect.name != "postgresql":
+        if self._link.dialect.name != "postgresql":
             return last
         give_up_at = time.monotonic() + _PATIENCE_SECONDS
         appending = self._appending()

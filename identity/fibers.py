@@ -1,0 +1,212 @@
+"""Requests that step aside: many in one thread, each in a fiber of its own.
+
+A fiber runs until it waits: for its turn, for a moment, for work that a thread does, for a file. Then another one runs
+in the same thread, so none takes the interpreter from another. What is written here for fibers holds for threads as
+well: where no fiber runs, ``step_aside`` does nothing and the others wait as threads do.
+"""
+
+import heapq
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from greenlet import getcurrent, greenlet
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+#: Fibers that are kept for the next requests.
+_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """An attribute of which each thread has its own (``threading.local``): so has each fiber, made by ``fresh``."""
+
+    holder: Any
+    name: str
+    fresh: Callable[[], Any]
+
+
+class Fiber(greenlet):
+    """Runs one piece of work after the other, each to its end."""
+
+    def __init__(self, fibers: "Fibers") -> None:
+        super().__init__(parent=fibers.loop)
+        self.fibers = fibers
+        self.work: Callable[[], object] | None = None
+        self._own = [one.fresh() for one in fibers.apart]
+
+    def run(self) -> None:
+        """Work, and let the loop go on whenever there is none."""
+        while self.work is not None:
+            try:
+                self.work()
+            except Exception:
+                log.exception("a request was given up")
+            self.work = None
+            self.fibers.rest(self)
+
+    def go_on(self) -> None:
+        """Run it until it waits; called by the loop."""
+        apart, of_loop = self.fibers.apart, self.fibers.of_loop
+        for one, own in zip(apart, self._own, strict=True):
+            setattr(one.holder, one.name, own)
+        self.switch()
+        self._own = [getattr(one.holder, one.name) for one in apart]
+        for one, own in zip(apart, of_loop, strict=True):
+            setattr(one.holder, one.name, own)
+
+
+class Fibers:
+    """The fibers of the thread that makes this, and calls it from its loop.
+
+    ``wake`` is called by other threads when one of them can go on.
+    """
+
+    def __init__(self, wake: Callable[[], object], apart: Sequence[Apart] = ()) -> None:
+        self.loop = getcurrent()
+        self.apart = apart
+        self.of_loop = [getattr(one.holder, one.name) for one in apart]
+        self._wake = wake
+        self._thread = threading.get_ident()
+        self._ready: deque[Fiber] = deque()
+        self._opened: deque[Gate] = deque()
+        self._alarms: list[tuple[float, int, Gate]] = []
+        self._resting: list[Fiber] = []
+        self._busy = 0
+
+    @property
+    def busy(self) -> int:
+        """How many pieces of work have begun and not ended."""
+        return self._busy
+
+    def start(self, work: Callable[[], object]) -> None:
+        """Have the work begin at the next ``run``."""
+        fiber = self._resting.pop() if self._resting else Fiber(self)
+        fiber.work = work
+        self._busy += 1
+        self._ready.append(fiber)
+
+    def run(self) -> None:
+        """Let every fiber that can go on do so, each in its turn, until all of them wait or are at their end."""
+        while True:
+            while self._opened:
+                self._opened.popleft().let_through()
+            if not self._ready:
+                return
+            self._ready.popleft().go_on()
+
+    def until_alarm(self, most: float) -> float:
+        """How many seconds the thread may sleep before one of them has waited long enough."""
+        if self._opened:
+            return 0.0
+        return max(0.0, min(most, self._alarms[0][0] - time.monotonic())) if self._alarms else most
+
+    def ring(self) -> None:
+        """Let those go on that have waited long enough."""
+        now = time.monotonic()
+        while self._alarms and self._alarms[0][0] <= now:
+            heapq.heappop(self._alarms)[2].let_through()
+
+    def rest(self, fiber: Fiber) -> None:
+        """Called by a fiber at the end of its work; comes back with other work, or never."""
+        self._busy -= 1
+        if len(self._resting) < _KEPT:
+            self._resting.append(fiber)
+            self.loop.switch()
+
+    def go_last(self, fiber: Fiber) -> None:
+        """Let all others that are ready go first."""
+        self._ready.append(fiber)
+        self.loop.switch()
+
+    def park(self, fiber: Fiber, gate: "Gate", until: float | None) -> None:
+        """Let others go on until the gate opens, or the moment has come."""
+        if until is not None:
+            heapq.heappush(self._alarms, (until, id(gate), gate))
+        self.loop.switch()
+
+    def ready(self, fiber: Fiber) -> None:
+        """Have it go on."""
+        self._ready.append(fiber)
+
+    def opened(self, gate: "Gate") -> None:
+        """Called by whoever opens a gate, in whatever thread."""
+        self._opened.append(gate)
+        if threading.get_ident() != self._thread:
+            self._wake()
+
+
+class Gate:
+    """Closed until somebody opens it. Made by whoever waits before it, a fiber or a thread."""
+
+    __slots__ = ("_fiber", "_lock", "_waits", "is_open")
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._fiber = current()
+        self._waits = False
+        if self._fiber is None:
+            self._lock = threading.Lock()
+            self._lock.acquire()
+
+    def open(self) -> None:
+        """Let them through; once."""
+        self.is_open = True
+        if self._fiber is None:
+            self._lock.release()
+        else:
+            self._fiber.fibers.opened(self)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """True once it is open, False if that took too long."""
+        if self._fiber is None:
+            return self._lock.acquire(timeout=-1 if seconds is None else seconds)
+        if not self.is_open:
+            self._waits = True
+            self._fiber.fibers.park(self._fiber, self, None if seconds is None else time.monotonic() + seconds)
+        return self.is_open
+
+    def let_through(self) -> None:
+        """Have the fiber go on, if it stands here. Called by the loop, so nothing changes meanwhile."""
+        if self._waits and self._fiber is not None:
+            self._waits = False
+            self._fiber.fibers.ready(self._fiber)
+
+
+def current() -> Fiber | None:
+    """The fiber that runs; None in a plain thread."""
+    found = getcurrent()
+    return found if isinstance(found, Fiber) else None
+
+
+def step_aside() -> None:
+    """Let all other fibers that are ready go first."""
+    fiber = current()
+    if fiber is not None:
+        fiber.fibers.go_last(fiber)
+
+
+def sleep(seconds: float) -> None:
+    """Wait; other fibers go on meanwhile."""
+    if current() is None:
+        time.sleep(seconds)
+    else:
+        Gate().wait(seconds)
+
+
+def elsewhere(executor: Executor, work: Callable[[], Result]) -> Result:
+    """What the work makes in another thread or process; other fibers go on meanwhile. Raises what it raises."""
+    future: Future[Result] = executor.submit(work)
+    if current() is not None:
+        gate = Gate()
+        future.add_done_callback(lambda _: gate.open())
+        gate.wait()
+    return future.result()

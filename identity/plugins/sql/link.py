@@ -1,0 +1,50 @@
+"""One open connection, as SQLAlchemy and as the driver has it."""
+
+import select
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+
+class Link:
+    """Made once for each connection, and kept as long as that is open: nothing is made for each use."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.dialect = connection.dialect
+        self.driver: Any = connection.connection.dbapi_connection
+        self.failures: Any = connection.dialect.loaded_dbapi.Error
+        #: True if it must not be used again.
+        self.broken = False
+
+    def send(self, words: str) -> None:
+        """Give words without parameters to the driver. Raises SQLAlchemyError."""
+        try:
+            self.driver.execute(words)
+        except self.failures as error:
+            raise self.failure(error) from error
+
+    def failure(self, error: Any) -> DBAPIError:
+        """What SQLAlchemy makes of a driver's error; a dead connection is never used again."""
+        if self.dialect.is_disconnect(error, self.driver, None):
+            self.broken = True
+        made: DBAPIError = DBAPIError.instance(None, None, error, self.failures, dialect=self.dialect)
+        return made
+
+    def hears_something(self) -> bool:
+        """True if the server of the database has said something unasked; SQLite has none."""
+        if self.dialect.name == "sqlite":
+            return False
+        poll = select.poll()
+        poll.register(self.driver.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """Close it, whatever state it is in."""
+        # Marked first: nothing is said to a server that may be gone.
+        with suppress(SQLAlchemyError):
+            self.connection.invalidate()
+        with suppress(SQLAlchemyError):
+            self.connection.close()

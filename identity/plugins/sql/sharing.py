@@ -1,0 +1,204 @@
+"""One commit for many writers: how a process writes to SQLite.
+
+SQLite has one writer at a time, and a commit waits for the disk. Fibers that are ready at the same time
+(``identity.fibers``) therefore share a transaction of the database and its commit:
+
+1. Whoever is about to write steps aside first. So all of them have looked things up and signed before anybody holds
+   the lock.
+2. Then each has a turn: what it writes stands behind a savepoint, and a refusal takes back its own writes alone.
+3. At the end of its turn it steps aside again. Whoever comes back first commits for all, and each goes on, is answered
+   and tells observers, only after that. If the commit fails, it has failed for all of them.
+
+A thread has a commit of its own, as its turn may take long: what was open before is committed when the turn begins.
+"""
+
+import sqlite3
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from identity import fibers
+from identity.plugins.sql.errors import FAILURES, translated
+from identity.plugins.sql.pool import Pool
+from identity.plugins.sql.turns import GIVEN_UP, Turn, Writing
+from identity.storage.errors import StorageError, Unavailable
+
+if TYPE_CHECKING:
+    from identity.plugins.sql.link import Link
+
+#: How many writers share a commit at most.
+MOST = 64
+#: Seconds after which a writer asks anew for the lock that another process holds. SQLite itself asks less and less
+#: often, so that a busy process would keep all others waiting until they give up.
+_STEP = 0.002
+
+
+class _Group:
+    """Writers that share a commit."""
+
+    __slots__ = ("failure", "is_over", "size")
+
+    def __init__(self) -> None:
+        #: How many of them have ended their turns well.
+        self.size = 0
+        self.is_over = False
+        self.failure: StorageError | None = None
+
+
+class SharedCommits(Writing):
+    """The one connection by which a process writes, given to one writer after the other.
+
+    ``share`` says whether writers share commits, ``wait`` how long one waits for writers of other processes.
+    """
+
+    def __init__(self, pool: Pool, *, wait: timedelta, share: bool = True) -> None:
+        self._pool = pool
+        self._wait = wait.total_seconds()
+        self._share = share
+        self._group: _Group | None = None
+
+    def begin(self) -> Turn:
+        """A turn, after those who asked before. Raises Unavailable."""
+        shares = self._share and fibers.current() is not None
+        if shares:
+            fibers.step_aside()
+        link = self._pool.take()
+        try:
+            if not shares:
+                self._commit(link)
+            group = self._joined(link)
+            if group.size:
+                link.send("SAVEPOINT turn")
+        except BaseException as error:
+            self._pool.give_back(link)
+            if isinstance(error, FAILURES):
+                raise translated(error) from error
+            raise
+        return _SharedTurn(self, link, group, shares=shares)
+
+    def close(self) -> None:
+        """Close the connection, at the end of the turn if somebody has it."""
+        self._pool.close()
+
+    def end(self, turn: "_SharedTurn") -> None:
+        """Return when what was written in the turn is committed. Raises Unavailable."""
+        link, group = turn.link, turn.group
+        try:
+            if group.is_over or not link.driver.in_transaction:
+                self._give_up(group, Unavailable(GIVEN_UP))
+            else:
+                if turn.behind_others:
+                    link.send("RELEASE turn")
+                group.size += 1
+                if not turn.shares or group.size >= MOST:
+                    self._commit(link)
+        except FAILURES as error:
+            self._give_up(group, translated(error))
+            self._roll_back(link)
+        finally:
+            self._pool.give_back(link)
+        self._settle(group)
+
+    def take_back(self, turn: "_SharedTurn") -> None:
+        """Undo what was written in the turn. Raises Unavailable if the writers whose writes it has seen fail."""
+        link, group = turn.link, turn.group
+        try:
+            if group.is_over or not link.driver.in_transaction:
+                self._give_up(group, Unavailable(GIVEN_UP))
+            elif turn.behind_others:
+                link.send("ROLLBACK TO turn")
+                link.send("RELEASE turn")
+            else:
+                self._give_up(group, Unavailable(GIVEN_UP))
+                self._roll_back(link)
+        except FAILURES as error:
+            self._give_up(group, translated(error))
+            self._roll_back(link)
+        finally:
+            self._pool.give_back(link)
+        if turn.behind_others:
+            self._settle(group)
+
+    def _joined(self, link: "Link") -> _Group:
+        """The group whose transaction is open, or a new one."""
+        if self._group is not None and link.driver.in_transaction:
+            return self._group
+        if self._group is not None:
+            self._give_up(self._group, Unavailable(GIVEN_UP))
+        self._begin(link)
+        self._group = _Group()
+        return self._group
+
+    def _begin(self, link: "Link") -> None:
+        """Take the write lock at once: a read that turned into a write would fail instead of waiting."""
+        give_up_at = time.monotonic() + self._wait
+        while True:
+            try:
+                link.driver.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > give_up_at:
+                    raise translated(error) from error
+                fibers.sleep(_STEP)
+            else:
+                return
+
+    def _settle(self, group: _Group) -> None:
+        """Return when the group is committed, by whomever. Raises Unavailable if it is not."""
+        fibers.step_aside()
+        while not group.is_over:
+            link = self._pool.take(patient=True)
+            try:
+                if not group.is_over:
+                    self._commit(link)
+            finally:
+                self._pool.give_back(link)
+        if group.failure is not None:
+            raise Unavailable(str(group.failure)) from group.failure
+
+    def _commit(self, link: "Link") -> None:
+        """Commit for all that have ended their turns, if there are any; whether it went well is told by their group."""
+        group, self._group = self._group, None
+        if group is None:
+            return
+        try:
+            link.driver.execute("COMMIT")
+        except sqlite3.Error as error:
+            group.failure = translated(error)
+            self._roll_back(link)
+        group.is_over = True
+
+    def _roll_back(self, link: "Link") -> None:
+        """Leave no transaction open; SQLite may have ended it by itself."""
+        try:
+            if link.driver.in_transaction:
+                link.driver.execute("ROLLBACK")
+        except sqlite3.Error:
+            link.broken = True
+
+    def _give_up(self, group: _Group, failure: StorageError) -> None:
+        if not group.is_over:
+            group.is_over, group.failure = True, failure
+        if self._group is group:
+            self._group = None
+
+
+class _SharedTurn(Turn):
+    def __init__(self, sharing: SharedCommits, link: "Link", group: _Group, *, shares: bool) -> None:
+        self.link = link
+        self.group = group
+        self.shares = shares
+        #: True if others have written before in the same transaction.
+        self.behind_others = group.size > 0
+        self._sharing = sharing
+        self._is_over = False
+
+    def commit(self) -> None:
+        if self._is_over:
+            raise Unavailable(GIVEN_UP)
+        self._is_over = True
+        self._sharing.end(self)
+
+    def undo(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._sharing.take_back(self)

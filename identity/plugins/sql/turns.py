@@ -1,0 +1,89 @@
+"""Who may write, and what becomes of what they wrote."""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from identity.plugins.sql.errors import translated
+from identity.plugins.sql.pool import Pool
+from identity.storage.errors import Unavailable
+
+if TYPE_CHECKING:
+    from identity.plugins.sql.link import Link
+
+GIVEN_UP = "The database has given this transaction up."
+
+
+class Turn(ABC):
+    """One writer's transaction. It ends once, and what is asked of it afterwards does nothing."""
+
+    link: "Link"
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Return when all that was written is on the disk. Raises Unavailable, and then nothing of it is."""
+
+    @abstractmethod
+    def undo(self) -> None:
+        """Take back all that was written.
+
+        Raises Unavailable if it turns out that what the writer has seen of others has not come to be either.
+        """
+
+
+class Writing(ABC):
+    """How a process writes."""
+
+    @abstractmethod
+    def begin(self) -> Turn:
+        """The next writer's turn. Raises Unavailable."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what nobody uses now, and the rest when its turn ends."""
+
+
+class OwnCommits(Writing):
+    """Many writers at the same time, each with a connection and a commit of their own: PostgreSQL.
+
+    It groups the commits of many connections by itself.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+
+    def begin(self) -> Turn:
+        """A turn at once, unless all connections are in use. The driver begins with the first statement."""
+        return _OwnTurn(self.pool, self.pool.take())
+
+    def close(self) -> None:
+        """Close what nobody uses now, and the rest when its turn ends."""
+        self.pool.close()
+
+
+class _OwnTurn(Turn):
+    def __init__(self, pool: Pool, link: "Link") -> None:
+        self.link = link
+        self._pool = pool
+        self._over = False
+
+    def commit(self) -> None:
+        if self.link.driver.info.transaction_status.name in ("INERROR", "UNKNOWN"):
+            raise Unavailable(GIVEN_UP)
+        try:
+            self.link.driver.commit()
+        except self.link.failures as error:
+            raise translated(self.link.failure(error)) from error
+        self._end()
+
+    def undo(self) -> None:
+        if self._over:
+            return
+        try:
+            self.link.driver.rollback()
+        except self.link.failures:
+            self.link.broken = True
+        self._end()
+
+    def _end(self) -> None:
+        self._over = True
+        self._pool.give_back(self.link)
