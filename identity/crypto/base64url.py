@@ -3,6 +3,8 @@
 import base64
 import binascii
 
+_STANDARD = bytes.maketrans(b"-_", b"+/")
+
 
 def encode(data: bytes) -> str:
     """The unpadded base64url text of ``data``."""
@@ -16,8 +18,8 @@ def decode(text: str) -> bytes:
     skips silently) and stray bits in the last character.
     """
     try:
-        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except binascii.Error:
+        data = binascii.a2b_base64(text.encode("ascii").translate(_STANDARD) + b"=" * (-len(text) % 4))
+    except (binascii.Error, UnicodeEncodeError):
         raise ValueError("not base64url") from None
     if encode(data) != text:
         raise ValueError("not canonical base64url")

@@ -57,10 +57,7 @@ class PublicKey:
 
     @classmethod
     def from_der(cls, der: bytes) -> "PublicKey":
-        """The key in the form that ``to_der`` writes; costs about a microsecond, so callers need no cache.
-
-        Raises UnreadableKey.
-        """
+        """The key in the form that ``to_der`` writes. Raises UnreadableKey."""
         try:
             native = load_der_public_key(der)
         except (ValueError, UnsupportedAlgorithm):

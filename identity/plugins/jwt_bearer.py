@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from identity import hookimpl
@@ -90,7 +90,7 @@ class JwtBearer(Grant):
                 _verify_against_nobody(token)
                 raise Refusal("no live key of this id and user")
             key, subject = found
-            return key, subject, verify(token, PublicKey.from_der(key.public_key), algorithm=ALGORITHM)
+            return key, subject, verify(token, _parsed(key.public_key), algorithm=ALGORITHM)
         except (Malformed, BadSignature, Refusal) as refusal:
             self._audit(context, None, str(refusal))
             raise InvalidGrant(REFUSED, reason=str(refusal)) from None
@@ -191,6 +191,10 @@ def _moment(claims: dict[str, Any], name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 253402300800:
         raise InvalidGrant(f"{name} must be a whole number of seconds since 1970 (UTC)")
     return value
+
+
+#: The keys of whoever asks often, by their bytes: parsing one takes a third of what verifying takes.
+_parsed = lru_cache(256)(PublicKey.from_der)
 
 
 @cache

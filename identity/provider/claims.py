@@ -56,10 +56,12 @@ def contribute(claims: dict[str, Any], hooks: Iterable[Contribution], context: C
 
     Raises TemporarilyUnavailable if a plugin fails, unless ``identity.hook_failure`` is ``ignore``.
     """
-    reserved_prefixes = tuple(f"{namespace}:org:project:" for namespace in context.settings.urn_namespaces)
+    lookup = context.services.lookup
     for plugin, hook in hooks:
         try:
-            added = dict(hook(**arguments, lookup=context.services.lookup) or {})
+            added = dict(hook(**arguments, lookup=lookup) or {})
+            if not added:
+                continue
             if not all(isinstance(name, str) for name in added):
                 raise TypeError("names of claims are texts")
             if len(json.dumps(added)) > MAX_BYTES:
@@ -71,6 +73,7 @@ def contribute(claims: dict[str, Any], hooks: Iterable[Contribution], context: C
                     "the answer could not be completed", reason=f"plugin {plugin}"
                 ) from problem
             continue
+        reserved_prefixes = tuple(f"{namespace}:org:project:" for namespace in context.settings.urn_namespaces)
         for name, value in added.items():
             if name in RESERVED or name.startswith(reserved_prefixes):
                 log.error("plugin %s may not set the claim %s", plugin, name)

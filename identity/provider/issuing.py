@@ -186,10 +186,12 @@ def _access_token(
 ) -> tuple[AccessToken, str]:
     user = None if authorization.subject is None else authorization.subject.user
     client = authorization.client
-    unsigned = AccessToken(
+    form = _format(authorization)
+    text = "" if form is TokenFormat.JWT else formats.opaque()
+    token = AccessToken(
         id=new_id(),
-        digest=b"",
-        format=_format(authorization),
+        digest=digest(text),
+        format=form,
         subject=authorization.client_id if user is None else user.id,
         user_id=None if user is None else user.id,
         client_id=authorization.client_id,
@@ -204,11 +206,10 @@ def _access_token(
         expires_at=context.now + _access_token_lifetime(authorization, context),
         actors=authorization.actors,
     )
-    if unsigned.format is TokenFormat.JWT:
-        text = formats.jwt(unsigned, authorization, granted, context, key=key)
-    else:
-        text = formats.opaque()
-    return replace(unsigned, digest=digest(text)), text
+    if form is TokenFormat.JWT:
+        text = formats.jwt(token, authorization, granted, context, key=key)
+        token = replace(token, digest=digest(text))
+    return token, text
 
 
 def _id_token(

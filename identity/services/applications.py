@@ -65,7 +65,7 @@ class Applications(Lifecycle[Application]):
         with self._look() as storage:
             client = storage.applications.find_client(client_id)
         # Nobody further on needs the digests, hooks least of all.
-        return None if client is None else replace(client, secrets=())
+        return None if client is None else _without_secrets(client)
 
     def is_origin(self, origin: str) -> bool:
         """True if an active application has a redirect URI of this web origin."""
@@ -174,7 +174,7 @@ class Applications(Lifecycle[Application]):
         if client is None or not client.active or not matching:
             return None
         self._uses.of_client_secret(matching[0], self._now)
-        return replace(client, secrets=())
+        return _without_secrets(client)
 
     def defaults(self, type: ApplicationType) -> dict[str, Any]:  # noqa: A002
         """What follows from the type where a command says nothing, by its fields: people sign in with a code, if the
@@ -250,6 +250,10 @@ class Applications(Lifecycle[Application]):
     def _organization_id(self, thing: Application) -> str | None:
         project = self._storage.projects.find(thing.project_id)
         return None if project is None else project.organization_id
+
+
+def _without_secrets(client: Client) -> Client:
+    return Client(client.application, (), client.project, client.organization)
 
 
 def _consistent(application: Application, command: RegisterApplication | ChangeApplication) -> Application:

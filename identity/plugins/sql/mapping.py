@@ -7,7 +7,6 @@ source text, as dataclasses make theirs: it costs what the same lines written by
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache, wraps
 from itertools import accumulate, pairwise
@@ -237,5 +236,8 @@ def _alert(table: str, id_: str) -> None:
 def readable(of: Callable[[Row], Value], rows: Iterable[Row]) -> Iterator[Value]:
     """What the rows hold, without those that cannot be read: for lists, of which one row is not to take the others."""
     for row in rows:
-        with suppress(Unreadable):
-            yield of(row)
+        try:
+            value = of(row)
+        except Unreadable:
+            continue
+        yield value
