@@ -187,9 +187,9 @@ def _command(place: Place, *, serves_hello: bool) -> list[str]:
                 kind = ["--worker-class", "gthread", "--threads", str(place.threads), "--keep-alive", "30"]
             return [*python, "gunicorn", "--bind", f"{host}:{port}", "--workers", "1", *kind, application]
         case "granian":
-            options = ["--interface", "wsgi", "--workers", "1", "--no-ws", "--http", "1"]
-            threads = ["--blocking-threads", str(place.threads)]
-            return [*python, "granian", "--host", host, "--port", str(port), *options, *threads, application]
+            # Not the script `identity`, which would not find the smallest application.
+            program = [sys.executable, "-c", "from identity.cli import main; raise SystemExit(main())"]
+            return [*program, "serve", "-c", str(place.ini), "--server", "granian"]
     raise ValueError(place.server)
 
 

@@ -14,7 +14,8 @@ from waitress.receiver import ChunkedReceiver
 from waitress.utilities import BadRequest, RequestEntityTooLarge
 
 _LENGTH, _ENCODING, _HOST = b"\r\ncontent-length:", b"\r\ntransfer-encoding:", b"\r\nhost:"
-_LONGEST_LENGTH = 15
+#: How many digits a Content-Length may have.
+LONGEST_LENGTH = 15
 
 #: Where a WSGI environment has the function that admits a body which the server has not read.
 ADMIT_BODY = "identity.admit_body"
@@ -88,7 +89,7 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
             raise ParsingError("More than one Content-Length or Transfer-Encoding")
         if lengths:
             length = _value(lowered, _LENGTH)
-            if not length.isdigit() or len(length) > _LONGEST_LENGTH:
+            if not length.isdigit() or len(length) > LONGEST_LENGTH:
                 raise ParsingError("Content-Length is invalid")
         if encodings and _value(lowered, _ENCODING) != b"chunked":
             raise ParsingError("Transfer-Encoding is not supported")

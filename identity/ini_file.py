@@ -15,6 +15,7 @@ from plaster_pastedeploy import Loader
 from identity.ini_values import BadSetting
 
 APPLICATION = "app:main"
+SERVER = "server:main"
 
 #: What PasteDeploy takes for itself out of a section.
 _ITS_OWN = frozenset({"use", "paste.app_factory", "paste.server_factory"})
@@ -37,6 +38,16 @@ def last_run(path: str) -> dict[str, str]:
     noted = _loaded(path, APPLICATION, {}).global_conf.get("last_run")
     lines = Path(noted).read_text().splitlines() if noted and Path(noted).exists() else []
     return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def set_up_logging(path: str, variables: Mapping[str, str]) -> None:
+    """Log as the ini file says."""
+    _loader(path).setup_logging(dict(variables))
+
+
+def application(path: str, variables: Mapping[str, str]) -> Any:
+    """The WSGI application of the ini file's [app:main], as ``pserve`` makes it."""
+    return _loader(path).get_wsgi_app(None, dict(variables))
 
 
 def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:

@@ -9,10 +9,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
@@ -45,10 +45,15 @@ def listen(global_config: Mapping[str, str], **settings: str) -> Callable[[Appli
     PasteDeploy calls this before it makes the application: if the port is taken by another program, nothing has been
     made and no password been printed. Raises SystemExit, saying what to change.
     """
+    return taken(Server, with_variables(global_config, settings))
+
+
+def taken(kind: Callable[[Mapping[str, Any]], "Serving"], settings: Mapping[str, str]) -> Callable[[Application], None]:
+    """The same for a server of this kind, with these settings."""
     try:
-        server = Server(with_variables(global_config, settings))
+        server = kind(settings)
     except OSError as problem:
-        where = with_variables(global_config, settings).get("listen", "the address")
+        where = settings.get("listen", "the address")
         raise SystemExit(
             f"identity cannot start. It cannot listen on {where}: {problem.strerror or problem}."
             " Stop the program that is there, or choose another port too (make run: PORT=…, pserve: http_port=…)."
@@ -61,13 +66,12 @@ def listen(global_config: Mapping[str, str], **settings: str) -> Callable[[Appli
     return partial(_serve, server)
 
 
-def _serve(server: "Server", application: Application) -> None:
+def _serve(server: "Serving", application: Application) -> None:
     """Answer until SIGTERM or Ctrl-C; then finish what is being answered, and return."""
     hashing.stepping_aside = server.stepping_aside
     gc.freeze()
     gc.enable()
-    for one in server.listeners:
-        one.print_listen("Serving on http://{}:{}")
+    server.announce()
     try:
         server.serve(application)
     finally:
@@ -75,6 +79,23 @@ def _serve(server: "Server", application: Application) -> None:
         if identity is not None:
             identity.close()
     log.info("stopped")
+
+
+class Serving(Protocol):
+    """A server, bound already."""
+
+    def obey_signals(self) -> None:
+        """Stop on SIGTERM and Ctrl-C."""
+
+    def announce(self) -> None:
+        """Say in the log where it listens."""
+
+    def serve(self, application: Application) -> None:
+        """Answer until told to stop, then finish what is being answered and return."""
+
+    def stepping_aside(self) -> AbstractContextManager[None]:
+        """Have another request answered while this one waits for something else than the database."""
+        ...
 
 
 class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
@@ -104,25 +125,29 @@ class Server:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Take the addresses; raises OSError if one is taken, ValueError for a setting that does not fit."""
-        own = {one.name: _number(one.name, settings[one.name]) for one in fields(Limits) if one.name in settings}
-        others = {name: value for name, value in settings.items() if name not in own}
-        self._adjustments = Adjustments(**_without_no_proxy(others))
+        limits, others = own_limits(settings)
+        self._adjustments = Adjustments(**without_no_proxy(others))
         self._application: Application | None = None
         self._sockets: dict[int, Any] = {}
         self._fibers: fibers.Fibers | None = None
         self._dispatcher = _Dispatcher()
-        self.listeners = list(self._open(Limits(**own)))
+        self.listeners = list(self._open(limits))
         self._aside = 0
         self._counting = threading.Lock()
         self._stopping = False
         self._give_up_at = float("inf")
         self._make_room(0)
-        _allow_files(self._adjustments.connection_limit + _OTHER_FILES)
+        allow_files(self._adjustments.connection_limit)
 
     def obey_signals(self) -> None:
         """Stop on SIGTERM and Ctrl-C."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: self._signalled(number))
+
+    def announce(self) -> None:
+        """Say in the log where it listens."""
+        for one in self.listeners:
+            one.print_listen("Serving on http://{}:{}")
 
     def serve(self, application: Application) -> None:
         """Answer until told to stop, then finish what is being answered and return."""
@@ -232,6 +257,12 @@ class Server:
         return [one for one in self._sockets.values() if isinstance(one, Channel)]
 
 
+def own_limits(settings: Mapping[str, Any]) -> tuple[Limits, dict[str, Any]]:
+    """Our own limits among the settings, and waitress's words. Raises ValueError."""
+    own = {one.name: _number(one.name, settings[one.name]) for one in fields(Limits) if one.name in settings}
+    return Limits(**own), {name: value for name, value in settings.items() if name not in own}
+
+
 def _number(name: str, value: Any) -> int:
     try:
         return int(value)
@@ -239,15 +270,16 @@ def _number(name: str, value: Any) -> int:
         raise ValueError(f"{name} must be a whole number") from None
 
 
-def _allow_files(wanted: int) -> None:
-    """Let the process open as many files as its connections need, as far as it may decide that."""
+def allow_files(connections: int) -> None:
+    """Let the process open as many files as it needs with so many connections, as far as it may decide that."""
+    wanted = connections + _OTHER_FILES
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY != allowed < wanted:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if most < 0 else min(wanted, most), most))
 
 
-def _without_no_proxy(settings: Mapping[str, Any]) -> dict[str, Any]:
+def without_no_proxy(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings without a word of the proxy if there is none."""
     if settings.get("trusted_proxy", "") not in ("", NO_PROXY):
         return dict(settings)

@@ -15,6 +15,8 @@ import pytest
 
 from identity.connections import Listener
 from identity.server import Server
+from identity.testing.serving import loopback_socket
+from tests.servers import SERVERS, Kind
 
 WAIT = 30
 ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -32,21 +34,31 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts a server with these settings; returns its port."""
+    """Starts waitress with these settings; returns its port."""
     with ExitStack() as stack:
-        yield lambda **settings: stack.enter_context(_serving(settings))
+        yield lambda **settings: stack.enter_context(_serving(Server, settings))
+
+
+@pytest.fixture(params=SERVERS)
+def serve_each(request: pytest.FixtureRequest) -> Iterator[Serve]:
+    """The same, for what holds under every web server."""
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(_serving(SERVERS[request.param], settings))
 
 
 @contextmanager
-def _serving(settings: dict[str, str]) -> Iterator[int]:
-    usual = {"listen": "127.0.0.1:0", "threads": "1", "asyncore_use_poll": "true", "connection_limit": "1000"}
-    server = Server({**usual, **settings})
+def _serving(kind: Kind, settings: dict[str, str]) -> Iterator[int]:
+    bound = loopback_socket()
+    port: int = bound.getsockname()[1]
+    usual = {"threads": "1", "asyncore_use_poll": "true", "connection_limit": "1000"}
+    server = kind({**usual, **settings, "sockets": [bound]})
     thread = threading.Thread(target=server.serve, args=[application])
     thread.start()
-    yield server.listeners[0].socket.getsockname()[1]
+    yield port
     server.stop(grace=0)
     thread.join(WAIT)
     assert not thread.is_alive()
+    bound.close()
 
 
 def connected(port: int, address: str = "127.0.0.1") -> socket.socket:
@@ -64,9 +76,9 @@ def answers(connection: socket.socket) -> bool:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """True if the other side has closed it; waits for that."""
+    """True if the other side has closed it; waits for that, or for words."""
     try:
-        return connection.recv(1) == b""
+        return connection.recv(4096) == b""
     except TimeoutError:
         return False
     except OSError:
@@ -113,14 +125,14 @@ def test_an_address_has_its_number_of_connections(serve: Serve) -> None:
         assert in_the_end(lambda: _is_answered(port))
 
 
-def test_a_trusted_proxy_has_any_number(serve: Serve) -> None:
-    port = serve(connections_per_address="3", trusted_proxy="127.0.0.1", trusted_proxy_headers="x-forwarded-for")
+def test_a_trusted_proxy_has_any_number(serve_each: Serve) -> None:
+    port = serve_each(connections_per_address="3", trusted_proxy="127.0.0.1", trusted_proxy_headers="x-forwarded-for")
     with ExitStack() as open_:
         assert all(answers(open_.enter_context(connected(port))) for _ in range(20))
 
 
-def test_whoever_closes_makes_room(serve: Serve) -> None:
-    port = serve(connections_per_address="3")
+def test_whoever_closes_makes_room(serve_each: Serve) -> None:
+    port = serve_each(connections_per_address="3")
     for _ in range(20):
         assert in_the_end(lambda: _is_answered(port))
 
@@ -128,10 +140,11 @@ def test_whoever_closes_makes_room(serve: Serve) -> None:
 @pytest.mark.parametrize(
     "said", [HALF, b"", HALF + b"Content-Length: 100\r\n\r\nhalf"], ids=["half", "nothing", "body"]
 )
-def test_time_is_limited_in_all(serve: Serve, said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_is_limited_in_all(serve_each: Serve, said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often a piece arrives."""
     monkeypatch.setattr("identity.connections._WHOLE_REQUEST", 1.0)
-    port = serve(header_timeout="1", channel_timeout="1")
+    monkeypatch.setattr("identity.granian_server._WHOLE_REQUEST", 1.0)
+    port = serve_each(header_timeout="1", channel_timeout="1")
     with connected(port) as slow:
         slow.sendall(said)
         slow.settimeout(0.2)
@@ -145,16 +158,17 @@ def test_time_is_limited_in_all(serve: Serve, said: bytes, monkeypatch: pytest.M
     assert _is_answered(port)
 
 
-def test_who_does_not_read_the_answer_holds_up_nobody(serve: Serve) -> None:
-    port = serve(channel_timeout="1")
+def test_who_does_not_read_the_answer_holds_up_nobody(serve_each: Serve) -> None:
+    port = serve_each(channel_timeout="1")
     with connected(port) as deaf:
         deaf.sendall(ASK.replace(b"GET /", b"GET /large"))
         assert _is_answered(port)
 
 
-def test_descriptors_return_to_where_they_were(serve: Serve) -> None:
+def test_descriptors_return_to_where_they_were(serve_each: Serve) -> None:
     """10,000 connections: reset, closed in the middle of a request, left in the middle of a request."""
-    port = serve(connections_per_address="1000", header_timeout="1")
+    port = serve_each(connections_per_address="1000", header_timeout="1")
+    assert _is_answered(port)
     before = _descriptors()
     for wave in range(50):
         with ExitStack() as open_:
@@ -201,11 +215,12 @@ def test_whom_a_connection_counts_for(address: tuple[Any, ...], origin: str | No
     server.serve(application)
 
 
+@pytest.mark.parametrize("kind", SERVERS.values(), ids=SERVERS)
 @pytest.mark.parametrize("value", ["0", "-1", "many", ""])
 @pytest.mark.parametrize("name", ["connections_per_address", "header_timeout"])
-def test_other_limits_are_refused(name: str, value: str) -> None:
+def test_other_limits_are_refused(name: str, value: str, kind: Kind) -> None:
     with pytest.raises(ValueError, match=name):
-        Server({"listen": "127.0.0.1:0", name: value})
+        kind({"listen": "127.0.0.1:0", name: value})
 
 
 def _is_answered(port: int) -> bool:

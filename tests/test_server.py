@@ -11,6 +11,8 @@ import pytest
 
 from identity import hashing
 from identity.server import Server
+from identity.testing.serving import loopback_socket
+from tests.servers import SERVERS
 
 WAIT = 30
 
@@ -34,19 +36,20 @@ class Application:
         return []
 
 
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Application, str]]:
-    server = Server({"listen": "127.0.0.1:0", "threads": "1"})
+@pytest.fixture(params=SERVERS)
+def served(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[tuple[Application, str]]:
+    bound = loopback_socket()
+    host, port = bound.getsockname()
+    server = SERVERS[request.param]({"sockets": [bound], "threads": "1"})
     monkeypatch.setattr(hashing, "stepping_aside", server.stepping_aside)
     application = Application()
     thread = threading.Thread(target=server.serve, args=[application])
     thread.start()
-    (listener,) = server.listeners
-    host, port = listener.socket.getsockname()
     yield application, f"http://{host}:{port}"
     server.stop()
     thread.join(WAIT)
     assert not thread.is_alive()
+    bound.close()
 
 
 def test_one_thread_answers_while_another_request_waits_for_a_hash(served: tuple[Application, str]) -> None:

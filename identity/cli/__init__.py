@@ -26,6 +26,7 @@ from identity.cli import (
     recover_admin,
     registration,
     rotate_keys,
+    serve,
     service_user_secret,
     token,
 )
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from identity.process import Identity
 
 _GROUPS: Mapping[str, tuple[Command, ...]] = {
-    "Set up": (master_key.COMMAND, migrate.COMMAND, bootstrap.COMMAND, check.COMMAND),
+    "Set up": (master_key.COMMAND, migrate.COMMAND, bootstrap.COMMAND, check.COMMAND, serve.COMMAND),
     "Look after": (
         add_manager.COMMAND,
         recover_admin.COMMAND,
@@ -107,7 +108,7 @@ class _Program(_Parser):
         lines += [
             "",
             "`identity COMMAND --help` tells the rest. Commands that work on the service itself take its ini file,",
-            "-c INI, and NAME=VALUE for a variable in it. The service is started by `pserve INI`.",
+            "-c INI, and NAME=VALUE for a variable in it. `identity serve` or `pserve INI` starts the service.",
             "",
         ]
         return "\n".join(lines)

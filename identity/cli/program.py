@@ -31,14 +31,20 @@ def add_ini_arguments(parser: ArgumentParser) -> None:
 
 
 def settings_of(arguments: Namespace) -> dict[str, str]:
-    """The strings in the ini file's [app:main], the variables put in. Raises BadSetting or OSError.
+    """The strings in the ini file's [app:main], the variables put in. Raises BadSetting or OSError."""
+    from identity.ini_file import APPLICATION, read_section
+
+    return read_section(arguments.ini, APPLICATION, variables_of(arguments))
+
+
+def variables_of(arguments: Namespace) -> dict[str, str]:
+    """The variables that are given. Raises BadSetting or OSError.
 
     Where none are given, they are those that the service was last started with, if the ini file has that noted.
     """
-    from identity.ini_file import APPLICATION, last_run, read_section
+    from identity.ini_file import last_run
 
-    given = dict(one.split("=", 1) for one in arguments.variables)
-    return read_section(arguments.ini, APPLICATION, given or last_run(arguments.ini))
+    return dict(one.split("=", 1) for one in arguments.variables) or last_run(arguments.ini)
 
 
 def assembled(arguments: Namespace) -> "Identity":

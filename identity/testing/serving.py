@@ -6,7 +6,7 @@ import ipaddress
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from socketserver import ThreadingMixIn
@@ -42,9 +42,9 @@ def loopback_socket() -> socket.socket:
 
 
 @contextmanager
-def serving(app: Any, bound: socket.socket, **settings: str) -> Iterator[None]:
+def serving(app: Any, bound: socket.socket, kind: Callable[[Any], Any] = Server, **settings: str) -> Iterator[None]:
     """Serve the application on the socket, from a thread, until the block ends; settings as in [server:main]."""
-    server = Server({**LIMITS, **settings, "sockets": [bound]})
+    server = kind({**LIMITS, **settings, "sockets": [bound]})
     thread = threading.Thread(target=server.serve, args=[app], name="http-server", daemon=True)
     thread.start()
     try:

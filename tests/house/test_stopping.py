@@ -10,6 +10,13 @@ import pytest
 from tests.house.served import DEVELOPMENT
 
 
+@pytest.fixture(params=[None, "granian"], ids=["pserve", "granian"])
+def server(request: pytest.FixtureRequest) -> str | None:
+    """The web server that `identity serve` is to start; None for pserve."""
+    found: str | None = request.param
+    return found
+
+
 class KeptAlive(threading.Thread):
     """Asks over and over on one connection, until that ends."""
 
@@ -42,7 +49,7 @@ class KeptAlive(threading.Thread):
                 if not piece:
                     return f"a request was lost after {number} answers"
                 answer += piece
-            if b"Connection: close" in answer:
+            if b"\r\nconnection: close" in answer.lower():
                 return "told to close, then closed" if connection.recv(1) == b"" else "told to close, and kept"
             if number == 3:
                 self.well_under_way.set()
@@ -50,8 +57,8 @@ class KeptAlive(threading.Thread):
 
 
 class TestStopping:
-    def test_a_request_under_way_is_answered_and_no_new_connection_taken(self, pserve, tmp_path):
-        served = pserve(DEVELOPMENT, data=tmp_path / "data")
+    def test_a_request_under_way_is_answered_and_no_new_connection_taken(self, pserve, server, tmp_path):
+        served = pserve(DEVELOPMENT, server=server, data=tmp_path / "data")
         with socket.create_connection(("127.0.0.1", served.port)) as half:
             half.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: localhost:%d\r\n" % served.port)
             half.sendall(b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\ngrant")
@@ -70,8 +77,8 @@ class TestStopping:
         assert served.process.wait(60) == 0
 
     @pytest.mark.thorough
-    def test_kept_alive_connections_get_every_answer(self, pserve, tmp_path):
-        served = pserve(DEVELOPMENT, data=tmp_path / "data")
+    def test_kept_alive_connections_get_every_answer(self, pserve, server, tmp_path):
+        served = pserve(DEVELOPMENT, server=server, data=tmp_path / "data")
         asking = [KeptAlive(served.port, pause=0.2 * (number % 4)) for number in range(30)]
         for one in asking:
             one.start()
@@ -90,8 +97,8 @@ class TestStopping:
         assert served.process.wait(60) == 0
         assert "Traceback" not in served.output
 
-    def test_idle_connections_do_not_hold_it_up(self, pserve, tmp_path):
-        served = pserve(DEVELOPMENT, data=tmp_path / "data")
+    def test_idle_connections_do_not_hold_it_up(self, pserve, server, tmp_path):
+        served = pserve(DEVELOPMENT, server=server, data=tmp_path / "data")
         with socket.create_connection(("127.0.0.1", served.port)) as idle:
             idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             answer = b""
@@ -102,8 +109,8 @@ class TestStopping:
         assert served.process.wait(60) == 0
 
     @pytest.mark.thorough
-    def test_being_told_twice_waits_for_nobody(self, pserve, tmp_path):
-        served = pserve(DEVELOPMENT, data=tmp_path / "data")
+    def test_being_told_twice_waits_for_nobody(self, pserve, server, tmp_path):
+        served = pserve(DEVELOPMENT, server=server, data=tmp_path / "data")
         with socket.create_connection(("127.0.0.1", served.port)) as half:
             half.sendall(b"POST /oauth/v2/token HTTP/1.1\r\n")
             served.get("/healthz")

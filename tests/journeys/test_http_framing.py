@@ -3,6 +3,7 @@
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -12,6 +13,7 @@ from identity.testing.fixtures import Databases
 from identity.testing.service import KeyPool
 from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import World
+from tests.servers import SERVERS
 
 BODY = b"grant_type=x"
 CHUNKED = b"c\r\ngrant_type=x\r\n0\r\n\r\n"
@@ -88,11 +90,26 @@ def _corpus() -> dict[str, bytes]:
 
 
 CORPUS = _corpus()
+#: What granian reads, in the one way that RFC 9112 allows (§2.2, §5, §6.3), and waitress refuses nevertheless.
+READ_BY_GRANIAN = {
+    "the same length twice",
+    "a length with a tab",
+    "a bare line feed",
+    "headers that end with bare line feeds",
+    "line feeds alone",
+    "empty lines before the request",
+}
 SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
+@pytest.fixture(scope="module", params=SERVERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Under which web server."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def listening() -> socket.socket:
+def listening(kind: str) -> socket.socket:
     """A socket of the loopback interface."""
     return loopback_socket()
 
@@ -105,12 +122,12 @@ def port(listening: socket.socket) -> int:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def server(databases: Databases, key_pool: KeyPool, listening: socket.socket, port: int) -> Iterator[World]:
+def server(databases: Databases, key_pool: KeyPool, listening: socket.socket, port: int, kind: str) -> Iterator[World]:
     """The service; nearly all is refused before any storage."""
     own = {"identity.development": "true", "identity.issuer_url": f"http://127.0.0.1:{port}"}
     world = World(databases.settings("memory") | own, clock=RunningClock(), key_pool=key_pool)
     world.bootstrap()
-    with serving(world.app, listening):
+    with serving(world.app, listening, SERVERS[kind]):
         yield world
     world.close()
 
@@ -121,39 +138,72 @@ def said(port: int, *pieces: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         # Otherwise small pieces wait for each other.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for piece in pieces:
-            connection.sendall(piece)
-        while piece := connection.recv(65536):
-            received += piece
+        # granian closes upon what it cannot read, whether we are still speaking or not.
+        with suppress(ConnectionError):
+            for piece in pieces:
+                connection.sendall(piece)
+            while piece := connection.recv(65536):
+                received += piece
     return received
+
+
+@pytest.fixture(scope="module")
+def ambiguous(kind: str) -> dict[str, bytes]:
+    """What the server refuses."""
+    return {name: said for name, said in CORPUS.items() if kind == "waitress" or name not in READ_BY_GRANIAN}
 
 
 class TestAmbiguousFraming:
     """One refusal, and the connection ends; nothing behind it is read."""
 
-    def test_is_refused_once(self, port: int) -> None:
-        for name, request in CORPUS.items():
+    def test_is_refused_once(self, port: int, ambiguous: dict[str, bytes]) -> None:
+        for name, request in ambiguous.items():
             received = said(port, request + SMUGGLED)
             assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), (name, received)
             assert received.count(b"HTTP/1.") == 1, name
 
-    def test_is_refused_behind_a_good_request(self, port: int) -> None:
-        for name, request in CORPUS.items():
+    def test_is_refused_behind_a_good_request(self, port: int, ambiguous: dict[str, bytes]) -> None:
+        for name, request in ambiguous.items():
             received = said(port, SMUGGLED + request + SMUGGLED)
             first, refusal = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", received)
             assert (first, refusal[:1]) == (b"200", b"4"), name
 
-    def test_is_refused_however_it_is_cut(self, port: int) -> None:
-        for name, request in CORPUS.items():
+    def test_is_refused_however_it_is_cut(self, port: int, ambiguous: dict[str, bytes], kind: str) -> None:
+        for name, request in ambiguous.items():
             cuts = range(0, min(len(request), 400), 3)
             pieces = [request[at : at + 3] for at in cuts] + [request[len(cuts) * 3 :], SMUGGLED]
             received = said(port, *pieces)
-            assert received.count(b"HTTP/1.") == 1, name
-            assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), (name, received)
+            if received or kind == "waitress":
+                assert received.count(b"HTTP/1.") == 1, name
+                assert received.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), (name, received)
 
 
-def test_good_chunks_are_read(port: int) -> None:
+def test_the_server_says_nothing_of_itself(port: int) -> None:
+    received = said(port, SMUGGLED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), b"")
+    assert b" 200 " in received
+    assert not re.search(rb"waitress|granian|hyper", received, re.IGNORECASE)
+
+
+def test_what_granian_reads_nevertheless_ends_in_one_place(port: int, kind: str) -> None:
+    """As a proxy sees it that knows the RFC, and the next request begins there."""
+    if kind == "granian":
+        for name in READ_BY_GRANIAN - {"headers that end with bare line feeds"}:
+            received = said(port, CORPUS[name] + SMUGGLED.replace(b"x\r\n", b"x\r\nConnection: close\r\n"))
+            first, second = re.findall(rb"HTTP/1\.1 (\d\d\d) ", received)
+            assert (first[:1], second) in {(b"2", b"200"), (b"4", b"200")}, name
+
+
+def test_a_body_without_a_length_is_refused_by_granian(port: int, kind: str) -> None:
+    """It does not tell us whether it has come whole."""
+    if kind == "granian":
+        head = b"POST /oauth/v2/token HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        assert said(port, head + CHUNKED + SMUGGLED).startswith(b"HTTP/1.1 411 ")
+
+
+def test_good_chunks_are_read(port: int, kind: str) -> None:
     """With an extension and a trailer, which mean nothing to us; the next request begins where they end."""
+    if kind == "granian":
+        pytest.skip("refused, see above")
     for cut in (1, 2, 7, 1000):
         body = b"4;a=b\r\ngran\r\n008\r\nt_type=x\r\n0\r\nX-Sum: 1\r\n\r\n"
         head = b"POST /oauth/v2/token HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTransfer-Encoding: chunked\r\n" % port
@@ -195,11 +245,13 @@ SIZES = {
 
 
 @pytest.mark.parametrize("path", LARGE)
-def test_a_body_of_any_size_is_refused_in_the_same_words(server: World, port: int, path: str) -> None:
+def test_a_body_of_any_size_is_refused_in_the_same_words(server: World, port: int, path: str, kind: str) -> None:
     """Security 12.2: over 64 KiB by the application, over 1 MiB by the server, which reads no further."""
     token = server.a_manager("IAM_OWNER", resource=INSTANCE).managing_token().encode()
     answers = {}
     for size, (framing, body) in SIZES.items():
+        if kind == "granian" and "chunks" in size:
+            continue
         lines = [b"POST %s HTTP/1.1" % path.encode(), b"Host: 127.0.0.1:%d" % port, b"Accept: text/html", framing]
         lines += [b"Authorization: Bearer " + token] if "management" in path else []
         times = 20 if size == "1 MiB in chunks" else 1

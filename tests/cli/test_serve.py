@@ -1,0 +1,27 @@
+"""identity serve: the same service as under pserve, and what keeps it from starting in one line."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from identity.cli import main
+from tests.cli.conftest import Run
+
+
+@pytest.mark.parametrize("server", ["waitress", "granian"])
+def test_a_taken_port_is_told_and_nothing_made(ini: str, tmp_path: Path, server: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SystemExit, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
+            main(["serve", "-c", ini, f"http_port={port}", f"data={tmp_path / 'data'}", "--server", server])
+    assert not (tmp_path / "data").exists()
+
+
+def test_without_granian_it_says_what_to_install(run: Run, ini: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "identity.granian_server", raising=False)
+    monkeypatch.setitem(sys.modules, "granian.server.embed", None)
+    ran = run("serve", "-c", ini, "--server", "granian")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == "identity: granian is not installed: pip install 'identity[granian]'.\n"
