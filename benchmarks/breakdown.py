@@ -23,9 +23,10 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from pyramid.paster import get_app
 
 from benchmarks import unit
-from benchmarks.cases import Case, Stock, for_project, people_cases, resource_cases, token_cases
+from benchmarks.cases import Case, for_project, people_cases, resource_cases, token_cases
 from benchmarks.load import check
 from benchmarks.service import ROOT, Place
+from benchmarks.stock import Stock
 
 _LINES = 30
 _WARM_UP = 50

@@ -1,35 +1,20 @@
 """What is asked of the service: requests made in advance, so that making them is not measured."""
 
-import base64
-import hashlib
 import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import chain, islice
 from urllib.parse import urlencode
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from pyramid.paster import get_appsettings
 
 from benchmarks import hello
 from benchmarks.load import Expected
-from identity import first_start
-from identity.app import assemble
-from identity.domain.applications import ApplicationType
-from identity.domain.sessions import BY_PASSWORD
-from identity.domain.users import TokenFormat
-from identity.provider.request import CookieKind
-from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
-from identity.services.commands.applications import RegisterApplication
-from identity.services.commands.projects import CreateProject
-from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser
-from identity.services.commands.users import CreateHumanUser
-from identity.testing.assertions import base64url, claims, signed
+from benchmarks.stock import REDIRECT_URI, VERIFIER, Signer, Stock, Waiting
+from identity.testing.assertions import claims, signed
 
 AUTHORIZE = "/oauth/v2/authorize"
 KEYS = "/oauth/v2/keys"
@@ -41,52 +26,8 @@ DISCOVERY = "/.well-known/openid-configuration"
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _SCOPE = "openid profile"
 _AUDIENCE_SCOPE = f"{_SCOPE} urn:service:iam:org:project:id:service:aud"
-_OFFLINE_SCOPE = f"{_SCOPE} offline_access"
-_REDIRECT_URI = "https://app.example/callback"
-_VERIFIER = "a-code-verifier-of-43-characters-or-more-0123456789"
 
 _CODE = re.compile(rb"[?&]code=([^&]+)")
-
-
-@dataclass(frozen=True)
-class Signer:
-    """A service user that can ask for tokens."""
-
-    user_id: str
-    key_id: str
-    key: RSAPrivateKey = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Visitor:
-    """A person who is signed in at a browser, and the application that sends them here with these parameters."""
-
-    cookie: str = field(repr=False)
-    authorization: dict[str, str]
-    client: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """A sign-in under way, at the page that asks for the password, and the cookie of its browser."""
-
-    path: str
-    cookie: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Stock:
-    """Whom the prepared service knows: two service users, one for each format of access token, a client that
-    introspects, a visitor, and sign-ins under way of names that nobody has.
-    """
-
-    issuer: str
-    host: str
-    opaque: Signer
-    jwt: Signer
-    client: str = field(repr=False)
-    visitor: Visitor
-    waiting: Sequence[Waiting]
 
 
 class Case:
@@ -110,6 +51,10 @@ class Case:
     def take(self, count: int) -> list[bytes]:
         """The next requests, each sent once if they differ, or the few that are sent over and over."""
         return list(islice(self._requests, count))
+
+    def give_back(self, requests: Sequence[bytes]) -> None:
+        """Take these first the next time: they were not sent."""
+        self._requests = chain(requests, self._requests)
 
     def told_to(self, stage: "Stage") -> None:
         """Have a stage hear of all answers from now on."""
@@ -161,33 +106,9 @@ class Sum:
 CODE_FLOW = Sum("code-flow", "code flow with PKCE", ("authorize", "code"))
 
 
-def prepare(ini: Path, host: str, *, waiting: int = 0) -> Stock:
-    """Let a fresh data folder have everything that the cases need: the first start, and what Stock names."""
-    identity = assemble(get_appsettings(str(ini)))
-    try:
-        outcome = first_start.prepare(identity, announce=False)
-        assert outcome.client_file is not None  # noqa: S101 - development.ini's first start writes one
-        client = json.loads(outcome.client_file.read_text("utf-8"))
-        with identity.transaction() as services:
-            signers = {one: _add_signer(services, outcome.organization_id, one) for one in TokenFormat}
-            visitor = _add_visitor(services, outcome.organization_id)
-            sign_ins = [_add_waiting(services, visitor, number) for number in range(waiting)]
-    finally:
-        identity.close()
-    return Stock(
-        issuer=identity.settings.issuer_url,
-        host=host,
-        opaque=signers[TokenFormat.OPAQUE],
-        jwt=signers[TokenFormat.JWT],
-        client=_basic(client["client_id"], client["client_secret"]),
-        visitor=visitor,
-        waiting=sign_ins,
-    )
-
-
 def hello_case(host: str) -> Case:
     """The web server alone."""
-    return Case("hello", "bare web server", _again(_get(host, hello.PATH)), expected={200: hello.BODY})
+    return Case("hello", "bare web server", _again(_get(host, hello.PATH)), expected={200: b'"hello"'})
 
 
 def token_cases(stock: Stock) -> list[Case]:
@@ -203,7 +124,7 @@ def token_cases(stock: Stock) -> list[Case]:
             "jwt",
             "jwt-bearer, JWT",
             _assertions(stock, stock.jwt, _SCOPE),
-            expected={200: b'"access_token": "eyJ'},
+            expected={200: b'"access_token":"eyJ'},
         ),
         Case(
             "single-use",
@@ -226,7 +147,7 @@ def resource_cases(stock: Stock, tokens: list[str]) -> list[Case]:
     introspected = [
         _post(stock.host, INTROSPECT, {"token": token}, Authorization=f"Basic {stock.client}") for token in tokens
     ]
-    known, active = {200: b'"preferred_username"'}, {200: b'"active": true'}
+    known, active = {200: b'"preferred_username"'}, {200: b'"active":true'}
     return [
         Case("discovery", "discovery", _again(_get(stock.host, DISCOVERY)), expected={200: b'"jwks_uri"'}),
         Case("keys", "keys", _again(_get(stock.host, KEYS)), expected={200: b'"kty"'}),
@@ -240,14 +161,14 @@ def people_cases(stock: Stock) -> list[Case]:
     visitor = stock.visitor
     basic = f"Basic {visitor.client}"
     address = f"{AUTHORIZE}?{urlencode(visitor.authorization)}"
-    with_code = {303: f"{_REDIRECT_URI}?code=".encode()}
+    with_code = {303: f"{REDIRECT_URI}?code=".encode()}
     with_tokens = {200: b'"refresh_token"'}
 
     def exchange(location: bytes) -> bytes:
         found = _CODE.search(location)
         assert found is not None  # noqa: S101 - answers are checked before they are passed on
-        form = {"grant_type": "authorization_code", "code": found[1].decode(), "redirect_uri": _REDIRECT_URI}
-        return _post(stock.host, TOKEN, {**form, "code_verifier": _VERIFIER}, Authorization=basic)
+        form = {"grant_type": "authorization_code", "code": found[1].decode(), "redirect_uri": REDIRECT_URI}
+        return _post(stock.host, TOKEN, {**form, "code_verifier": VERIFIER}, Authorization=basic)
 
     def refresh(body: bytes) -> bytes:
         form = {"grant_type": "refresh_token", "refresh_token": json.loads(body)["refresh_token"]}
@@ -277,69 +198,18 @@ def password_attempt(stock: Stock, waiting: Waiting, token: str, password: str) 
     return _post(stock.host, waiting.path, {"csrf_token": token, "password": password}, Cookie=waiting.cookie)
 
 
-def _add_signer(services: Services, organization_id: str, token_format: TokenFormat) -> Signer:
-    name = f"benchmark-{token_format}"
-    command = CreateServiceUser(user_name=name, display_name=name, access_token_type=token_format)
-    user = services.service_users.create(organization_id, command)
-    file = services.service_users.add_key(user.id, AddServiceUserKey(), by=THE_OPERATOR)
-    key = load_pem_private_key(file.key.encode(), None)
-    assert isinstance(key, RSAPrivateKey)  # noqa: S101 - the service makes no others
-    return Signer(user.id, file.key_id, key)
-
-
-def _add_visitor(services: Services, organization_id: str) -> Visitor:
-    project = services.projects.create(organization_id, CreateProject(name="Benchmark"), by=THE_OPERATOR)
-    command = RegisterApplication(
-        name="Benchmark",
-        type=ApplicationType.WEB,
-        redirect_uris=(_REDIRECT_URI,),
-        response_types=frozenset({"code"}),
-        grant_types=frozenset({"authorization_code", "refresh_token"}),
-    )
-    application, secret = services.applications.register(project.id, command, by=THE_OPERATOR)
-    assert secret is not None  # noqa: S101 - web applications have one
-    person = CreateHumanUser(user_name="visitor", given_name="Ada", family_name="Example", email="ada@app.example")
-    subject = services.storage.users.find_subject(services.users.create(organization_id, person).id)
-    assert subject is not None  # noqa: S101 - made just now
-    account, shown = services.sessions.sign_in(subject, (), methods=(BY_PASSWORD,), user_agent="benchmark")
-    authorization = {
-        "client_id": application.id,
-        "redirect_uri": _REDIRECT_URI,
-        "response_type": "code",
-        "scope": _OFFLINE_SCOPE,
-        "state": "a-state-of-the-application",
-        "nonce": "a-nonce-of-the-application",
-        "code_challenge": base64url(hashlib.sha256(_VERIFIER.encode()).digest()),
-        "code_challenge_method": "S256",
-    }
-    cookie = _cookie(CookieKind.SESSION, account.session.id, shown)
-    return Visitor(cookie, authorization, _basic(application.id, secret))
-
-
-def _add_waiting(services: Services, visitor: Visitor, number: int) -> Waiting:
-    sign_in, secret = services.sign_ins.begin(visitor.authorization, login_name=f"nobody-{number}")
-    return Waiting(f"/login/{sign_in.id}/password", _cookie(CookieKind.SIGN_IN, sign_in.id, secret))
-
-
-def _cookie(kind: CookieKind, id_: str, secret: str) -> str:
-    """As it is named where the service is plain http."""
-    return f"{kind.value}-{id_}={secret}"
-
-
-def _basic(client_id: str, secret: str) -> str:
-    return base64.b64encode(f"{client_id}:{secret}".encode()).decode()
-
-
 def _assertions(stock: Stock, signer: Signer, scope: str, *, single_use: bool = False) -> Iterator[bytes]:
     """Token requests with one new assertion each, told apart by ``exp``, and by ``jti`` if they are for single use.
 
     The format of the service's documentation has no ``jti``.
     """
+    key = load_pem_private_key(signer.key.encode(), None)
+    assert isinstance(key, RSAPrivateKey)  # noqa: S101 - the service makes no others
     issued_at = int(time.time()) - 5
     for number in range(80_000):
         extra = {"jti": f"{signer.key_id}-{number}"} if single_use else {}
         right = claims(signer.user_id, stock.issuer, issued_at, exp=issued_at + 3600 + number, **extra)
-        assertion = signed(right, signer.key, key_id=signer.key_id)
+        assertion = signed(right, key, key_id=signer.key_id)
         yield _post(stock.host, TOKEN, {"grant_type": _JWT_BEARER, "scope": scope, "assertion": assertion})
 
 

@@ -14,8 +14,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import count, islice
 
-from benchmarks.cases import Case, Stock, password_attempt, password_page
+from benchmarks.cases import Case, password_attempt, password_page
+from benchmarks.installation import Installation
 from benchmarks.load import Answers, Load, LoadFailed, Pace, drive, keep_pace
+from benchmarks.stock import Stock
 from identity.domain.attempts import FREE_ATTEMPTS
 from identity.settings import Settings
 
@@ -69,18 +71,25 @@ class Flood:
     connections: int = _CONNECTIONS
     per_second: int = _PER_SECOND
 
+    @property
+    def ratios(self) -> Mapping[str, float]:
+        """How much slower the slowest were answered during the flood, by case: the 95th percentiles."""
+        return {name: self.busy[name].p95 / self.idle[name].p95 for name in self.titles}
+
 
 def names_for(rounds: int) -> int:
     """How many sign-ins have to wait for their password for so many rounds."""
     return -(-_ATTEMPTS * rounds // _TRIES)
 
 
-def measure(
-    stock: Stock, cases: Sequence[Case], address: tuple[str, int], pools: tuple[Executor, Executor], rounds: int
-) -> Flood:
-    """Both loads in turn, ``rounds`` times. Each of the two pools is a load generator. Raises LoadFailed."""
+def measure(installation: Installation, pools: tuple[Executor, Executor], rounds: int) -> Flood:
+    """Both loads in turn, ``rounds`` times. Each of the two pools is a load generator. Raises LoadFailed.
+
+    The installation has to have as many sign-ins under way as ``names_for`` says.
+    """
     load_before = os.getloadavg()[0]
-    attempts = _attempts(stock, address, pools[1])
+    address, cases = installation.place.address, [installation.cases[name] for name in ASKED]
+    attempts = _attempts(installation.stock, address, pools[1])
     sources = (f"127.0.{third}.{fourth}" for third in count(1) for fourth in range(1, 255))
     idle: list[list[Answers]] = []
     busy: list[list[Answers]] = []

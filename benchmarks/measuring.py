@@ -6,15 +6,18 @@ same round, because other programs on the machine slow down both alike. The load
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
-from benchmarks import unit
+from benchmarks import commit, unit
 from benchmarks.cases import Case, Sum
+from benchmarks.commit import Commit
+from benchmarks.installation import Installation
 from benchmarks.load import Answers, Load, drive
-from benchmarks.service import Service
+from benchmarks.service import Service, Setup
 
 _PATIENCE = 120.0
 
@@ -24,8 +27,8 @@ class Sample:
     """One case in one round, or the median of several; times in seconds.
 
     ``*_ratio`` count in signatures of openssl and of cryptography. ``best`` is the ratio of the cheapest round: other
-    programs only ever add to the cost, by emptying the caches, which a signature hardly notices and Python does. A sum
-    of several cases has no latencies.
+    programs only ever add to the cost, by emptying the caches, which a signature hardly notices and Python does.
+    ``tail`` is the 99th percentile as a multiple of the median. A sum of several cases has no latencies.
     """
 
     cpu: float
@@ -33,6 +36,7 @@ class Sample:
     rate: float
     p50: float | None
     p99: float | None
+    tail: float | None
     generator_share: float | None
     openssl_ratio: float | None
     cryptography_ratio: float
@@ -67,6 +71,7 @@ class Sample:
             rate=1 / sum(1 / sample.rate for sample in samples),
             p50=None,
             p99=None,
+            tail=None,
             generator_share=None,
             openssl_ratio=sum(by_openssl) if len(by_openssl) == len(samples) else None,
             cryptography_ratio=sum(sample.cryptography_ratio for sample in samples),
@@ -77,53 +82,93 @@ class Sample:
 class Served:
     """A case and the service that is asked."""
 
+    setup: Setup
     case: Case
     service: Service
     address: tuple[str, int]
+
+    @classmethod
+    def of(cls, installation: Installation, name: str) -> "Served":
+        """The case of this name."""
+        bare = installation.bare
+        if name == bare.case.name:
+            return cls(installation.setup, bare.case, bare.service, bare.place.address)
+        return cls(installation.setup, installation.cases[name], installation.service, installation.place.address)
 
 
 @dataclass(frozen=True)
 class Amount:
     """How much is sent: at most so many requests, for at most so many seconds, in so many rounds.
 
-    ``openssl`` says whether its speed is measured between rounds; that takes two seconds each time.
+    The first of ``connections`` is what is judged; with another number half as much is sent. ``openssl`` says whether
+    its speed is measured between rounds; that takes two seconds each time.
     """
 
     count: int
     seconds: float
     rounds: int
-    warm_up: int
+    connections: Sequence[int]
     openssl: bool = True
+
+    @property
+    def warm_up(self) -> "Amount":
+        """What is sent before anything counts."""
+        return replace(self, count=min(200, self.count))
+
+    def with_connections(self, number: int) -> "Amount":
+        """What is sent over so many connections."""
+        share = 1 if number == self.connections[0] else 2
+        return replace(self, count=-(-self.count // share), seconds=self.seconds / share)
 
 
 @dataclass(frozen=True)
 class Units:
-    """One signature in seconds of CPU, in the order of measuring."""
+    """One signature in seconds of CPU, in the order of measuring, and what commits cost meanwhile."""
 
     openssl: list[float | None]
     cryptography: list[float]
+    commits: list[Commit] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """Which one is the unit of this run."""
         return "cryptography" if None in self.openssl else "openssl speed"
 
+    @property
+    def signature(self) -> float:
+        """The median of one signature."""
+        known = [span for span in self.openssl if span is not None]
+        return statistics.median(known if self.name != "cryptography" else self.cryptography)
 
-Figures = Mapping[tuple[str, int], Sample]
+    def commit(self, rows: int) -> Commit:
+        """The median of a commit for so many rows."""
+        return Commit.median([one for one in self.commits if one.rows == rows])
+
+
+#: By setup, the name of the case or sum, and the number of connections.
+Figures = Mapping[tuple[Setup, str, int], Sample]
+
+#: How many rows share a commit of those that are measured for comparison.
+ROWS_PER_COMMIT = (1, 8)
 
 
 def measure(
-    served: Sequence[Served], pool: Executor, amount: Amount, connections: Sequence[int], sums: Sequence[Sum] = ()
+    served: Sequence[Served], pool: Executor, amount: Amount, sums: Sequence[Sum] = (), disk: Path | None = None
 ) -> tuple[Figures, Units]:
-    """The median over all rounds for each case, or sum, and number of connections, and the units. Raises LoadFailed."""
+    """The median over all rounds for each setup, case or sum, and number of connections, and the units.
+
+    Commits are measured in the folder ``disk``. Raises LoadFailed.
+    """
+    connections = amount.connections
     for one in served:
-        warm_up = replace(amount, count=amount.warm_up)
-        _drive(one, _requests(one, pool, warm_up, max(connections)), pool, warm_up, max(connections))
+        _drive(one, _requests(one, pool, amount.warm_up, max(connections)), pool, amount.warm_up, max(connections))
     units = Units([_by_openssl(amount)], [unit.by_cryptography()])
-    samples: dict[tuple[str, int], list[Sample]] = {}
+    samples: dict[tuple[Setup, str, int], list[Sample]] = {}
     for _ in range(amount.rounds):
+        if disk is not None:
+            units.commits.extend(commit.of(rows, disk) for rows in ROWS_PER_COMMIT)
         taken = {
-            (one.case.name, number): _sample(one, pool, amount, number, units)
+            (one.setup, one.case.name, number): _sample(one, pool, amount.with_connections(number), number, units)
             for number in connections
             for one in served
         }
@@ -133,11 +178,21 @@ def measure(
         for key, sample in taken.items():
             ratio = None if signature is None else sample.cpu / signature
             samples.setdefault(key, []).append(replace(sample, openssl_ratio=ratio))
-        for total in sums:
-            for number in connections:
-                parts = [samples[part, number][-1] for part in total.parts]
-                samples.setdefault((total.name, number), []).append(Sample.sum(parts))
+        for setup, total, number in _totals(served, sums, connections):
+            parts = [samples[setup, part, number][-1] for part in total.parts]
+            samples.setdefault((setup, total.name, number), []).append(Sample.sum(parts))
     return {key: Sample.median(several) for key, several in samples.items()}, units
+
+
+def _totals(
+    served: Sequence[Served], sums: Sequence[Sum], connections: Sequence[int]
+) -> Iterator[tuple[Setup, Sum, int]]:
+    """The sums of which all parts are measured."""
+    for setup in {one.setup for one in served}:
+        names = {one.case.name for one in served if one.setup == setup}
+        for total in sums:
+            if names.issuperset(total.parts):
+                yield from ((setup, total, number) for number in connections)
 
 
 def _sample(one: Served, pool: Executor, amount: Amount, connections: int, units: Units) -> Sample:
@@ -151,14 +206,16 @@ def _sample(one: Served, pool: Executor, amount: Amount, connections: int, units
     number = len(answers.latencies)
     latencies = sorted(answers.latencies)
     cpu = spent.exact / number
+    p50, p99 = latencies[number // 2], latencies[min(number - 1, number * 99 // 100)]
     ticks = spent.user + spent.system
     return Sample(
         cpu=cpu,
         # The split comes in hundredths of a second, so it only divides what is known exactly.
         user=cpu * spent.user / ticks if ticks else cpu,
         rate=number / answers.elapsed,
-        p50=latencies[number // 2],
-        p99=latencies[min(number - 1, number * 99 // 100)],
+        p50=p50,
+        p99=p99,
+        tail=p99 / p50,
         generator_share=answers.cpu / answers.elapsed,
         openssl_ratio=None,
         cryptography_ratio=cpu / signature,
@@ -183,5 +240,6 @@ def _drive(one: Served, requests: Sequence[bytes], pool: Executor, amount: Amoun
     case = one.case
     load = Load(one.address, requests, case.expected, connections, amount.seconds, keeps=case.keeps)
     answers = pool.submit(drive, load).result(timeout=amount.seconds + _PATIENCE)
+    case.give_back(requests[len(answers.latencies) :])
     case.answered(answers.contents)
     return answers

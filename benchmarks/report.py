@@ -1,186 +1,184 @@
-"""The figures as a table for people and as JSON for programs."""
+"""The figures as tables for the terminal, and the verdict."""
 
 import os
 import platform
 import statistics
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.cases import Case, Sum
 from benchmarks.flood import Flood
-from benchmarks.measuring import Figures, Sample, Units
-from benchmarks.targets import Figure, Reading, Target, target_of
-
-MEMORY_TARGET = 105 * 2**20
-START_TARGET = 1.0
-MEMORY_AT_START_TARGET = 105 * 2**20
-#: How much slower others may be answered while logins are tried in great number (security 10.1).
-FLOOD_TARGET = 2.0
+from benchmarks.measuring import ROWS_PER_COMMIT, Sample, Units
+from benchmarks.results import Result, Whole
+from benchmarks.service import ROOT, Setup
+from benchmarks.sharing import CONNECTIONS, Sharing
+from benchmarks.targets import Figure, Reading, target_of, verdict
 
 _EXPLANATION = """\
-ratio: CPU time of the service (user and system, all threads of all its processes) per answer, in signatures;
-(crypt.): the same in signatures by cryptography. Medians of {rounds} rounds, the units measured before and after each;
-best: the cheapest round, closest to a machine with nothing else to do; user: the ratio without the system's own work.
-The load generator runs in its own process and is not counted; busy says how much of one CPU it took. Targets hold at
-{judged} connections. {storage}"""
-_STORAGE = {
-    "sqlite": "SQLite works inside the service and is counted. Waiting for the disk costs no CPU, but time.",
-    "postgresql": "PostgreSQL's own processes are counted too.",
-}
+R, the unit, is one RSA-2048 signature. cost: CPU time, user and system, of all processes of the service, and of
+PostgreSQL's, per answer in R; median of {rounds} rounds, R measured before and after each. best: the cheapest round,
+closest to a machine with nothing else to do; user: without the system's own work; tail: p99 as a multiple of p50. The
+load generator has its own process, which is not counted. Waiting for the disk costs no CPU, but time."""
 
 
-@dataclass(frozen=True)
-class Conditions:
-    """Under which circumstances it was measured."""
-
-    server: str
-    threads: int
-    storage: str
-    rounds: int
-    connections: Sequence[int]
+def text(result: Result) -> str:
+    """The result for the terminal, the verdict in the end."""
+    return "\n".join(_lines(result))
 
 
-@dataclass(frozen=True)
-class Result:
-    """Everything that one run found; times in seconds, memory in bytes."""
-
-    conditions: Conditions
-    cases: Sequence[Case | Sum]
-    figures: Figures
-    units: Units
-    starts: Sequence[float]
-    memory_at_start: int
-    memory: int
-    disk: float
-
-    @property
-    def start(self) -> float:
-        """CPU time from the command to the first answer."""
-        return statistics.median(self.starts)
-
-
-def table(result: Result) -> str:
-    """The result for the terminal."""
-    conditions = result.conditions
-    lines = [
-        "",
-        f"{conditions.server}, threads={conditions.threads}, {conditions.storage}; Python {platform.python_version()},"
-        f" {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}",
-        f"unit: one RSA-2048 signature by {result.units.name}; openssl speed {_spread(result.units.openssl)},"
-        f" cryptography {_spread(result.units.cryptography)}",
-        f"disk: 4 KiB written and synced in {result.disk * 1e6:.0f} µs",
-    ]
-    for number in conditions.connections:
-        lines += ["", *_rows(result, number)]
-    memory, at_start = (f"{one / 2**20:.0f} MB" for one in (result.memory, result.memory_at_start))
-    start = f"{result.start:.2f} s ({', '.join(f'{one:.2f}' for one in result.starts)})"
-    lines += [
-        "",
-        f"memory (RSS)             ≤ {MEMORY_TARGET // 2**20} MB  {_verdict(result.memory, MEMORY_TARGET):<7}{memory}",
-        f"right after the start    ≤ {MEMORY_AT_START_TARGET // 2**20} MB  "
-        f"{_verdict(result.memory_at_start, MEMORY_AT_START_TARGET):<7}{at_start}",
-        f"CPU until first answer   ≤ {START_TARGET} s   {_verdict(result.start, START_TARGET):<7}{start}",
-        "",
-        _EXPLANATION.format(
-            rounds=conditions.rounds, judged=conditions.connections[0], storage=_STORAGE[conditions.storage]
-        ),
-    ]
-    return "\n".join(lines)
+def _lines(result: Result) -> Iterator[str]:
+    yield f"\nPython {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}"
+    if result.units is not None:
+        yield from _yardsticks(result.units, result.disk)
+    for setup in result.titles:
+        yield from _table(result, setup)
+        yield from _whole(setup, result.wholes[setup])
+    if result.titles:
+        yield ""
+        yield _EXPLANATION.format(rounds=result.rounds)
+    for setup, flood in result.floods.items():
+        yield from _flood(setup, flood)
+    if result.sharing is not None:
+        yield from _sharing(result.sharing)
+    for note in result.notes:
+        yield f"\n{note}"
+    yield from _verdict(result)
 
 
-def as_json(result: Result) -> dict[str, Any]:
-    """The result for programs."""
-    rows = []
-    for case in result.cases:
-        for number in result.conditions.connections:
-            sample = result.figures[case.name, number]
-            target = _target(result, case.name)
-            limit = None if target is None else target.limit
-            row = {"case": case.name, "connections": number, "target": limit, "ratio": sample.ratio}
-            judged = number == result.conditions.connections[0]
-            met = None if target is None or not judged else sample.ratio <= target.limit
-            rows.append({**row, "met": met, **asdict(sample)})
-    return {
-        "conditions": {
-            **asdict(result.conditions),
-            "python": platform.python_version(),
-            "cpus": os.cpu_count(),
-            "unit": result.units.name,
-        },
-        "units": asdict(result.units),
-        "cases": rows,
-        "memory": {"bytes": result.memory, "at_start": result.memory_at_start, "target": MEMORY_TARGET},
-        "start": {"seconds": result.start, "all": list(result.starts), "target": START_TARGET},
-        "disk": result.disk,
-    }
-
-
-def flood_table(flood: Flood) -> str:
-    """How others were answered during a flood of logins, for the terminal."""
-    said = ", ".join(f"{count} with {status}" for status, count in sorted(flood.answers.items()))
-    lines = [
-        "",
-        f"flood of logins: {flood.connections} connections, {flood.rate:.0f} wrong passwords a second; {said}"
-        f" (422 refused, 503 shed); load before {flood.load:.1f}",
-        f"{f'{flood.per_second} requests/s each':<24}{'target':>7}{'ratio':>7} {'':<7}"
-        f"{'p95 ms: idle':>14}{'flood':>8}{'p50 ms: idle':>15}{'flood':>8}",
-    ]
-    for name, title in flood.titles.items():
-        idle, busy = flood.idle[name], flood.busy[name]
-        ratio = busy.p95 / idle.p95
-        lines.append(
-            f"{title:<24}{f'≤ {FLOOD_TARGET}':>7}{ratio:>7.2f} {_verdict(ratio, FLOOD_TARGET):<7}"
-            f"{idle.p95 * 1e3:>14.2f}{busy.p95 * 1e3:>8.2f}{idle.p50 * 1e3:>15.2f}{busy.p50 * 1e3:>8.2f}"
+def _yardsticks(units: Units, disk: float) -> Iterator[str]:
+    yield (
+        f"R = one RSA-2048 signature by {units.name}: openssl speed {_spread(units.openssl)},"
+        f" cryptography {_spread(units.cryptography)}"
+    )
+    for rows in ROWS_PER_COMMIT if units.commits else ():
+        one = units.commit(rows)
+        named = "a row with its own commit" if rows == 1 else f"with {rows} rows to a commit, each"
+        yield (
+            f"{named:<32}{one.cpu * 1e6:5.0f} µs of CPU, {one.cpu / units.signature:.2f} R; {one.elapsed * 1e6:5.0f} µs"
+            " on the clock"
         )
-    return "\n".join(lines)
+    yield f"{'4 KiB written and synced':<32}{'':32}{disk * 1e6:5.0f} µs"
 
 
-def flood_as_json(flood: Flood) -> dict[str, Any]:
-    """The same for programs."""
-    ratios = {name: flood.busy[name].p95 / flood.idle[name].p95 for name in flood.titles}
-    return {"flood": {**asdict(flood), "ratios": ratios, "target": FLOOD_TARGET}}
+def _table(result: Result, setup: Setup) -> Iterator[str]:
+    """One row for each case, at the connections that are judged; the others stand beside."""
+    judged, *beside = result.connections
+    other = _other(result, setup)
+    more = "".join(f"{f'{number} conn.:':>11}{'p50 ms':>7}" for number in beside)
+    was = "" if other is None else f"{'there':>7}{'÷':>6}"
+    yield f"\n{setup.title}"
+    yield (
+        f"{f'{judged} connections':<24}{'target':>8}{'cost':>7} {'':<7}{was}{'best':>6}{'user':>6}{'CPU µs':>8}"
+        f"{'req/s':>8}{'p50 ms':>8}{'p99 ms':>8}{'tail':>6}{more}"
+    )
+    for name, title in result.titles[setup].items():
+        sample = result.figures[setup, name, judged]
+        target, word = _judged(Reading(Figure.COST, setup.server, setup.storage, name, sample.ratio), setup)
+        best = f"{sample.best or 0:>6.2f}{sample.user_ratio:>6.2f}"
+        if other is not None:
+            there = result.figures[other, name, judged].ratio
+            was = f"{there:>7.2f}{sample.ratio / there:>6.2f}"
+        more = "".join(_beside(result.figures[setup, name, number]) for number in beside)
+        yield (
+            f"{title:<24}{target:>8}{sample.ratio:>7.2f} {word:<7}{was}{best}"
+            f"{sample.cpu * 1e6:>8.0f}{sample.rate:>8.0f}{_latencies(sample)}{more}"
+        ).rstrip()
 
 
-def _rows(result: Result, connections: int) -> list[str]:
-    judged = connections == result.conditions.connections[0]
-    title = f"{connections} connection{'s' if connections > 1 else ''}"
-    rows = [
-        f"{title:<24}{'target':>7}{'ratio':>7} {'':<7}{'best':>6}{'user':>6}{'(crypt.)':>9}"
-        f"{'CPU µs':>8}{'req/s':>8}{'p50 ms':>8}{'p99 ms':>8}{'busy':>6}"
-    ]
-    for case in result.cases:
-        sample = result.figures[case.name, connections]
-        wanted = _target(result, case.name)
-        target, verdict = "", ""
-        if judged and wanted is not None:
-            target, verdict = wanted.shown, _verdict(sample.ratio, wanted.limit)
-        rows.append(
-            f"{case.title:<24}{target:>7}{sample.ratio:>7.2f} {verdict:<7}{sample.best or 0:>6.2f}"
-            f"{sample.user_ratio:>6.2f}{sample.cryptography_ratio:>9.2f}{sample.cpu * 1e6:>8.0f}{sample.rate:>8.0f}"
-            f"{_latencies(sample)}"
-        )
-    return rows
+def _other(result: Result, setup: Setup) -> Setup | None:
+    """The same setup of the other checkout, if this one is ours."""
+    same = (setup.server, setup.storage)
+    others = (one for one in result.titles if one.checkout != ROOT and (one.server, one.storage) == same)
+    return next(others, None) if setup.checkout == ROOT else None
 
 
-def _target(result: Result, case: str) -> Target | None:
-    conditions = result.conditions
-    return target_of(Reading(Figure.COST, conditions.server, conditions.storage, case, 0.0))
-
-
-def _verdict(value: float, target: float) -> str:
-    return "met" if value <= target else "missed"
+def _judged(reading: Reading, setup: Setup) -> tuple[str, str]:
+    target = target_of(reading) if setup.checkout == ROOT else None
+    return ("", "") if target is None else (target.shown, "met" if target.met_by(reading) else "missed")
 
 
 def _latencies(sample: Sample) -> str:
     """What is known of single requests: nothing for a sum."""
-    if sample.p50 is None or sample.p99 is None or sample.generator_share is None:
-        return ""
-    return f"{sample.p50 * 1e3:>8.2f}{sample.p99 * 1e3:>8.2f}{sample.generator_share:>6.0%}"
+    if sample.p50 is None or sample.p99 is None or sample.tail is None:
+        return " " * 22
+    return f"{sample.p50 * 1e3:>8.2f}{sample.p99 * 1e3:>8.2f}{sample.tail:>6.1f}"
 
 
-def _spread(seconds: Sequence[float | None]) -> str:
-    known = sorted(one * 1e6 for one in seconds if one is not None)
+def _beside(sample: Sample) -> str:
+    return f"{sample.ratio:>11.2f}" + (" " * 7 if sample.p50 is None else f"{sample.p50 * 1e3:>7.2f}")
+
+
+def _whole(setup: Setup, whole: Whole) -> Iterator[str]:
+    starts = f"  ({', '.join(f'{one:.2f}' for one in whole.starts)})"
+    for figure, title, value, shown in (
+        (Figure.MEMORY, "MB in memory after the load", whole.memory / 2**20, f"{whole.memory / 2**20:.0f}"),
+        (
+            Figure.MEMORY_AT_START,
+            "after the start",
+            whole.memory_at_start / 2**20,
+            f"{whole.memory_at_start / 2**20:.0f}",
+        ),
+        (Figure.START, "CPU s until first answer", whole.start, f"{whole.start:.2f}"),
+    ):
+        target, word = _judged(Reading(figure, setup.server, setup.storage, "", value), setup)
+        yield f"{title:<28}{target:>8}{shown:>7} {word}{starts if figure is Figure.START else ''}"
+
+
+def _flood(setup: Setup, flood: Flood) -> Iterator[str]:
+    """How others were answered during a flood of logins."""
+    said = ", ".join(f"{count} with {status}" for status, count in sorted(flood.answers.items()))
+    yield (
+        f"\nflood of logins, {setup.title}: {flood.connections} connections, {flood.rate:.0f} wrong passwords a second;"
+        f" {said} (422 refused, 503 shed); load before {flood.load:.1f}"
+    )
+    yield (
+        f"{f'{flood.per_second} requests/s each':<24}{'target':>8}{'ratio':>7} {'':<7}"
+        f"{'p95 ms: idle':>14}{'flood':>8}{'p50 ms: idle':>15}{'flood':>8}"
+    )
+    for name, title in flood.titles.items():
+        idle, busy, ratio = flood.idle[name], flood.busy[name], flood.ratios[name]
+        target, word = _judged(Reading(Figure.FLOOD, setup.server, setup.storage, name, ratio), setup)
+        yield (
+            f"{title:<24}{target:>8}{ratio:>7.2f} {word:<7}"
+            f"{idle.p95 * 1e3:>14.2f}{busy.p95 * 1e3:>8.2f}{idle.p50 * 1e3:>15.2f}{busy.p50 * 1e3:>8.2f}"
+        )
+
+
+def _sharing(sharing: Sharing) -> Iterator[str]:
+    setup, other = sharing.setup, sharing.other
+    slow = f"each fsync {sharing.delay:g} ms more"
+    yield f"\ncommits on a slow disk, {slow}, {setup.title}; there: {_difference(setup, other)}"
+    yield (
+        f"{f'{CONNECTIONS} connections':<24}{'target':>8}{'times':>7} {'':<7}{'req/s':>8}{'there':>8}"
+        f"{'p50 ms':>8}{'there':>8}{'cost':>7}{'there':>8}"
+    )
+    for name, title in sharing.titles.items():
+        here, apart = sharing.shared[name], sharing.apart[name]
+        gain = sharing.gains[name]
+        target, word = _judged(Reading(Figure.SHARED, setup.server, setup.storage, name, gain), setup)
+        yield (
+            f"{title:<24}{target:>8}{gain:>7.2f} {word:<7}{here.rate:>8.0f}{apart.rate:>8.0f}"
+            f"{(here.p50 or 0) * 1e3:>8.2f}{(apart.p50 or 0) * 1e3:>8.2f}{here.ratio:>7.2f}{apart.ratio:>8.2f}"
+        )
+
+
+def _difference(setup: Setup, other: Setup) -> str:
+    settings = [f"{name} = {value}" for name, value in other.settings]
+    return ", ".join([*settings, str(other.checkout)] if other.checkout != setup.checkout else settings)
+
+
+def _verdict(result: Result) -> Iterator[str]:
+    held, missed = verdict(result.readings())
+    if not held and not missed:
+        return
+    yield f"\nverdict: {len(held)} of {len(held) + len(missed)} targets hold" + (". Missed:" if missed else ".")
+    for reading in missed:
+        target = target_of(reading)
+        wanted = "" if target is None else target.shown
+        place = f"{reading.server}, {reading.storage}"
+        yield f"  {place:<24}{reading.figure.value:<24}{result.title(reading.case):<26}{reading.value:>8.2f}{wanted:>8}"
+
+
+def _spread(seconds: Iterable[float | None]) -> str:
+    known: Sequence[float] = sorted(one * 1e6 for one in seconds if one is not None)
     if not known:
         return "not there"
     return f"{statistics.median(known):.0f} µs ({known[0]:.0f} to {known[-1]:.0f})"

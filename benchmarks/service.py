@@ -42,17 +42,37 @@ class Cpu:
 
 
 @dataclass(frozen=True)
+class Setup:
+    """What is measured: a web server, a storage, how many threads answer, and of which checkout the code is.
+
+    ``settings`` are those of the ini file besides development.ini's. Each fsync takes ``slow_disk`` milliseconds more.
+    """
+
+    server: str = "waitress"
+    storage: str = "sqlite"
+    threads: int = 1
+    checkout: Path = ROOT
+    settings: tuple[tuple[str, str], ...] = ()
+    slow_disk: float = 0.0
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        told = f"{self.server}, threads={self.threads}, {self.storage}"
+        return told if self.checkout == ROOT else f"{told}, {self.checkout}"
+
+
+@dataclass(frozen=True)
 class Place:
-    """Where a service is to run: its ini file, its port, the web server and how many threads that gets.
+    """Where a service is to run: its ini file and its port.
 
     ``database`` is the id of the process that the database began with, if it has its own; ``environment`` is what the
     service finds there besides ours.
     """
 
+    setup: Setup
     ini: Path
     port: int
-    server: str
-    threads: int
     log: Path
     database: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -115,11 +135,12 @@ class Service:
 @contextmanager
 def running(place: Place, *, serves_hello: bool = False) -> Iterator[tuple[Service, float]]:
     """The service, and the CPU seconds that it took until its first answer; it is ended with the block."""
+    ours = {INI_VARIABLE: str(place.ini), "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(place.setup.checkout)}
     with place.log.open("ab") as log:
         process = psutil.Popen(
             _command(place, serves_hello=serves_hello),
-            cwd=ROOT,
-            env={**os.environ, **place.environment, INI_VARIABLE: str(place.ini), "PYTHONUNBUFFERED": "1"},
+            cwd=place.setup.checkout,
+            env={**os.environ, **place.environment, **ours},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -146,16 +167,18 @@ def free_port() -> int:
         return port
 
 
-def write_ini(target: Path, *, port: int, data: Path, threads: int, database_url: str | None) -> None:
-    """Copy development.ini with another port, data folder, number of threads and, if given, another database."""
+def write_ini(target: Path, setup: Setup, *, port: int, data: Path, database_url: str | None) -> None:
+    """Copy the checkout's development.ini with another port, data folder and, if given, database, and the settings."""
     ini = RawConfigParser()
     ini.optionxform = str  # type: ignore[assignment, method-assign]
-    ini.read(ROOT / "development.ini", "utf-8")
+    ini.read(setup.checkout / "development.ini", "utf-8")
     ini["DEFAULT"]["http_port"] = str(port)
     ini["DEFAULT"]["data"] = str(data)
-    ini["server:main"]["threads"] = str(threads)
+    ini["server:main"]["threads"] = str(setup.threads)
     # Waitress tells on the warning level about each request that had to wait for a thread.
     ini["logger_root"]["level"] = "ERROR"
+    for name, value in setup.settings:
+        ini["app:main"][name] = value
     if database_url is not None:
         ini["app:main"]["identity.plugin.sql.url"] = database_url.replace("%", "%%")
     with target.open("w", encoding="utf-8") as file:
@@ -178,19 +201,19 @@ def _command(place: Place, *, serves_hello: bool) -> list[str]:
     python = [sys.executable, "-m"]
     application = "benchmarks.hello:application" if serves_hello else "benchmarks.wsgi:application"
     host, port = place.address
-    match place.server:
+    match place.setup.server:
         case "waitress":
             return [*python, "pyramid.scripts.pserve", str(place.ini)]
         case "gunicorn":
             kind = ["--worker-class", "sync"]
-            if place.threads > 1:
-                kind = ["--worker-class", "gthread", "--threads", str(place.threads), "--keep-alive", "30"]
+            if place.setup.threads > 1:
+                kind = ["--worker-class", "gthread", "--threads", str(place.setup.threads), "--keep-alive", "30"]
             return [*python, "gunicorn", "--bind", f"{host}:{port}", "--workers", "1", *kind, application]
         case "granian":
             # Not the script `identity`, which would not find the smallest application.
             program = [sys.executable, "-c", "from identity.cli import main; raise SystemExit(main())"]
             return [*program, "serve", "-c", str(place.ini), "--server", "granian"]
-    raise ValueError(place.server)
+    raise ValueError(place.setup.server)
 
 
 def _wait_for_answer(place: Place, service: Service, path: str) -> None:
@@ -205,7 +228,7 @@ def _wait_for_answer(place: Place, service: Service, path: str) -> None:
                 return
         time.sleep(0.005)
     said = place.log.read_text("utf-8", "replace")[-2000:]
-    raise NotServing(f"{place.server} did not serve {path}. It said:\n{said}")
+    raise NotServing(f"{place.setup.server} did not serve {path}. It said:\n{said}")
 
 
 def _used(processes: Sequence[psutil.Process]) -> Cpu:

@@ -106,6 +106,7 @@ def target_of(reading: Reading) -> Target | None:
 
 def verdict(readings: Iterable[Reading]) -> tuple[list[Reading], list[Reading]]:
     """Those of the readings that are as they should be, and those that are not; others have no target."""
-    wanted = [(reading, target) for reading in readings if (target := target_of(reading)) is not None]
+    known = sorted(readings, key=lambda one: (one.storage, one.server), reverse=True)
+    wanted = [(reading, target) for reading in known if (target := target_of(reading)) is not None]
     held = [reading for reading, target in wanted if target.met_by(reading)]
     return held, [reading for reading, target in wanted if not target.met_by(reading)]

@@ -1,9 +1,11 @@
 """The benchmarks run, tell what they found and leave nothing behind. How fast anything is is no test's business."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,38 +22,81 @@ def run(*arguments: str) -> str:
     """What a run prints; it leaves no folder behind."""
     command = [sys.executable, "-m", "benchmarks", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert not list((ROOT / "var").glob(f"benchmark-{process.pid}-*"))
     return said
 
 
-def test_a_tiny_run_measures_everything_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def figures(file: Path, *arguments: str) -> Any:
+    run(*TINY, "--json", str(file), *arguments)
+    return json.loads(file.read_text())
+
+
+def test_a_tiny_run_measures_everything(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     text = run(*TINY, "--json", str(file))
-    figures = json.loads(file.read_text())
-    rows = {row["case"]: row for row in figures["cases"]}
-    assert set(rows) == CASES | {"code-flow"}
+    found = json.loads(file.read_text())
+    rows = {(row["server"], row["storage"], row["case"]): row for row in found["cases"]}
+    assert {case for server, storage, case in rows if server == "waitress" and storage == "sqlite"} == {
+        *CASES,
+        "code-flow",
+    }
+    assert {(server, storage) for server, storage, _ in rows} == {
+        ("waitress", "sqlite"),
+        ("granian", "sqlite"),
+        ("waitress", "postgresql"),
+    }
     assert all(row["ratio"] > 0 and row["rate"] > 0 for row in rows.values())
-    assert rows["code-flow"]["cpu"] == pytest.approx(rows["authorize"]["cpu"] + rows["code"]["cpu"])
-    assert figures["memory"]["bytes"] > 0
-    assert figures["flood"]["answers"]["422"] > 0
-    assert set(figures["flood"]["ratios"]) == {"userinfo", "introspection", "opaque"}
-    assert "jwt-bearer, opaque" in text
-    assert "code flow with PKCE" in text
-    assert "flood of logins" in text
+    flow, first, second = (rows["granian", "sqlite", case] for case in ("code-flow", "authorize", "code"))
+    assert flow["cpu"] == pytest.approx(first["cpu"] + second["cpu"])
+    assert {row["rows"] for row in found["units"]["commits"]} == {1, 8}
+    assert all(one["memory"] > 0 and one["start"] > 0 for one in found["services"])
+    assert all(one["answers"]["422"] > 0 for one in found["floods"])
+    assert found["sharing"]["delay"] == 2.0
+    judged = {one["figure"] for one in found["readings"] if one["met"] is not None}
+    assert judged >= {"cost", "tail", "flood", "memory", "memory after the start", "start"}
+    met = [one["met"] for one in found["readings"] if one["met"] is not None]
+    assert f"verdict: {sum(met)} of {len(met)} targets hold" in text
 
 
 def test_a_case_alone_gets_what_its_requests_are_made_of(tmp_path: Path) -> None:
-    file = tmp_path / "figures.json"
-    run(*TINY, "--cases", "refresh", "--json", str(file))
-    figures = json.loads(file.read_text())
-    assert [row["case"] for row in figures["cases"]] == ["refresh"]
-    assert "flood" not in figures
+    found = figures(tmp_path / "figures.json", "--server", "waitress", "--cases", "refresh")
+    assert [row["case"] for row in found["cases"]] == ["refresh"]
+    assert not found["floods"]
+    assert found["sharing"] is None
+
+
+def test_a_slow_disk_keeps_each_commit_waiting(tmp_path: Path) -> None:
+    found = figures(tmp_path / "figures.json", "--slow-disk", "6")
+    assert not found["cases"]
+    assert all(found["sharing"]["shared"][case]["p50"] > 0.006 for case in ("opaque", "refresh"))
+
+
+def test_another_checkout_is_measured_beside_and_not_judged(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(ROOT / "identity", other / "identity")
+    shutil.copytree(ROOT / "benchmarks", other / "benchmarks")
+    shutil.copy(ROOT / "development.ini", other)
+    uses = other / "uses"
+    module = other / "identity" / "__init__.py"
+    module.write_text(
+        f"{module.read_text()}\nimport sys\nopen({str(uses)!r}, 'a').write(' '.join(sys.orig_argv) + '\\n')\n"
+    )
+    found = figures(tmp_path / "figures.json", "--cases", "opaque", "--server", "waitress", "--against", str(other))
+    assert {row["checkout"] for row in found["cases"]} == {str(ROOT), str(other)}
+    assert [one["figure"] for one in found["readings"]].count("cost") == 1
+    # Both the data and the service are the other's.
+    assert "spawn_main" in uses.read_text()
+    assert "benchmark.ini" in uses.read_text()
 
 
 @pytest.mark.parametrize("case", ["introspection", "authorize", "refresh"])
 def test_a_profile_says_where_the_time_goes(case: str) -> None:
     text = run("--profile", case, "--requests", "20")
     assert "CPU of one request" in text
-    assert "sqlalchemy" in text
+    assert "identity.plugins.sql" in text
+
+
+def test_the_profile_of_a_start_names_what_is_imported() -> None:
+    assert "sqlalchemy" in run("--profile", "start")
