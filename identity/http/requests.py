@@ -1,7 +1,6 @@
 """IdentityRequest: what a request carries besides what Pyramid gives it."""
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyramid.config import Configurator
@@ -11,6 +10,7 @@ from identity.crypto.secrets import new_id
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.sessions import SignedIn
 from identity.http.cookies import browser_of
+from identity.lazily import lazily
 from identity.provider.request import Browser
 from identity.services.bundle import Services
 from identity.services.unit_of_work import UnitOfWork
@@ -29,23 +29,23 @@ class IdentityRequest(Request):  # type: ignore[misc]
     costs more than the whole of its routing.
     """
 
-    @cached_property
+    @lazily
     def request_id(self) -> str:
         """An id of ours for this request, shown in error answers, logs and audit events."""
         return new_id()
 
-    @cached_property
+    @lazily
     def tm(self) -> "ITransactionManager":
         """The process's transaction manager; it keeps one transaction per thread. Asked for by pyramid_tm."""
         identity: Identity = self.registry.identity
         return identity.transactions
 
-    @cached_property
+    @lazily
     def browser(self) -> Browser:
         """What the browser shows of itself: secrets of its sessions and of the sign-ins it began."""
         return browser_of(self)
 
-    @cached_property
+    @lazily
     def account(self) -> SignedIn | None:
         """Who is signed in here, for the service's own pages: of several the one selected last."""
         found: SignedIn | None = self.services.sessions.current(self.browser.sessions.values())
@@ -77,7 +77,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
         self.services.audit.refused.extend(before.audit.refused)
         self.services.idempotency.claimed = before.idempotency.claimed
 
-    @cached_property
+    @lazily
     def services(self) -> Services:
         """The use cases, in the request's transaction if it has one, on a read connection otherwise."""
         identity: Identity = self.registry.identity
@@ -97,7 +97,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
         """The storage in which the request looks things up before it writes: one connection for all of them."""
         return nullcontext(self._looked_in)
 
-    @cached_property
+    @lazily
     def _looked_in(self) -> Storage:
         return self._reading()
 

@@ -1,7 +1,6 @@
 """What the pages of a sign-in stand on: the request that waits, and the password that is tried."""
 
 from contextlib import suppress
-from functools import cached_property
 
 from pyramid.request import Request
 from pyramid.response import Response
@@ -11,6 +10,7 @@ from identity.domain.users import Subject
 from identity.hashing import Busy
 from identity.http.cookies import headers_for
 from identity.http.endpoints import context_of
+from identity.lazily import lazily
 from identity.provider.endpoints.authorize import PATH, sign_in_of
 from identity.provider.interaction import SignIn
 from identity.provider.request import Cookie, CookieKind
@@ -29,7 +29,7 @@ class WaitingSignIn:
         secret = request.browser.sign_ins.get(request_id)
         self.pending: PendingAuthorization = request.services.sign_ins.find(request_id, secret)
 
-    @cached_property
+    @lazily
     def sign_in(self) -> SignIn:
         """How far it has come. Raises Unredirectable if the application is gone; OAuthError."""
         request = self._request

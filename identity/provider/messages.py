@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 from oic.extension.message import TokenIntrospectionResponse as _TokenIntrospectionResponse
-from oic.oauth2.message import SINGLE_OPTIONAL_STRING, ErrorResponse, MessageTuple
+from oic.oauth2.message import SINGLE_OPTIONAL_STRING, ErrorResponse, MessageTuple, sp_sep_list_serializer
 from oic.oic.message import AccessTokenResponse as _AccessTokenResponse
 from oic.oic.message import AuthorizationRequest as _AuthorizationRequest
 from oic.oic.message import AuthorizationResponse as _AuthorizationResponse
@@ -20,6 +20,7 @@ __all__ = ["ErrorResponse"]
 
 
 _PLAIN = frozenset({str, int, bool})
+_PLAIN_OR_LIST = _PLAIN | {list}
 
 
 class SignatureRefused(Exception):
@@ -29,38 +30,50 @@ class SignatureRefused(Exception):
 class _Plain:
     """A message whose members have no language tags, and whose values mostly are what they should be already.
 
-    pyoidc takes every name apart twice, and looks for nested messages in every value.
+    pyoidc takes every name apart twice, and looks for nested messages in every value. Here it is asked about what is
+    not plain.
     """
 
     c_param: ClassVar[dict[str, Any]]
+    #: The types of members that are kept as they are, None where pyoidc makes something of them. Words that stand in
+    #: one text remain there.
+    _kept: ClassVar[dict[str, type | None]]
+    #: How lists are written.
+    _written: ClassVar[dict[str, Any]]
     _dict: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        cls._kept, cls._written = {}, {}
+        for name, one in cls.c_param.items():
+            words = one.serializer is sp_sep_list_serializer
+            cls._kept[name] = str if words else next((kind for kind in _PLAIN if kind is one.type), None)
+            if isinstance(one.type, list):
+                cls._written[name] = one.serializer
 
     @staticmethod
     def _extract_cparam(key: str, definitions: dict[str, Any]) -> Any:
         return definitions.get(key)
 
     def from_dict(self, dictionary: dict[str, Any], **more: Any) -> Any:
-        """As pyoidc's, which is asked about every value that is not of the very type that it should have."""
+        """As pyoidc's. Raises its errors."""
+        kept, members = self._kept, self._dict
         for name, value in dictionary.items():
-            definition, kind = self.c_param.get(name), type(value)
-            if value != "" and (kind in _PLAIN if definition is None else kind is definition.type):
-                self._dict[name] = value
+            kind = type(value)
+            if kind in _PLAIN and kept.get(name, kind) is kind and value != "":
+                members[name] = value
             else:
                 super().from_dict({name: value}, **more)  # type: ignore[misc]
         return self
 
     def to_dict(self, lev: int = 0) -> dict[str, Any]:
-        """As pyoidc's, which is asked if some value is neither plain nor a list."""
-        members: dict[str, Any] = {}
-        for name, value in self._dict.items():
-            if type(value) in _PLAIN:
-                members[name] = value
-            elif type(value) is list:
-                definition = self.c_param.get(name)
-                members[name] = value if definition is None else definition.serializer(value, "dict", lev)
-            else:
-                nested: dict[str, Any] = super().to_dict(lev)  # type: ignore[misc]
-                return nested
+        """As pyoidc's."""
+        if not _PLAIN_OR_LIST.issuperset(map(type, self._dict.values())):
+            nested: dict[str, Any] = super().to_dict(lev)  # type: ignore[misc]
+            return nested
+        members = dict(self._dict)
+        for name, serializer in self._written.items():
+            if type(members.get(name)) is list:
+                members[name] = serializer(members[name], "dict", lev)
         return members
 
 

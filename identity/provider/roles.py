@@ -5,6 +5,7 @@ of the granted roles alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from identity.domain.applications import Client
@@ -31,7 +32,7 @@ def role_claims(
     One claim per project, and one of a fixed name for the application's own project (for all projects together where no
     application is concerned). With scopes for single roles and none for all, those roles alone.
     """
-    asked = _asked(granted.words, context) or None
+    asked = _asked(granted.words, context.settings.urn_namespaces) or None
     return _claims(subject, client, _projects(client, granted.audience, context), granted, lambda _: asked, context)
 
 
@@ -44,7 +45,7 @@ def told_roles(
     The service's own project does not assert them by itself: what counts there are manager roles.
     """
     projects = _projects(client, granted.audience, context)
-    asked = _asked(granted.words, context)
+    asked = _asked(granted.words, context.settings.urn_namespaces)
     if asked is not None and not asked:
         # Nothing is looked up for a token with its own application's project alone, or the service's own.
         if client is not None and not client.project.assert_roles:
@@ -129,9 +130,9 @@ def _projects(client: Client | None, audience: Iterable[str], context: Context) 
     return frozenset(audience) - {context.issuer} - ({client.id} if client is not None else set())
 
 
-def _asked(words: Iterable[str], context: Context) -> _Wanted:
+@lru_cache(256)
+def _asked(words: tuple[str, ...], namespaces: tuple[str, ...]) -> _Wanted:
     """The roles that scopes ask for: none, single ones, or (None) all."""
-    namespaces = context.settings.urn_namespaces
     found = [word for word in words if is_role_scope(word, namespaces)]
     if any(word.endswith(ALL_ROLES) and ONE_ROLE not in word for word in found):
         return None

@@ -1,16 +1,14 @@
 """Services: every use case, for one transaction, as endpoints, pages and plugins see them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
-from functools import cached_property
-from typing import Any, Generic, TypeVar
 
 from identity.domain.audit import AuditEvent
 from identity.domain.effects import Effects, Removed
 from identity.domain.instance import Instance
 from identity.domain.records import NameSpace
+from identity.lazily import lazily
 from identity.services.access import Access
 from identity.services.applications import Applications
 from identity.services.attempts import Attempts
@@ -41,23 +39,6 @@ from identity.services.tokens import Tokens
 from identity.services.user_grants import UserGrants
 from identity.services.users import Users
 from identity.storage.backend import Storage
-
-Kind = TypeVar("Kind")
-
-
-class _Made(Generic[Kind]):
-    """A service that is made when it is first asked for, and kept."""
-
-    def __init__(self, kind: Callable[[Any], Kind]) -> None:
-        self._kind = kind
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, services: "Services", owner: type | None = None) -> Kind:
-        made = self._kind(services)
-        services.__dict__[self._name] = made
-        return made
 
 
 class Services(ABC):
@@ -105,12 +86,12 @@ class Services(ABC):
     def choices(self) -> Choices:
         """What the loaded plugins offer."""
 
-    @cached_property
+    @lazily
     def lookup(self) -> Lookup:
         """What hooks may read."""
         return Lookup(self.look)
 
-    @cached_property
+    @lazily
     def audit_trail(self) -> AuditTrail:
         """What was recorded and refused, to be read."""
         return AuditTrail(self.storage)
@@ -119,27 +100,27 @@ class Services(ABC):
         """What falls with a thing that is removed, in numbers; sessions and tokens count while they are live."""
         return self.storage.effects.of(removed, id, self.now)
 
-    organizations = _Made(Organizations)
-    domains = _Made(Domains)
-    projects = _Made(Projects)
-    project_grants = _Made(ProjectGrants)
-    user_grants = _Made(UserGrants)
-    users = _Made(Users)
-    passwords = _Made(Passwords)
-    attempts = _Made(Attempts)
-    known_browsers = _Made(KnownBrowsers)
-    registration = _Made(Registration)
-    links = _Made(Links)
-    mails = _Made(Mails)
-    outbox = _Made(Outbox)
-    sessions = _Made(Sessions)
-    sign_ins = _Made(SignIns)
-    service_users = _Made(ServiceUsers)
-    applications = _Made(Applications)
-    consents = _Made(Consents)
-    managers = _Made(Managers)
-    tokens = _Made(Tokens)
-    signing_keys = _Made(SigningKeys)
-    overview = _Made(Overview)
-    cursors = _Made(Cursors)
-    idempotency = _Made(Idempotency)
+    organizations = lazily(Organizations)
+    domains = lazily(Domains)
+    projects = lazily(Projects)
+    project_grants = lazily(ProjectGrants)
+    user_grants = lazily(UserGrants)
+    users = lazily(Users)
+    passwords = lazily(Passwords)
+    attempts = lazily(Attempts)
+    known_browsers = lazily(KnownBrowsers)
+    registration = lazily(Registration)
+    links = lazily(Links)
+    mails = lazily(Mails)
+    outbox = lazily(Outbox)
+    sessions = lazily(Sessions)
+    sign_ins = lazily(SignIns)
+    service_users = lazily(ServiceUsers)
+    applications = lazily(Applications)
+    consents = lazily(Consents)
+    managers = lazily(Managers)
+    tokens = lazily(Tokens)
+    signing_keys = lazily(SigningKeys)
+    overview = lazily(Overview)
+    cursors = lazily(Cursors)
+    idempotency = lazily(Idempotency)

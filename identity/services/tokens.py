@@ -125,14 +125,16 @@ class Tokens(UseCases):
         return issued
 
     def in_audience(self, issued: IssuedToken, client: Client) -> bool:
-        """True if the token is meant for the client.
+        """True if the live token is meant for the client.
 
         By its project it is told only of tokens whose user and application both have a right to the project.
         """
         audience, project_id = issued.token.audience, client.project.id
         if client.id in audience or project_id not in audience:
             return client.id in audience
-        return bool(self._allowed(frozenset({project_id}), issued))
+        # A live token has lost the other projects to which there is no right; its own application's stands for itself.
+        unasked = issued.client is not None and issued.client.project.id == project_id
+        return not unasked or bool(self._allowed(frozenset({project_id}), issued))
 
     def revoke(self, text: str, client: Party) -> None:
         """Revoke a token on behalf of a client (RFC 7009 §2.1); unknown tokens are ignored.

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 from identity.crypto.sealing import Sealer
@@ -13,6 +12,7 @@ from identity.domain.instance import Instance
 from identity.domain.managers import Role
 from identity.domain.records import NameSpace
 from identity.hashing import Hasher
+from identity.lazily import lazily
 from identity.services.access import Access, Deny
 from identity.services.audit import Recorder
 from identity.services.bundle import Services
@@ -82,7 +82,7 @@ class UnitOfWork(Services):
                 self._process.instance = committed.organizations.find_instance()
         return self._process.instance or self.storage.organizations.find_instance()
 
-    @cached_property
+    @lazily
     def audit(self) -> Recorder:
         return Recorder(
             self.storage,
@@ -92,7 +92,7 @@ class UnitOfWork(Services):
             on_record=lambda event: self.outbox.announce(event),
         )
 
-    @cached_property
+    @lazily
     def access(self) -> Access:
         return Access(self.storage, self._process.roles, self._process.deny, self.lookup)
 

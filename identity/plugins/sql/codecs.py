@@ -17,20 +17,12 @@ from sqlalchemy import BigInteger, Boolean, Dialect, Integer, LargeBinary, Text
 
 
 class Flag(Boolean):
-    """A boolean of which SQLite gives back what is neither 0 nor 1 as it is, so that it is seen to be none."""
+    """A boolean that SQLite gives back as the number it is: whoever makes something of the row sees if it is none."""
 
     cache_ok = True
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """None where the driver has booleans itself."""
-        return None if dialect.supports_native_boolean else _flag_of
-
-
-_FLAGS = {0: False, 1: True}
-
-
-def _flag_of(stored: Any) -> Any:
-    return _FLAGS.get(stored, stored)
+    def result_processor(self, dialect: Dialect, coltype: object) -> None:
+        """What the driver has."""
 
 
 #: Compared byte by byte, as SQLite does.
@@ -116,7 +108,7 @@ WORDS = Codec(String, words_of, " ".join)
 _CODECS: dict[Any, Codec] = {
     str: Codec(String),
     bytes: Codec(LargeBinary),
-    bool: Codec(Flag),
+    bool: Codec(Flag, {0: False, 1: True}.__getitem__),
     int: Codec(Integer),
     datetime: Codec(Moment, moment, seconds),
     timedelta: Codec(BigInteger, lambda stored: timedelta(seconds=stored), lambda span: int(span.total_seconds())),

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 from sqlalchemy import Column, ColumnElement, FromClause, Table, insert, select
 
-from identity.plugins.sql.codecs import WORDS, Codec, String, codec_of
+from identity.plugins.sql.codecs import WORDS, Codec, Flag, String, codec_of
 from identity.storage.errors import Unreadable
 
 log = logging.getLogger(__name__)
@@ -198,13 +198,12 @@ def row_of(*columns: ColumnElement[Any]) -> Callable[[Callable[..., Value]], Cal
     """
     table: Any = getattr(columns[0], "table", None)
     keys = [(at, column) for at, column in enumerate(columns) if getattr(column, "primary_key", False)]
-    types = [(column.type.python_type, getattr(column, "nullable", True)) for column in columns]
+    types = [_types_of(column) for column in columns]
     shapes: set[tuple[type, ...]] = set()
 
     def fits(shape: tuple[type, ...]) -> bool:
         """True for types that the columns can have; remembered, since there are few."""
-        pairs = zip(shape, types, strict=True)
-        if all(is_ is wanted or (nullable and is_ is NoneType) for is_, (wanted, nullable) in pairs):
+        if all(is_ in wanted for is_, wanted in zip(shape, types, strict=True)):
             shapes.add(shape)
             return True
         return False
@@ -225,6 +224,16 @@ def row_of(*columns: ColumnElement[Any]) -> Callable[[Callable[..., Value]], Cal
         return read
 
     return decorated
+
+
+def _types_of(column: ColumnElement[Any]) -> set[type]:
+    """What a driver can give for the column."""
+    types: set[type] = {column.type.python_type}
+    if isinstance(column.type, Flag):
+        types.add(int)
+    if getattr(column, "nullable", True):
+        types.add(NoneType)
+    return types
 
 
 @lru_cache(1024)
