@@ -1,6 +1,6 @@
 """SigningKey: waiting, then active, then retired, then removed; all derived from rows and the clock."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -77,12 +77,16 @@ class KeySchedule:
             return KeyState.RETIRED if now < retires_at + self.published_age else KeyState.REMOVED
         return KeyState.WAITING
 
-    def signers(self, now: datetime) -> tuple[SigningKey, ...]:
+    def signers(self, now: datetime) -> Iterator[SigningKey]:
         """The keys that JWKS shows, in the order in which they may sign: where the active one cannot be opened, the one
         before it, which everybody knows, and at last those that wait."""
-        shown = self.published(now)
+        active = self.active(now)
+        if active is None:
+            return
+        yield active
+        shown = [key for key in self.published(now) if key != active]
         due = [key for key in shown if key.active_at <= now]
-        return (*due, *(key for key in reversed(shown) if key not in due))
+        yield from (*due, *(key for key in reversed(shown) if key not in due))
 
     def published(self, now: datetime) -> tuple[SigningKey, ...]:
         """The keys that JWKS shows: waiting, active and retired ones, newest first."""

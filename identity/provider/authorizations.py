@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from identity.crypto.secrets import new_id
 from identity.domain.applications import Client
 from identity.domain.users import Subject
 from identity.provider.claims_request import ClaimsRequest
@@ -23,7 +24,7 @@ def by_sign_in(
     methods: tuple[str, ...],
     claims: ClaimsRequest,
 ) -> Authorization:
-    """A person who is signed in, for an answer that issues these artifacts."""
+    """A person who is signed in, for an answer that issues these artifacts; they are of a family yet to begin."""
     return Authorization(
         subject=subject,
         client=client,
@@ -32,6 +33,7 @@ def by_sign_in(
         asked=tuple(word for word in asked if word != OFFLINE_ACCESS or Artifact.CODE in issues),
         authenticated_at=authenticated_at,
         session_id=session_id,
+        family_id=new_id(),
         nonce=nonce,
         id_token=Artifact.ID_TOKEN in issues,
         methods=methods,

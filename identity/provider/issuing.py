@@ -137,13 +137,13 @@ def new_code(
 
 def new_family(authorization: Authorization, granted: GrantedScopes, context: Context) -> TokenFamily:
     """The family that ties together all that comes from one sign-in of one person for one client."""
-    if authorization.subject is None or authorization.client is None:
-        raise ValueError("a family is about a person and an application")
+    if authorization.subject is None or authorization.client is None or authorization.family_id is None:
+        raise ValueError("a family has an id, and is about a person and an application")
     offline = OFFLINE_ACCESS in granted
     settings = context.settings
     longest = settings.refresh_token_max_age if offline else LONGEST_TOKEN_LIFETIME
     return TokenFamily(
-        id=new_id(),
+        id=authorization.family_id,
         user_id=authorization.subject.user.id,
         client_id=authorization.client.id,
         scope=granted.words,

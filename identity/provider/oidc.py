@@ -187,14 +187,14 @@ class IdentityProvider(Provider):  # type: ignore[misc]
     def id_token(self, content: IdTokenContent, *, key: tuple[str, PrivateKey]) -> str:
         """A signed ID token, constructed by pyoidc."""
         claims = {**content.claims, "azp": content.client_id}
-        acr = claims.pop("acr", "")
+        acr = {"acr": claims.pop("acr")} if "acr" in claims else {}
         if content.authenticated_at is not None:
             claims["auth_time"] = int(content.authenticated_at.timestamp())
         if content.nonce is not None:
             claims["nonce"] = content.nonce
         iat = int(content.issued_at.timestamp())
         exp = iat + int(content.lifetime.total_seconds())
-        session = dict(sub=content.subject, aud=content.client_id, exp=exp, acr=acr, iat=iat, **claims)
+        session = dict(sub=content.subject, aud=content.client_id, exp=exp, **acr, iat=iat, **claims)
         signed: str = self.id_token_as_signed_jwt(session, alg="RS256", keys=IdTokenSignature(*key))
         return signed
 

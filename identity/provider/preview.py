@@ -159,7 +159,7 @@ class _Run:
             if lacks_consent(authorization, way.granted, context):
                 way.leave_out(say("Consent"), say("The person is asked first whether the application may have this."))
             family = new_family(authorization, way.granted, context)
-            authorization, text = replace(authorization, family_id=family.id), None
+            text = None
             if Artifact.CODE in issues:
                 text, code = new_code(authorization, way.granted, context, redirect_uri="", code_challenge=None)
                 way.carried.append(Carried(carrier=Carrier.CODE, expires_at=code.expires_at))

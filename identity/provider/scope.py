@@ -1,5 +1,6 @@
 """Scope, and the way from asked scopes to granted scopes, audience and claims."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from identity.domain.users import Subject
 from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, InvalidScope, InvalidTarget
 from identity.provider.grant import Authorization
+
+_WORD = re.compile(r"[!#-\[\]-~]*")
 
 OPENID = "openid"
 OFFLINE_ACCESS = "offline_access"
@@ -134,7 +137,7 @@ def named_project(value: str, namespaces: Collection[str], own_project_id: str) 
 def check_form(asked: tuple[str, ...]) -> None:
     """Raise InvalidScope unless every word has the form of RFC 6749 §3.3."""
     for word in asked:
-        if not all(character == "!" or "#" <= character <= "[" or "]" <= character <= "~" for character in word):
+        if not _WORD.fullmatch(word):
             raise InvalidScope("scope holds a character that a scope cannot have")
 
 

@@ -1,5 +1,5 @@
 from contextlib import suppress
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from hypothesis import given
@@ -16,6 +16,16 @@ values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size
 def test_anything_is_read_or_refused_in_words(encoded: bytes) -> None:
     with suppress(InvalidRequest):
         Parameters.parse(encoded)
+
+
+@given(st.text("ab=&+%;2047cC3Ä\t ", max_size=40))
+def test_what_is_read_is_what_the_standard_library_reads(text: str) -> None:
+    with suppress(InvalidRequest):
+        read = Parameters.parse_leniently(text.encode())
+        pairs = [(name, value) for name, value in parse_qsl(text, errors="strict") if value]
+        assert {name: read.several(name) for name in (*read, *read.repeated) if read.several(name)} == {
+            name: tuple(value for one, value in pairs if one == name) for name, _ in pairs
+        }
 
 
 @given(st.dictionaries(names, values, max_size=20))

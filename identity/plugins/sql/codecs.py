@@ -5,7 +5,7 @@ and tuples are JSON text, or words separated by spaces where OAuth itself writes
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -43,9 +43,10 @@ def seconds(at: datetime) -> int:
     return int(at.timestamp())
 
 
-def listed(values: Iterable[str]) -> str:
+@lru_cache(1024)
+def listed(values: tuple[str, ...]) -> str:
     """A tuple as it is stored: JSON."""
-    return json.dumps(list(values), ensure_ascii=False)
+    return json.dumps(values, ensure_ascii=False)
 
 
 def sorted_list(values: frozenset[str]) -> str:

@@ -256,13 +256,11 @@ def _members(
     members: dict[str, Any] = {}
     code: AuthorizationCode | None = None
     if issues & {Artifact.CODE, Artifact.ACCESS_TOKEN}:
-        family = new_family(authorization, granted, context)
-        authorization = replace(authorization, family_id=family.id)
         if Artifact.CODE in issues:
             members["code"], code = new_code(
                 authorization, granted, context, redirect_uri=asked.redirect_uri, code_challenge=asked.code_challenge
             )
-        context.services.tokens.begin(family, code)
+        context.services.tokens.begin(new_family(authorization, granted, context), code)
     if asked.response_type.fronts_tokens:
         tokens = issue(
             authorization,

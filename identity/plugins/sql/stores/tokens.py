@@ -1,11 +1,10 @@
 """Access tokens, refresh tokens and their families in SQL."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, func, null, select, update
 
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
@@ -135,7 +134,8 @@ _ROTATE = Prepared(
         _LIVE_FAMILY,
     )
     .values(rotated_at=bindparam("at"))
-    .returning(*_REFRESH.columns)
+    # The row as it was.
+    .returning(*(null() if column is refresh.c.rotated_at else column for column in _REFRESH.columns))
 )
 # Whoever replaces a successor holds the predecessor's row first. Only then does the statement after it see the
 # successor that the one before put in the place of its own: on PostgreSQL each statement sees what was committed when
@@ -209,7 +209,7 @@ class SqlTokenStore(SqlStore, TokenStore):
                 raise Missing
             raise AlreadyUsed(stored)
         self._try(_ADD_REFRESH, _REFRESH.values(successor))
-        return replace(rotated, rotated_at=None)
+        return rotated
 
     def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
         self._one(_HOLD, {"token": predecessor.digest})
