@@ -13,12 +13,13 @@ from pathlib import Path
 
 from benchmarks import service
 from benchmarks.cases import Case, for_project, hello_case, people_cases, resource_cases, token_cases
+from benchmarks.filling import fill
 from benchmarks.load import Load, drive
 from benchmarks.service import Place, Service, Setup
 from benchmarks.slow_disk import environment
 from benchmarks.stock import Stock, prepared
 
-_TOKENS = 50
+_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,19 @@ class Bare:
 
 
 @contextmanager
-def installed(setup: Setup, pool: Executor, *, starts: int = 1, waiting: int = 0) -> Iterator[Installation]:
-    """The setup in a new folder, after so many starts, with so many sign-ins under way; nothing is left behind."""
+def installed(
+    setup: Setup, pool: Executor, *, starts: int = 1, waiting: int = 0, shown: int = 50
+) -> Iterator[Installation]:
+    """The setup in a new folder, after so many starts, with so many sign-ins under way; nothing is left behind.
+
+    So many different tokens are ``shown``, over and over. Raises NotServing, LoadFailed, NoCompiler, NoRoom.
+    """
     with placed(setup) as place, ExitStack() as stack:
         stock = prepared(setup.checkout, place.ini, place.host, waiting=waiting)
+        if setup.stored:
+            with service.running(place):
+                _have_each_token(stock, place, pool)
+            fill(place.ini.parent / "data" / "identity.sqlite", setup.stored)
         spans = []
         for _ in range(starts - 1):
             with service.running(place) as (_, span):
@@ -59,7 +69,8 @@ def installed(setup: Setup, pool: Executor, *, starts: int = 1, waiting: int = 0
         running, span = stack.enter_context(service.running(place))
         memory = running.rss()
         bare = stack.enter_context(_bare(place))
-        tokens = _tokens(stock, place, pool)
+        bodies = _answers(for_project(stock), shown, place, pool)
+        tokens = [json.loads(body)["access_token"] for body in bodies]
         known = (*token_cases(stock), *resource_cases(stock, tokens), *people_cases(stock))
         cases = {case.name: case for case in known}
         yield Installation(setup, place, running, stock, cases, [*spans, span], memory, bare)
@@ -97,11 +108,20 @@ def _bare(beside: Place) -> Iterator[Bare]:
         yield Bare(running, place, hello_case(place.host))
 
 
-def _tokens(stock: Stock, place: Place, pool: Executor) -> list[str]:
-    case = for_project(stock)
-    load = Load(place.address, case.take(_TOKENS), case.expected, connections=1, seconds=30.0, keeps=True)
-    answers = pool.submit(drive, load).result(timeout=60)
-    return [json.loads(body)["access_token"] for body in answers.contents]
+def _have_each_token(stock: Stock, place: Place, pool: Executor) -> None:
+    """Let there be a token of each kind."""
+    _answers(for_project(stock), 1, place, pool)
+    _answers(next(case for case in people_cases(stock) if case.name == "refresh"), 1, place, pool)
+
+
+def _answers(case: Case, count: int, place: Place, pool: Executor) -> list[bytes]:
+    """What so many requests of the case are answered with, after those that it needs before."""
+    if case.before is not None:
+        _answers(case.before, count, place, pool)
+    load = Load(place.address, case.take(count), case.expected, connections=1, seconds=_PATIENCE, keeps=True)
+    contents = pool.submit(drive, load).result(timeout=2 * _PATIENCE).contents
+    case.answered(contents)
+    return contents
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import commit, unit
+from benchmarks import commit, machine, unit
 from benchmarks.cases import Case, Sum
 from benchmarks.commit import Commit
 from benchmarks.installation import Installation
@@ -28,7 +28,8 @@ class Sample:
 
     ``*_ratio`` count in signatures of openssl and of cryptography. ``best`` is the ratio of the cheapest round: other
     programs only ever add to the cost, by emptying the caches, which a signature hardly notices and Python does.
-    ``tail`` is the 99th percentile as a multiple of the median. A sum of several cases has no latencies.
+    ``tail`` is the 99th percentile as a multiple of the median. ``others`` is the share of the machine's processors
+    that neither the service nor the load generator took. A sum of several cases has no latencies.
     """
 
     cpu: float
@@ -40,6 +41,7 @@ class Sample:
     generator_share: float | None
     openssl_ratio: float | None
     cryptography_ratio: float
+    others: float
     best: float | None = None
 
     @property
@@ -75,6 +77,7 @@ class Sample:
             generator_share=None,
             openssl_ratio=sum(by_openssl) if len(by_openssl) == len(samples) else None,
             cryptography_ratio=sum(sample.cryptography_ratio for sample in samples),
+            others=statistics.mean(sample.others for sample in samples),
         )
 
 
@@ -198,9 +201,9 @@ def _totals(
 def _sample(one: Served, pool: Executor, amount: Amount, connections: int, units: Units) -> Sample:
     """One case in one round, not yet set against openssl's signature, which is measured after the round."""
     requests = _requests(one, pool, amount, connections)
-    before = one.service.cpu()
+    before, busy_before = one.service.cpu(), machine.busy()
     answers = _drive(one, requests, pool, amount, connections)
-    spent = one.service.cpu().since(before)
+    spent, busy = one.service.cpu().since(before), machine.busy() - busy_before
     units.cryptography.append(unit.by_cryptography())
     signature = (units.cryptography[-2] + units.cryptography[-1]) / 2
     number = len(answers.latencies)
@@ -219,6 +222,7 @@ def _sample(one: Served, pool: Executor, amount: Amount, connections: int, units
         generator_share=answers.cpu / answers.elapsed,
         openssl_ratio=None,
         cryptography_ratio=cpu / signature,
+        others=max(0.0, busy - spent.exact - answers.cpu) / answers.elapsed / machine.processors(),
     )
 
 

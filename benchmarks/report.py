@@ -5,11 +5,15 @@ import platform
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
+from benchmarks import growth as growths
+from benchmarks import sharing as sharings
+from benchmarks.filling import PER_APPLICATION
 from benchmarks.flood import Flood
+from benchmarks.growth import Growth
 from benchmarks.measuring import ROWS_PER_COMMIT, Sample, Units
 from benchmarks.results import Result, Whole
 from benchmarks.service import ROOT, Setup
-from benchmarks.sharing import CONNECTIONS, Sharing
+from benchmarks.sharing import Sharing
 from benchmarks.targets import Figure, Reading, target_of, verdict
 
 _EXPLANATION = """\
@@ -25,7 +29,7 @@ def text(result: Result) -> str:
 
 
 def _lines(result: Result) -> Iterator[str]:
-    yield f"\nPython {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}"
+    yield f"\nPython {platform.python_version()}, {os.cpu_count()} CPUs{_others(result)}"
     if result.units is not None:
         yield from _yardsticks(result.units, result.disk)
     for setup in result.titles:
@@ -38,9 +42,19 @@ def _lines(result: Result) -> Iterator[str]:
         yield from _flood(setup, flood)
     if result.sharing is not None:
         yield from _sharing(result.sharing)
+    if result.growth is not None:
+        yield from _growth(result.growth)
     for note in result.notes:
         yield f"\n{note}"
     yield from _verdict(result)
+
+
+def _others(result: Result) -> str:
+    """How busy the machine was with other things, which makes everything cost more."""
+    if not result.figures:
+        return f", load {os.getloadavg()[0]:.1f}"
+    share = statistics.median(sample.others for sample in result.figures.values())
+    return f"; other programs took {share:.0%} of them meanwhile, which makes everything cost more"
 
 
 def _yardsticks(units: Units, disk: float) -> Iterator[str]:
@@ -147,7 +161,7 @@ def _sharing(sharing: Sharing) -> Iterator[str]:
     slow = f"each fsync {sharing.delay:g} ms more"
     yield f"\ncommits on a slow disk, {slow}, {setup.title}; there: {_difference(setup, other)}"
     yield (
-        f"{f'{CONNECTIONS} connections':<24}{'target':>8}{'times':>7} {'':<7}{'req/s':>8}{'there':>8}"
+        f"{f'{sharings.CONNECTIONS} connections':<24}{'target':>8}{'times':>7} {'':<7}{'req/s':>8}{'there':>8}"
         f"{'p50 ms':>8}{'there':>8}{'cost':>7}{'there':>8}"
     )
     for name, title in sharing.titles.items():
@@ -157,6 +171,23 @@ def _sharing(sharing: Sharing) -> Iterator[str]:
         yield (
             f"{title:<24}{target:>8}{gain:>7.2f} {word:<7}{here.rate:>8.0f}{apart.rate:>8.0f}"
             f"{(here.p50 or 0) * 1e3:>8.2f}{(apart.p50 or 0) * 1e3:>8.2f}{here.ratio:>7.2f}{apart.ratio:>8.2f}"
+        )
+
+
+def _growth(growth: Growth) -> Iterator[str]:
+    setup = growth.setup
+    before = f"{growths.SMALL:,} and {growths.SMALL // PER_APPLICATION:,}"
+    yield f"\n{setup.title}, {growth.tokens:,} tokens and {growth.applications:,} applications stored; before: {before}"
+    yield (
+        f"{f'{growths.CONNECTIONS} connections':<24}{'target':>8}{'times':>7} {'':<7}{'cost':>7}{'before':>8}"
+        f"{'p50 ms':>8}{'before':>8}"
+    )
+    for name, title in growth.titles.items():
+        large, small, ratio = growth.large[name], growth.small[name], growth.ratios[name]
+        target, word = _judged(Reading(Figure.GROWTH, setup.server, setup.storage, name, ratio), setup)
+        yield (
+            f"{title:<24}{target:>8}{ratio:>7.2f} {word:<7}{large.ratio:>7.2f}{small.ratio:>8.2f}"
+            f"{(large.p50 or 0) * 1e3:>8.2f}{(small.p50 or 0) * 1e3:>8.2f}"
         )
 
 

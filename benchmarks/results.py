@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from benchmarks.flood import Flood
+from benchmarks.growth import Growth
 from benchmarks.measuring import Figures, Sample, Units
 from benchmarks.service import ROOT, Setup
 from benchmarks.sharing import Sharing
@@ -47,6 +48,7 @@ class Result:
     units: Units | None = None
     floods: Mapping[Setup, Flood] = field(default_factory=dict)
     sharing: Sharing | None = None
+    growth: Growth | None = None
     notes: Sequence[str] = ()
 
     def readings(self) -> Iterator[Reading]:
@@ -68,11 +70,14 @@ class Result:
         if self.sharing is not None:
             for name, gain in self.sharing.gains.items():
                 yield _reading(Figure.SHARED, self.sharing.setup, gain, name)
+        if self.growth is not None:
+            for name, ratio in self.growth.ratios.items():
+                yield _reading(Figure.GROWTH, self.growth.setup, ratio, name)
 
     def title(self, case: str) -> str:
         """What a case is called."""
         known = [*self.titles.values(), *(flood.titles for flood in self.floods.values())]
-        known += [] if self.sharing is None else [self.sharing.titles]
+        known += [one.titles for one in (self.sharing, self.growth) if one is not None]
         return next((titles[case] for titles in known if case in titles), case)
 
 
@@ -104,6 +109,7 @@ def as_json(result: Result) -> dict[str, Any]:
             {**_named(setup), "ratios": dict(flood.ratios), **asdict(flood)} for setup, flood in result.floods.items()
         ],
         "sharing": None if result.sharing is None else _sharing(result.sharing),
+        "growth": None if result.growth is None else _growth(result.growth),
         "readings": [_judged(reading) for reading in result.readings()],
     }
 
@@ -123,6 +129,16 @@ def _sharing(sharing: Sharing) -> dict[str, Any]:
         "shared": {name: _figures(sample) for name, sample in sharing.shared.items()},
         "apart": {name: _figures(sample) for name, sample in sharing.apart.items()},
         "compared_with": _named(sharing.other),
+    }
+
+
+def _growth(growth: Growth) -> dict[str, Any]:
+    return {
+        "tokens": growth.tokens,
+        "applications": growth.applications,
+        "ratios": dict(growth.ratios),
+        "small": {name: _figures(sample) for name, sample in growth.small.items()},
+        "large": {name: _figures(sample) for name, sample in growth.large.items()},
     }
 
 

@@ -2,10 +2,7 @@
 
 import argparse
 import json
-import os
 import signal
-import statistics
-import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
@@ -15,8 +12,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from benchmarks import flood as login_flood
-from benchmarks import imports, report, service, sharing
+from benchmarks import growth, imports, machine, report, service, sharing
 from benchmarks.cases import CODE_FLOW
+from benchmarks.filling import NoRoom
 from benchmarks.installation import Installation, folder_on_disk, installed, placed
 from benchmarks.load import LoadFailed, generator
 from benchmarks.measuring import Amount, Figures, Served, measure
@@ -64,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         with generator() as pool, generator() as another:
             result = _run(options, setups, (pool, another))
-    except (LoadFailed, service.NotServing) as problem:
+    except (LoadFailed, NoRoom, service.NotServing) as problem:
         print(f"The benchmark was given up: {problem}")
         return 1
     except KeyboardInterrupt:
@@ -94,6 +92,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MS",
         help="what sharing commits gains where each fsync takes so many milliseconds more (2), alone",
     )
+    what.add_argument(
+        "--sizes",
+        type=int,
+        nargs="?",
+        const=growth.LARGE,
+        metavar="TOKENS",
+        help=f"what requests cost where so many tokens are stored ({growth.LARGE:,}), instead: takes minutes and GB",
+    )
     what.add_argument("--profile", choices=("start", *known[1:]), metavar="CASE", help="where the time of one goes")
     what.add_argument("--console", action="store_true", help="console pages over a large database, instead")
     much = parser.add_argument_group("how much")
@@ -114,7 +120,13 @@ def _parser() -> argparse.ArgumentParser:
 def _setups(options: argparse.Namespace) -> list[Setup]:
     """What is measured, this checkout's setups first."""
     pairs: Iterable[tuple[str, str]] = DEFAULT
-    alone = options.flood or options.slow_disk is not None or options.profile is not None or options.console
+    alone = (
+        options.flood
+        or options.slow_disk is not None
+        or options.sizes is not None
+        or options.profile is not None
+        or options.console
+    )
     if alone or options.server is not None or options.storage is not None:
         pairs = product(options.server or ["waitress"], options.storage or ["sqlite"])
     ours = [Setup(server, storage, options.threads or THREADS[storage]) for server, storage in pairs]
@@ -124,11 +136,16 @@ def _setups(options: argparse.Namespace) -> list[Setup]:
 
 
 def _run(options: argparse.Namespace, setups: Sequence[Setup], pools: tuple[Executor, Executor]) -> Result:
-    everything = options.cases is None and not options.flood and options.slow_disk is None
     result = Result(options.rounds, options.connections)
+    if options.sizes is not None:
+        found = growth.find(
+            setups[0], pools[0], tokens=options.sizes, rounds=options.rounds, seconds=2 * options.seconds
+        )
+        return replace(result, growth=found)
+    everything = options.cases is None and not options.flood and options.slow_disk is None
     cases, flood = everything or options.cases is not None, everything or options.flood
     with folder_on_disk() as folder, ExitStack() as stack:
-        result = replace(result, disk=_disk(folder))
+        result = replace(result, disk=machine.sync(folder))
         if cases or flood:
             waiting = login_flood.names_for(options.rounds) if flood else 0
             starts = options.starts if cases else 1
@@ -208,23 +225,6 @@ def _console(setup: Setup) -> str:
 
     with placed(setup) as place:
         return console.table(console.measure(place))
-
-
-def _disk(folder: Path) -> float:
-    """How long a commit has to wait at least: the median time of writing and syncing a page."""
-    path = folder / "disk"
-    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
-    spans = []
-    try:
-        for _ in range(50):
-            started = time.perf_counter()
-            os.write(descriptor, b"\0" * 4096)
-            os.fsync(descriptor)
-            spans.append(time.perf_counter() - started)
-    finally:
-        os.close(descriptor)
-        path.unlink()
-    return statistics.median(spans)
 
 
 def _stop(*_: object) -> NoReturn:

@@ -46,6 +46,7 @@ class Setup:
     """What is measured: a web server, a storage, how many threads answer, and of which checkout the code is.
 
     ``settings`` are those of the ini file besides development.ini's. Each fsync takes ``slow_disk`` milliseconds more.
+    So many tokens are ``stored`` before the service is asked.
     """
 
     server: str = "waitress"
@@ -54,6 +55,7 @@ class Setup:
     checkout: Path = ROOT
     settings: tuple[tuple[str, str], ...] = ()
     slow_disk: float = 0.0
+    stored: int = 0
 
     @property
     def title(self) -> str:

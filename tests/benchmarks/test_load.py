@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from benchmarks.load import Expected, Load, LoadFailed, Pace, drive, keep_pace
+from benchmarks.load import Expected, Load, LoadFailed, Pace, check, drive, keep_pace
 
 OK = {200: b"hello"}
 FOUND = {303: b"https://app.example/?code="}
@@ -62,6 +62,13 @@ def test_each_request_is_sent_once_and_locations_are_handed_back() -> None:
 def test_another_answer_ends_the_load(path: str, expected: Expected) -> None:
     with serving() as (address, _), pytest.raises(LoadFailed):
         drive(Load(address, [get(path)], expected, 1, 10.0))
+
+
+def test_spaces_in_json_are_no_difference() -> None:
+    for body in (b'{"active": true, "sub": "it"}', b'{"active":true,"sub":"it"}'):
+        check({200: b'"active":true'}, 200, body)
+        with pytest.raises(LoadFailed):
+            check({200: b'"active":false'}, 200, body)
 
 
 def test_a_connection_takes_its_turn_and_the_next_one_comes_from_elsewhere() -> None:

@@ -2,14 +2,20 @@
 
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("psutil", reason="the extra `bench` or `test` is not installed")
+
+from benchmarks.installation import installed
+from benchmarks.load import generator
+from benchmarks.service import Setup
 
 pytestmark = pytest.mark.thorough
 
@@ -71,6 +77,24 @@ def test_a_slow_disk_keeps_each_commit_waiting(tmp_path: Path) -> None:
     found = figures(tmp_path / "figures.json", "--slow-disk", "6")
     assert not found["cases"]
     assert all(found["sharing"]["shared"][case]["p50"] > 0.006 for case in ("opaque", "refresh"))
+
+
+def test_what_is_stored_before_holds_together_and_is_asked_about(tmp_path: Path) -> None:
+    found = figures(tmp_path / "figures.json", "--sizes", "3000")
+    assert found["growth"]["applications"] == 30
+    assert set(found["growth"]["ratios"]) == {"opaque", "userinfo", "introspection", "refresh"}
+    with generator() as pool, installed(Setup(stored=2000), pool, shown=1) as installation:
+        database = installation.place.ini.parent / "data" / "identity.sqlite"
+        with closing(sqlite3.connect(database)) as connection:
+            assert not connection.execute("PRAGMA foreign_key_check").fetchall()
+            counts = {
+                table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
+                for table in ("access_tokens", "refresh_tokens", "users")
+            }
+    # Besides what the service itself has made.
+    assert 2000 < counts["access_tokens"] < 2010
+    assert 200 < counts["refresh_tokens"] < 210
+    assert 4 < counts["users"] < 14
 
 
 def test_another_checkout_is_measured_beside_and_not_judged(tmp_path: Path) -> None:
