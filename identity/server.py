@@ -33,6 +33,8 @@ GRACE = 25.0
 #: How many requests the loop works on at the same time.
 MOST_AT_ONCE = 64
 
+#: How many bytes of a longer answer are sent together.
+_PIECE = 16384
 _LOOK_AROUND = 1.0
 _LAST_LOOKS = 0.1
 #: Files that a process opens beside its connections.
@@ -126,7 +128,8 @@ class Server:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Take the addresses; raises OSError if one is taken, ValueError for a setting that does not fit."""
         limits, others = own_limits(settings)
-        self._adjustments = Adjustments(**without_no_proxy(others))
+        # An answer goes out when it is whole, head and body in one piece; waitress would send every piece by itself.
+        self._adjustments = Adjustments(**{"send_bytes": _PIECE, **without_no_proxy(others)})
         self._application: Application | None = None
         self._sockets: dict[int, Any] = {}
         self._fibers: fibers.Fibers | None = None
