@@ -7,6 +7,7 @@ well: where no fiber runs, ``step_aside`` does nothing and the others wait as th
 
 import heapq
 import logging
+import select
 import threading
 import time
 from collections import deque
@@ -81,6 +82,8 @@ class Fibers:
         self._alarms: list[tuple[float, int, Gate]] = []
         self._resting: list[Fiber] = []
         self._busy = 0
+        self._files: select.epoll | None = None
+        self._at_files: dict[int, Gate] = {}
 
     @property
     def busy(self) -> int:
@@ -115,6 +118,39 @@ class Fibers:
         while self._alarms and self._alarms[0][0] <= now:
             heapq.heappop(self._alarms)[2].let_through()
 
+    @property
+    def files(self) -> select.epoll:
+        """Readable when a file is ready that fibers wait for; ``look_at_files`` is to be called then."""
+        if self._files is None:
+            self._files = select.epoll()
+        return self._files
+
+    def look_at_files(self) -> None:
+        """Let those go on whose files are ready."""
+        for descriptor, events in self.files.poll(0):
+            gate = self._at_files.pop(descriptor, None)
+            if gate is not None:
+                gate.events = events
+                gate.is_open = True
+                gate.let_through()
+
+    def await_file(self, descriptor: int, events: int) -> int:
+        """Called by a fiber: the events that have come to the file."""
+        gate = self._at_files[descriptor] = Gate()
+        events |= select.EPOLLONESHOT
+        try:
+            self.files.modify(descriptor, events)
+        except FileNotFoundError:
+            # It was never waited for, or is another file under an old number.
+            self.files.register(descriptor, events)
+        gate.wait()
+        return gate.events
+
+    def close(self) -> None:
+        """Let go of what ``files`` is."""
+        if self._files is not None:
+            self._files.close()
+
     def rest(self, fiber: Fiber) -> None:
         """Called by a fiber at the end of its work; comes back with other work, or never."""
         self._busy -= 1
@@ -147,10 +183,12 @@ class Fibers:
 class Gate:
     """Closed until somebody opens it. Made by whoever waits before it, a fiber or a thread."""
 
-    __slots__ = ("_fiber", "_lock", "_waits", "is_open")
+    __slots__ = ("_fiber", "_lock", "_waits", "events", "is_open")
 
     def __init__(self) -> None:
         self.is_open = False
+        #: What came to the file that is waited for.
+        self.events = 0
         self._fiber = current()
         self._waits = False
         if self._fiber is None:

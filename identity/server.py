@@ -30,9 +30,6 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: How long requests that are being answered may take to finish once the server is told to stop.
 GRACE = 25.0
 
-#: How many requests the loop works on at the same time.
-MOST_AT_ONCE = 64
-
 #: How many bytes of a longer answer are sent together.
 _PIECE = 16384
 _LOOK_AROUND = 1.0
@@ -100,6 +97,19 @@ class Serving(Protocol):
         ...
 
 
+class _Files(wasyncore.dispatcher):  # type: ignore[misc]
+    """The files that fibers wait for, seen by the loop as one."""
+
+    def __init__(self, waiting: fibers.Fibers) -> None:
+        super().__init__()
+        self.handle_read_event = waiting.look_at_files
+        self.close = waiting.close
+
+    def writable(self) -> bool:
+        """Never."""
+        return False
+
+
 class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
     """Gives requests to the loop or to threads."""
 
@@ -133,6 +143,7 @@ class Server:
         self._application: Application | None = None
         self._sockets: dict[int, Any] = {}
         self._fibers: fibers.Fibers | None = None
+        self._most = 0
         self._dispatcher = _Dispatcher()
         self.listeners = list(self._open(limits))
         self._aside = 0
@@ -158,6 +169,8 @@ class Server:
         in_loop = getattr(getattr(application, "registry", None), "in_loop", None)
         if in_loop is not None:
             self._fibers = fibers.Fibers(self.listeners[0].pull_trigger, in_loop.apart)
+            self._most = in_loop.most
+            self._sockets[self._fibers.files.fileno()] = _Files(self._fibers)
             self._dispatcher.in_loop = in_loop.takes
         try:
             while not self._stopping:
@@ -250,10 +263,10 @@ class Server:
         arrived = self._dispatcher.arrived
         working.ring()
         while True:
-            while arrived and working.busy < MOST_AT_ONCE:
+            while arrived and working.busy < self._most:
                 working.start(arrived.popleft().answer)
             working.run()
-            if not arrived or working.busy >= MOST_AT_ONCE:
+            if not arrived or working.busy >= self._most:
                 return
 
     def _channels(self) -> list[Channel]:

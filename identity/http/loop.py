@@ -17,7 +17,8 @@ class InLoop:
     """The addresses of such requests, and what each of them has to itself. Found as ``registry.in_loop``."""
 
     def __init__(self, identity: "Identity") -> None:
-        self._steps_aside = identity.backend.steps_aside
+        #: How many requests the loop works on at the same time.
+        self.most = identity.backend.most_in_fibers
         self._paths: set[str] = set()
         self._prefixes: tuple[str, ...] = ()
         #: What each thread has of its own, and so each fiber.
@@ -36,7 +37,7 @@ class InLoop:
 
     def takes(self, path: str) -> bool:
         """True if the loop answers there."""
-        return self._steps_aside and (path in self._paths or path.startswith(self._prefixes))
+        return self.most > 0 and (path in self._paths or path.startswith(self._prefixes))
 
 
 def includeme(config: Configurator) -> None:

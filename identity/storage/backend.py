@@ -88,9 +88,9 @@ class Backend(ABC):
     concurrent: ClassVar[bool] = True
     #: False if a transaction never loses against another: its request need not be kept for another attempt.
     contends: bool = True
-    #: True if whoever waits for it in a fiber lets others go on (``identity.fibers``): the server's loop then answers
-    #: what waits for nothing else.
-    steps_aside: bool = False
+    #: How many requests at a time may wait for it in fibers (``identity.fibers``), each letting others go on: the
+    #: server's loop then answers what waits for nothing else. 0 if whoever waits holds up the whole thread.
+    most_in_fibers: int = 0
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Storage]:

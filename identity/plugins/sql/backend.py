@@ -2,6 +2,7 @@
 
 import logging
 import os
+import select
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from identity.plugins.sql.migrations import MIGRATE, fits
 from identity.plugins.sql.participant import SqlParticipant
 from identity.plugins.sql.pool import Pool
 from identity.plugins.sql.settings import SQLITE, Settings
+from identity.plugins.sql.sharing import MOST
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import Unavailable
@@ -49,7 +51,9 @@ class SqlBackend(Backend):
         self._settings = settings
         # SQLite's writers wait in line from their first statement on.
         is_sqlite = settings.database_url().get_backend_name() == SQLITE
-        self.contends, self.steps_aside = not is_sqlite, is_sqlite
+        self.contends = not is_sqlite
+        # As many as never wait for a connection that another one of them has.
+        self.most_in_fibers = MOST if is_sqlite else settings.pool_size * hasattr(select, "epoll")
         self._opened: Opened | None = None
         self._inherited: Opened | None = None
         self._opening = threading.Lock()

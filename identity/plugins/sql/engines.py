@@ -9,13 +9,16 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 
+from identity import fibers
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.pool import FibersShare, Pool
 from identity.plugins.sql.settings import SQLITE, Settings
@@ -25,6 +28,9 @@ from identity.storage.errors import Unavailable
 
 #: Begins nothing: the driver's own words do, where something is to begin.
 _NO_TRANSACTION: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
+
+#: Threads that connect while fibers wait for it.
+_MOST_CONNECTING = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,14 @@ def _pool(engine: Engine, settings: Settings, kind: type[Pool] = Pool) -> Pool:
 
 def _links(engine: Engine) -> Callable[[], Link]:
     """What opens a connection. Raises SQLAlchemyError."""
-    return lambda: Link(engine.connect())
+
+    def opens() -> Link:
+        return Link(engine.connect())
+
+    if engine.dialect.name == SQLITE:
+        return opens
+    # To connect takes several rounds, and SQLAlchemy holds a lock for the first of them.
+    return lambda: opens() if fibers.current() is None else fibers.elsewhere(_connecting(), opens)
 
 
 def _complete(settings: Settings) -> URL:
@@ -199,13 +212,27 @@ def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **optio
         "keepalives_interval": 2,
         "options": " ".join(words).strip(),
     }
-    return create_engine(
+    engine = create_engine(
         url.difference_update_query(["options"]),
         connect_args=arguments,
         hide_parameters=True,
         poolclass=NullPool,
         **options,
     )
+    event.listen(engine, "do_connect", _connect)
+    return engine
+
+
+def _connect(_dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
+    # Only those load psycopg who use it.
+    from identity.plugins.sql.psycopg_in_fibers import ConnectionInFibers
+
+    return ConnectionInFibers.connect(*arguments, **named)
+
+
+@cache
+def _connecting() -> Executor:
+    return ThreadPoolExecutor(_MOST_CONNECTING, "identity-connecting")
 
 
 def _milliseconds(span: timedelta) -> str:

@@ -47,11 +47,13 @@ class Pool:
         """How many connections somebody has."""
         return self._open - len(self._idle)
 
-    def take(self, *, patient: bool = False) -> "Link":
-        """A connection for oneself, once it is one's turn; who is patient waits as long as it takes.
+    def take_idle(self) -> "Link | None":
+        """One that lies ready, None if there is none."""
+        with self._mutex:
+            return self._idle.pop() if self._idle else None
 
-        Raises Unavailable, or what opening raises.
-        """
+    def take(self) -> "Link":
+        """A connection for oneself, once it is one's turn. Raises Unavailable, or what opening raises."""
         place = None
         with self._mutex:
             link = self._idle.pop() if self._idle else None
@@ -61,7 +63,7 @@ class Pool:
                 place = _Place()
                 self._line.append(place)
         if place is not None:
-            if not place.wait(None if patient else self._wait):
+            if not place.wait(self._wait):
                 with self._mutex:
                     # It may have been our turn at the last moment.
                     if not place.is_open:

@@ -36,13 +36,27 @@ _STEP = 0.002
 class _Group:
     """Writers that share a commit."""
 
-    __slots__ = ("failure", "is_over", "size")
+    __slots__ = ("_waiting", "failure", "is_over", "size")
 
     def __init__(self) -> None:
         #: How many of them have ended their turns well.
         self.size = 0
         self.is_over = False
         self.failure: StorageError | None = None
+        self._waiting: list[fibers.Gate] = []
+
+    def wait(self) -> None:
+        """Return when it is over."""
+        gate = fibers.Gate()
+        self._waiting.append(gate)
+        if not self.is_over:
+            gate.wait()
+
+    def end(self, failure: StorageError | None) -> None:
+        """Tell all of them."""
+        self.failure, self.is_over = failure, True
+        for gate in self._waiting:
+            gate.open()
 
 
 class SharedCommits(Writing):
@@ -70,7 +84,7 @@ class SharedCommits(Writing):
             if group.size:
                 link.send("SAVEPOINT turn")
         except BaseException as error:
-            self._pool.give_back(link)
+            self._pass_on(link)
             if isinstance(error, FAILURES):
                 raise translated(error) from error
             raise
@@ -96,7 +110,7 @@ class SharedCommits(Writing):
             self._give_up(group, translated(error))
             self._roll_back(link)
         finally:
-            self._pool.give_back(link)
+            self._pass_on(link)
         self._settle(group)
 
     def take_back(self, turn: "_SharedTurn") -> None:
@@ -115,7 +129,7 @@ class SharedCommits(Writing):
             self._give_up(group, translated(error))
             self._roll_back(link)
         finally:
-            self._pool.give_back(link)
+            self._pass_on(link)
         if turn.behind_others:
             self._settle(group)
 
@@ -142,16 +156,24 @@ class SharedCommits(Writing):
             else:
                 return
 
+    def _pass_on(self, link: "Link") -> None:
+        """End a turn; what a broken connection has not committed is lost."""
+        if link.broken and self._group is not None:
+            self._give_up(self._group, Unavailable(GIVEN_UP))
+        self._pool.give_back(link)
+
     def _settle(self, group: _Group) -> None:
         """Return when the group is committed, by whomever. Raises Unavailable if it is not."""
         fibers.step_aside()
         while not group.is_over:
-            link = self._pool.take(patient=True)
-            try:
-                if not group.is_over:
-                    self._commit(link)
-            finally:
-                self._pool.give_back(link)
+            link = self._pool.take_idle()
+            if link is None:
+                # Whoever has the connection now came after us: it is a thread, and commits as it begins, or another
+                # one of the group, who comes here in the end.
+                group.wait()
+            else:
+                self._commit(link)
+                self._pass_on(link)
         if group.failure is not None:
             raise Unavailable(str(group.failure)) from group.failure
 
@@ -163,9 +185,10 @@ class SharedCommits(Writing):
         try:
             link.driver.execute("COMMIT")
         except sqlite3.Error as error:
-            group.failure = translated(error)
             self._roll_back(link)
-        group.is_over = True
+            group.end(translated(error))
+        else:
+            group.end(None)
 
     def _roll_back(self, link: "Link") -> None:
         """Leave no transaction open; SQLite may have ended it by itself."""
@@ -177,7 +200,7 @@ class SharedCommits(Writing):
 
     def _give_up(self, group: _Group, failure: StorageError) -> None:
         if not group.is_over:
-            group.is_over, group.failure = True, failure
+            group.end(failure)
         if self._group is group:
             self._group = None
 

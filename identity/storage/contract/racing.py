@@ -1,27 +1,35 @@
 """Races: one attempt made many times at once, each time in a transaction of its own.
 
 Backends that several processes can share are raced over processes with several threads each, as they are in service;
-the others over threads. An attempt is a picklable callable that takes a Storage and the attempt's number, so a
+the others over threads. Where requests may wait for the backend in fibers, one more thread makes half of the attempts,
+all of them at the same time. An attempt is a picklable callable that takes a Storage and the attempt's number, so a
 function of an importable module, its other arguments bound with functools.partial.
 """
 
 import multiprocessing
+import os
+import select
 import threading
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Barrier
-from typing import Any
+from typing import Any, TypeVar
 
+from transaction import TransactionManager
+
+from identity.fibers import Apart, Fibers
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import StorageError
 
 Attempt = Callable[[Storage, int], object]
+Made = TypeVar("Made")
 
 PROCESSES = 3
 THREADS_PER_PROCESS = 4
@@ -142,15 +150,60 @@ def _run(
 ) -> list[Outcome]:
     """Make the numbered attempts from several threads, which set off together after ``start`` has returned."""
     transactions = Transactions()
-    barrier = threading.Barrier(threads, action=start)
+    in_fibers = numbers[::2] if backend.most_in_fibers else ()
+    in_threads = numbers[1::2] if in_fibers else numbers
+    barrier = threading.Barrier(threads + bool(in_fibers), action=start)
 
-    def run(mine: Sequence[int]) -> list[Outcome]:
+    def run(mine: Sequence[int], ways: Callable[..., list[Outcome]]) -> list[Outcome]:
         barrier.wait(PATIENCE)
-        return [_try(backend, transactions, attempt, number) for number in mine]
+        return ways([partial(_try, backend, transactions, attempt, number) for number in mine])
 
-    with ThreadPoolExecutor(threads) as pool:
-        lanes = [pool.submit(run, numbers[index::threads]) for index in range(threads)]
+    with ThreadPoolExecutor(threads + 1) as pool:
+        lanes = [pool.submit(run, in_threads[index::threads], _in_turn) for index in range(threads)]
+        if in_fibers:
+            at_once = partial(together, transactions=transactions, most=backend.most_in_fibers)
+            lanes.append(pool.submit(run, in_fibers, at_once))
         return [outcome for lane in lanes for outcome in lane.result()]
+
+
+def _in_turn(works: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
+    return [work() for work in works]
+
+
+def together(works: Sequence[Callable[[], Made]], *, transactions: Any, most: int = 100) -> list[Made]:
+    """What each of the works makes, all done in fibers of this thread, so many at the same time.
+
+    Raises what the first of them raises that fails, once all are done.
+    """
+    waked, wake = os.pipe()
+    apart = Apart(transactions, "manager", partial(TransactionManager, explicit=True))
+    fibers = Fibers(lambda: os.write(wake, b"."), [apart])
+    fibers.files.register(waked, select.EPOLLIN)
+    futures: list[Future[Made]] = [Future() for _ in works]
+    waiting = deque(zip(futures, works, strict=True))
+
+    def settle(future: Future[Made], work: Callable[[], Made]) -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    try:
+        while waiting or fibers.busy:
+            while waiting and fibers.busy < most:
+                fibers.start(partial(settle, *waiting.popleft()))
+            fibers.run()
+            if fibers.busy:
+                select.select([fibers.files], [], [], fibers.until_alarm(1.0))
+                if select.select([waked], [], [], 0)[0]:
+                    os.read(waked, 1000)
+                fibers.look_at_files()
+                fibers.ring()
+    finally:
+        fibers.close()
+        os.close(waked)
+        os.close(wake)
+    return [future.result() for future in futures]
 
 
 def _try(backend: Backend, transactions: Transactions, attempt: Attempt, number: int) -> Outcome:

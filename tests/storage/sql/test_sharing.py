@@ -1,0 +1,255 @@
+"""Writers in fibers share commits on SQLite (identity/plugins/sql/sharing.py); nothing is lost or half done by it."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from identity import fibers
+from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql.sharing import MOST
+from identity.plugins.sql.storage import SqlStorage
+from identity.storage.backend import Storage
+from identity.storage.contract.factories import an_organization
+from identity.storage.contract.racing import together
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import Duplicate
+
+
+@pytest.fixture
+def backend(sqlite_url: str) -> Iterator[SqlBackend]:
+    backend = SqlBackend(Settings(url=sqlite_url, busy_timeout=timedelta(seconds=2)))
+    yield backend
+    backend.close()
+
+
+class Ledger:
+    """Writers, and what each of them was told; ``log`` has what happened in order."""
+
+    def __init__(self, backend: SqlBackend, transactions: Transactions) -> None:
+        self.backend = backend
+        self.transactions = transactions
+        self.log: list[str] = []
+        self.told: dict[str, str] = {}
+
+    def writer(self, name: str, then: Callable[[Storage], object] = lambda _: None) -> Callable[[], None]:
+        """Adds an organization of this name, does something else in the same transaction, and notes how it ended."""
+
+        def write() -> None:
+            try:
+                with committing(self.backend, self.transactions) as storage:
+                    assert isinstance(storage, SqlStorage)
+                    storage.link.driver.set_trace_callback(self._heard)
+                    storage.organizations.add(an_organization(name=name))
+                    self.log.append(f"{name} wrote")
+                    then(storage)
+            except Exception as error:
+                self.told[name] = type(error).__name__
+            else:
+                self.told[name] = "committed"
+            self.log.append(f"{name} was told")
+
+        return write
+
+    def run(self, *works: Callable[[], None]) -> None:
+        together(works, transactions=self.transactions)
+
+    @property
+    def stored(self) -> set[str]:
+        with self.backend.reading() as storage:
+            return {one.name for one in storage.organizations.page().items}
+
+    @property
+    def commits(self) -> int:
+        return self.log.count("COMMIT")
+
+    def _heard(self, statement: str) -> None:
+        if statement in ("COMMIT", "ROLLBACK"):
+            self.log.append(statement)
+
+
+@pytest.fixture
+def ledger(backend: SqlBackend, transactions: Transactions) -> Ledger:
+    return Ledger(backend, transactions)
+
+
+def failing_commit(storage: Storage) -> None:
+    """From now on no commit succeeds at this connection, as on a full disk."""
+    assert isinstance(storage, SqlStorage)
+
+    def refuse(action: int, argument: str | None, *_: object) -> int:
+        refused = action == sqlite3.SQLITE_TRANSACTION and argument == "COMMIT"
+        return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+
+    storage.link.driver.set_authorizer(refuse)
+
+
+def refused(_: Storage) -> None:
+    raise Duplicate("name")
+
+
+def test_those_who_are_ready_share_a_commit_and_are_told_after_it(ledger: Ledger) -> None:
+    names = [f"org {number}" for number in range(5)]
+    ledger.run(*map(ledger.writer, names))
+    assert ledger.log == [*(f"{name} wrote" for name in names), "COMMIT", *(f"{name} was told" for name in names)]
+    assert ledger.told == dict.fromkeys(names, "committed")
+    assert ledger.stored == set(names)
+
+
+def test_what_is_looked_up_before_the_first_write_holds_nobody_up(ledger: Ledger, backend: SqlBackend) -> None:
+    """All of them look things up before the first one takes the lock."""
+
+    def looks_first(name: str) -> None:
+        with backend.reading() as storage:
+            storage.organizations.find_instance()
+        ledger.log.append(f"{name} looked")
+        ledger.writer(name)()
+
+    ledger.run(*(partial(looks_first, name) for name in "abc"))
+    assert ledger.log[:6] == ["a looked", "b looked", "c looked", "a wrote", "b wrote", "c wrote"]
+    assert ledger.commits == 1
+
+
+@pytest.mark.parametrize("who", range(4))
+def test_a_refusal_takes_back_its_own_writes_alone(ledger: Ledger, who: int) -> None:
+    names = [f"org {number}" for number in range(4)]
+    ledger.run(
+        *(ledger.writer(name, refused if number == who else lambda _: None) for number, name in enumerate(names))
+    )
+    assert ledger.stored == set(names) - {names[who]}
+    assert ledger.told == {**dict.fromkeys(names, "committed"), names[who]: "Duplicate"}
+
+
+def test_all_may_be_refused(ledger: Ledger) -> None:
+    ledger.run(*(ledger.writer(name, refused) for name in "abc"))
+    assert ledger.stored == set()
+    assert set(ledger.told.values()) == {"Duplicate"}
+    ledger.run(ledger.writer("d"))
+    assert ledger.stored == {"d"}
+
+
+def test_a_failed_commit_is_told_to_all_and_leaves_no_trace(ledger: Ledger) -> None:
+    ledger.run(ledger.writer("a"), ledger.writer("b", failing_commit), ledger.writer("c"))
+    assert ledger.told == dict.fromkeys("abc", "Unavailable")
+    assert ledger.stored == set()
+
+
+def test_the_next_ones_go_on_after_a_failed_commit(ledger: Ledger) -> None:
+    def writes_again(name: str) -> None:
+        ledger.writer(name, failing_commit)()
+        with committing(ledger.backend, ledger.transactions) as storage:
+            assert isinstance(storage, SqlStorage)
+            storage.link.driver.set_authorizer(None)
+            storage.organizations.add(an_organization(name=f"{name} again"))
+
+    ledger.run(*(partial(writes_again, name) for name in "ab"))
+    assert ledger.stored == {"a again", "b again"}
+
+
+def test_a_refusal_that_rests_on_what_others_wrote_waits_for_them(ledger: Ledger) -> None:
+    """Else one would be told that a code was used, and nobody would have used it."""
+    ledger.run(ledger.writer("a", failing_commit), ledger.writer("b", refused))
+    assert ledger.told == {"a": "Unavailable", "b": "Unavailable"}
+    assert ledger.log.index("b was told") > ledger.log.index("ROLLBACK")
+
+
+def test_others_see_nothing_before_the_commit(ledger: Ledger, sqlite_url: str) -> None:
+    elsewhere = SqlBackend(Settings(url=sqlite_url))
+    seen: list[int] = []
+
+    def looks(_: Storage) -> None:
+        for backend in (ledger.backend, elsewhere):
+            with backend.reading() as storage:
+                seen.append(len(storage.organizations.page().items))
+
+    ledger.run(*(ledger.writer(name, looks) for name in "abc"))
+    assert seen == [0] * 6
+    assert len(ledger.stored) == 3
+    elsewhere.close()
+
+
+def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: Ledger) -> None:
+    def as_after_a_full_disk(storage: Storage) -> None:
+        assert isinstance(storage, SqlStorage)
+        storage.link.driver.execute("ROLLBACK")
+
+    ledger.run(ledger.writer("a"), ledger.writer("b", as_after_a_full_disk), ledger.writer("c"))
+    assert ledger.told == {"a": "Unavailable", "b": "Unavailable", "c": "committed"}
+    assert ledger.stored == {"c"}
+
+
+def test_so_many_share_a_commit_and_no_more(ledger: Ledger) -> None:
+    ledger.run(*(ledger.writer(f"org {number}") for number in range(MOST + 10)))
+    assert ledger.commits == 2
+    assert set(ledger.told.values()) == {"committed"}
+
+
+def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger: Ledger) -> None:
+    """What was open is committed when its turn begins; what comes meanwhile waits for it, and other fibers go on."""
+    may_end, has_begun = threading.Event(), threading.Event()
+
+    def long(_: Storage) -> None:
+        has_begun.set()
+        may_end.wait(5)
+
+    def lets_it_begin(_: Storage) -> None:
+        thread.start()
+        # Until it stands in line.
+        while not ledger.backend._open().writing._pool._line:  # type: ignore[attr-defined]
+            threading.Event().wait(0.001)
+
+    def after_a_while() -> None:
+        while not has_begun.is_set():
+            fibers.sleep(0.001)
+        while "a was told" not in ledger.log:
+            fibers.sleep(0.001)
+        may_end.set()
+        ledger.writer("late")()
+
+    thread = threading.Thread(target=ledger.writer("long", long))
+    ledger.run(ledger.writer("a", lets_it_begin), ledger.writer("b"), after_a_while)
+    thread.join(5)
+    assert ledger.told == dict.fromkeys(["a", "b", "long", "late"], "committed")
+    assert ledger.log.index("a was told") < ledger.log.index("long was told")
+
+
+def test_another_process_may_hold_the_lock_for_a_while(ledger: Ledger, sqlite_url: str) -> None:
+    other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    def lets_go() -> None:
+        fibers.sleep(0.05)
+        ledger.log.append("let go")
+        other.execute("ROLLBACK")
+
+    ledger.run(ledger.writer("a"), ledger.writer("b"), lets_go)
+    assert ledger.log[0] == "let go"
+    assert ledger.stored == {"a", "b"}
+    other.close()
+
+
+def test_sharing_can_be_turned_off(sqlite_url: str, transactions: Transactions) -> None:
+    backend = SqlBackend(Settings(url=sqlite_url, share_commits=False))
+    ledger = Ledger(backend, transactions)
+    ledger.run(*map(ledger.writer, "abc"))
+    assert ledger.commits == 3
+    assert ledger.stored == set("abc")
+    backend.close()
+
+
+def test_what_fibers_read_by_is_closed_with_the_backend(ledger: Ledger) -> None:
+    links: list[Any] = []
+
+    def reads() -> None:
+        with ledger.backend.reading() as storage:
+            assert isinstance(storage, SqlStorage)
+            links.append(storage.link)
+
+    ledger.run(reads, reads)
+    assert links[0] is links[1]
+    ledger.backend.close()
+    assert links[0].connection.closed
