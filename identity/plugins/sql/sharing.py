@@ -98,14 +98,11 @@ class SharedCommits(Writing):
         """Return when what was written in the turn is committed. Raises Unavailable."""
         link, group = turn.link, turn.group
         try:
-            if group.is_over or not link.driver.in_transaction:
-                self._give_up(group, Unavailable(GIVEN_UP))
-            else:
-                if turn.behind_others:
-                    link.send("RELEASE turn")
-                group.size += 1
-                if not turn.shares or group.size >= MOST:
-                    self._commit(link)
+            if turn.behind_others:
+                link.send("RELEASE turn")
+            group.size += 1
+            if not turn.shares or group.size >= MOST:
+                self._commit(link)
         except FAILURES as error:
             self._give_up(group, translated(error))
             self._roll_back(link)
@@ -117,9 +114,7 @@ class SharedCommits(Writing):
         """Undo what was written in the turn. Raises Unavailable if the writers whose writes it has seen fail."""
         link, group = turn.link, turn.group
         try:
-            if group.is_over or not link.driver.in_transaction:
-                self._give_up(group, Unavailable(GIVEN_UP))
-            elif turn.behind_others:
+            if turn.behind_others:
                 link.send("ROLLBACK TO turn")
                 link.send("RELEASE turn")
             else:
