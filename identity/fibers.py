@@ -68,11 +68,14 @@ class Fiber(greenlet):
 class Fibers:
     """The fibers of the thread that makes this, and calls it from its loop.
 
-    ``wake`` is called by other threads when one of them can go on.
+    ``wake`` is called by other threads when one of them can go on. At most so many work at the same time.
     """
 
-    def __init__(self, wake: Callable[[], object], apart: Sequence[Apart] = ()) -> None:
+    def __init__(self, wake: Callable[[], object], apart: Sequence[Apart] = (), *, most: int = 100) -> None:
         self.loop = getcurrent()
+        #: What is to begin as soon as there is room.
+        self.arrived: deque[Callable[[], object]] = deque()
+        self._most = most
         self.apart = apart
         self.of_loop = [getattr(one.holder, one.name) for one in apart]
         self._wake = wake
@@ -86,37 +89,36 @@ class Fibers:
         self._at_files: dict[int, Gate] = {}
 
     @property
-    def busy(self) -> int:
-        """How many pieces of work have begun and not ended."""
-        return self._busy
+    def busy(self) -> bool:
+        """True while something has arrived, or begun, that has not ended."""
+        return bool(self._busy or self.arrived)
 
-    def start(self, work: Callable[[], object]) -> None:
-        """Have the work begin at the next ``run``."""
-        fiber = self._resting.pop() if self._resting else Fiber(self)
-        fiber.work = work
-        self._busy += 1
-        self._ready.append(fiber)
-
-    def run(self) -> None:
-        """Let every fiber that can go on do so, each in its turn, until all of them wait or are at their end."""
+    def go_round(self) -> None:
+        """Let everything that can begin or go on do so, each in its turn, until all of it waits or is at its end."""
+        now = time.monotonic()
+        while self._alarms and self._alarms[0][0] <= now:
+            heapq.heappop(self._alarms)[2].let_through()
         while True:
+            while self.arrived and self._busy < self._most:
+                self._start(self.arrived.popleft())
             while self._opened:
                 self._opened.popleft().let_through()
             if not self._ready:
                 return
-            self._ready.popleft().go_on()
+            while self._ready:
+                self._ready.popleft().go_on()
+
+    def _start(self, work: Callable[[], object]) -> None:
+        fiber = self._resting.pop() if self._resting else Fiber(self)
+        fiber.work = work
+        self._busy += 1
+        self._ready.append(fiber)
 
     def until_alarm(self, most: float) -> float:
         """How many seconds the thread may sleep before one of them has waited long enough."""
         if self._opened:
             return 0.0
         return max(0.0, min(most, self._alarms[0][0] - time.monotonic())) if self._alarms else most
-
-    def ring(self) -> None:
-        """Let those go on that have waited long enough."""
-        now = time.monotonic()
-        while self._alarms and self._alarms[0][0] <= now:
-            heapq.heappop(self._alarms)[2].let_through()
 
     @property
     def files(self) -> select.epoll:

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ from identity.rsgi import (
     read,
     send,
 )
-from identity.server import GRACE, MOST_AT_ONCE, allow_files, own_limits, without_no_proxy
+from identity.server import GRACE, allow_files, own_limits, without_no_proxy
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +85,6 @@ class Server:
         self._base = _base(adjustments, self.socket)
         self._more: Headers = [("Server", adjustments.ident or "")]
         self._threads = ThreadedTaskDispatcher()
-        self._arrived: deque[Callable[[], None]] = deque()
         self._alarm: asyncio.Handle | None = None
         self._in_loop: Callable[[str], bool] = lambda _: False
         self._aside = 0
@@ -114,9 +112,10 @@ class Server:
         """Answer until told to stop, then finish what is being answered and return."""
         adjustments = self._adjustments
         in_loop = getattr(getattr(application, "registry", None), "in_loop", None)
+        self._fibers = fibers.Fibers(self._wake)
         if in_loop is not None:
             self._in_loop = in_loop.takes
-        self._fibers = fibers.Fibers(self._wake, () if in_loop is None else in_loop.apart)
+            self._fibers = fibers.Fibers(self._wake, in_loop.apart, most=in_loop.most)
         self._application = proxy_headers_middleware(
             application,
             trusted_proxy=adjustments.trusted_proxy,
@@ -162,6 +161,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         if self._stopping:
             self._told.set()
+        self._loop.add_reader(self._fibers.files.fileno(), self._look_at_files)
         server = _OnSocket(
             self._handle,
             self.socket,
@@ -226,8 +226,8 @@ class Server:
         loop = asyncio.get_running_loop()
         request = _Request(partial(call, self._application, environ), loop, loop.create_future())
         if in_loop:
-            self._arrived.append(request.answer)
-            if len(self._arrived) == 1:
+            self._fibers.arrived.append(request.answer)
+            if len(self._fibers.arrived) == 1:
                 loop.call_soon(self._go_round)
         else:
             self._threads.add_task(request)
@@ -238,16 +238,15 @@ class Server:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._go_round)
 
+    def _look_at_files(self) -> None:
+        """The database has answered some fibers."""
+        self._fibers.look_at_files()
+        self._go_round()
+
     def _go_round(self) -> None:
         """Answer what has arrived, together, and go on with what waited."""
-        working, arrived = self._fibers, self._arrived
-        working.ring()
-        while True:
-            while arrived and working.busy < MOST_AT_ONCE:
-                working.start(arrived.popleft())
-            working.run()
-            if not arrived or working.busy >= MOST_AT_ONCE:
-                break
+        working = self._fibers
+        working.go_round()
         if self._alarm is not None:
             self._alarm.cancel()
         wait = working.until_alarm(_NEVER)

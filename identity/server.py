@@ -115,14 +115,14 @@ class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.arrived: deque[Channel] = deque()
+        self.arrived: deque[Callable[[], object]] = deque()
         self.in_loop: Callable[[str], bool] = lambda _: False
 
     def add_task(self, task: Channel) -> None:
         """Answer the request whose turn it is at this connection."""
         request = task.requests[0]
         if request.error is None and self.in_loop(request.path):
-            self.arrived.append(task)
+            self.arrived.append(task.answer)
         else:
             super().add_task(task)
 
@@ -138,12 +138,12 @@ class Server:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Take the addresses; raises OSError if one is taken, ValueError for a setting that does not fit."""
         limits, others = own_limits(settings)
-        # An answer goes out when it is whole, head and body in one piece; waitress would send every piece by itself.
-        self._adjustments = Adjustments(**{"send_bytes": _PIECE, **without_no_proxy(others)})
+        self._adjustments = Adjustments(**without_no_proxy(others))
+        # Head and body go out together; waitress would send each by itself.
+        self._adjustments.send_bytes = _PIECE
         self._application: Application | None = None
         self._sockets: dict[int, Any] = {}
         self._fibers: fibers.Fibers | None = None
-        self._most = 0
         self._dispatcher = _Dispatcher()
         self.listeners = list(self._open(limits))
         self._aside = 0
@@ -168,10 +168,9 @@ class Server:
         self._application = application
         in_loop = getattr(getattr(application, "registry", None), "in_loop", None)
         if in_loop is not None:
-            self._fibers = fibers.Fibers(self.listeners[0].pull_trigger, in_loop.apart)
-            self._most = in_loop.most
+            self._fibers = fibers.Fibers(self.listeners[0].pull_trigger, in_loop.apart, most=in_loop.most)
             self._sockets[self._fibers.files.fileno()] = _Files(self._fibers)
-            self._dispatcher.in_loop = in_loop.takes
+            self._dispatcher.arrived, self._dispatcher.in_loop = self._fibers.arrived, in_loop.takes
         try:
             while not self._stopping:
                 self._look(_LOOK_AROUND)
@@ -254,20 +253,10 @@ class Server:
             timeout = working.until_alarm(timeout)
         wasyncore.loop(timeout=timeout, use_poll=self._adjustments.asyncore_use_poll, map=self._sockets, count=1)
         if working is not None:
-            self._answer(working)
+            working.go_round()
         now = time.time()
         for one in self.listeners:
             one.maintain(now)
-
-    def _answer(self, working: fibers.Fibers) -> None:
-        arrived = self._dispatcher.arrived
-        working.ring()
-        while True:
-            while arrived and working.busy < self._most:
-                working.start(arrived.popleft().answer)
-            working.run()
-            if not arrived or working.busy >= self._most:
-                return
 
     def _channels(self) -> list[Channel]:
         return [one for one in self._sockets.values() if isinstance(one, Channel)]

@@ -11,7 +11,7 @@ import os
 import select
 import threading
 import traceback
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -177,10 +177,9 @@ def together(works: Sequence[Callable[[], Made]], *, transactions: Any, most: in
     """
     waked, wake = os.pipe()
     apart = Apart(transactions, "manager", partial(TransactionManager, explicit=True))
-    fibers = Fibers(lambda: os.write(wake, b"."), [apart])
+    fibers = Fibers(lambda: os.write(wake, b"."), [apart], most=most)
     fibers.files.register(waked, select.EPOLLIN)
     futures: list[Future[Made]] = [Future() for _ in works]
-    waiting = deque(zip(futures, works, strict=True))
 
     def settle(future: Future[Made], work: Callable[[], Made]) -> None:
         try:
@@ -188,17 +187,15 @@ def together(works: Sequence[Callable[[], Made]], *, transactions: Any, most: in
         except BaseException as error:
             future.set_exception(error)
 
+    fibers.arrived.extend(partial(settle, *one) for one in zip(futures, works, strict=True))
     try:
-        while waiting or fibers.busy:
-            while waiting and fibers.busy < most:
-                fibers.start(partial(settle, *waiting.popleft()))
-            fibers.run()
-            if fibers.busy:
-                select.select([fibers.files], [], [], fibers.until_alarm(1.0))
-                if select.select([waked], [], [], 0)[0]:
-                    os.read(waked, 1000)
-                fibers.look_at_files()
-                fibers.ring()
+        fibers.go_round()
+        while fibers.busy:
+            select.select([fibers.files], [], [], fibers.until_alarm(1.0))
+            if select.select([waked], [], [], 0)[0]:
+                os.read(waked, 1000)
+            fibers.look_at_files()
+            fibers.go_round()
     finally:
         fibers.close()
         os.close(waked)
