@@ -1,14 +1,14 @@
 """Base64url without padding (RFC 7515 §2), in its one canonical form."""
 
-import base64
 import binascii
 
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 
 def encode(data: bytes) -> str:
     """The unpadded base64url text of ``data``."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    return binascii.b2a_base64(data, newline=False).translate(_URL_SAFE).rstrip(b"=").decode("ascii")
 
 
 def decode(text: str) -> bytes:

@@ -31,6 +31,20 @@ class Actor:
     client_address: str | None = None
     request_id: str | None = None
 
+    def proven(
+        self,
+        kind: ActorKind,
+        id: str,  # noqa: A002
+        *,
+        client_id: str | None = None,
+        session_id: str | None = None,
+    ) -> "Actor":
+        """Whoever has proved to act in the same request."""
+        address, request_id = self.client_address, self.request_id
+        return Actor(
+            kind=kind, id=id, client_id=client_id, session_id=session_id, client_address=address, request_id=request_id
+        )
+
 
 OPERATOR = Actor(kind=ActorKind.OPERATOR)
 SYSTEM = Actor(kind=ActorKind.SYSTEM)

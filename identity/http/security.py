@@ -1,6 +1,5 @@
 """SecurityPolicy: picks the credential by route, and asks services.access for the verdict."""
 
-from dataclasses import replace
 from typing import NoReturn
 
 from pyramid.config import Configurator
@@ -106,13 +105,8 @@ def _principal_of_session(request: Request) -> Principal | None:
 def _acting(request: Request, subject: Subject, *, session_id: str | None, client_id: str | None = None) -> Principal:
     """The subject as the one who acts in this request."""
     services = request.services
-    services.audit.actor = replace(
-        services.audit.actor,
-        kind=ActorKind.USER,
-        id=subject.user.id,
-        client_id=client_id,
-        session_id=session_id,
-    )
+    actor = services.audit.actor
+    services.audit.actor = actor.proven(ActorKind.USER, subject.user.id, client_id=client_id, session_id=session_id)
     principal: Principal = services.access.principal(subject)
     return principal
 

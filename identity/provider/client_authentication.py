@@ -2,7 +2,6 @@
 
 import logging
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import ClassVar
 
 from identity.crypto.secrets import is_id
@@ -64,7 +63,7 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
         raise InvalidRequest("client_id differs from the authenticated client")
     kind = ActorKind.USER if isinstance(party, ServiceUserClient) else ActorKind.CLIENT
     audit = context.services.audit
-    audit.actor = replace(audit.actor, kind=kind, id=party.id, client_id=party.id)
+    audit.actor = audit.actor.proven(kind, party.id, client_id=party.id)
     return party
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -49,7 +49,7 @@ class Recorder:
         """
         before = self.actor
         if before.kind is ActorKind.ANONYMOUS:
-            self.actor = replace(before, kind=ActorKind.USER, id=user_id, client_id=client_id, session_id=session_id)
+            self.actor = before.proven(ActorKind.USER, user_id, client_id=client_id, session_id=session_id)
         try:
             yield
         finally:

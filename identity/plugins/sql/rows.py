@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Dialect, Select, Table, Update, bindparam, or_, select, update
@@ -75,12 +76,12 @@ class Prepared:
 class _Text:
     """A statement as a driver wants it.
 
-    ``names`` orders the parameters where they are not named, ``constants`` are those that the statement brings itself,
-    ``converters`` tell which columns of a row are not yet what they should be.
+    ``ordered`` orders the parameters where they are not named, ``constants`` are those that the statement brings by
+    itself, ``converters`` tell which columns of a row are not yet what they should be.
     """
 
     sql: str
-    names: tuple[str, ...] | None
+    ordered: Callable[[Values], tuple[Any, ...]] | None
     constants: Values
     converters: tuple[tuple[int, Callable[[Any], Any]], ...]
 
@@ -91,14 +92,14 @@ class _Text:
         converters = ((at, column.type.result_processor(dialect, None)) for at, column in columns)
         return cls(
             str(compiled),
-            tuple(compiled.positiontup) if compiled.positional else None,
+            _ordered(compiled.positiontup) if compiled.positional else None,
             {name: value for name, value in compiled.params.items() if value is not None},
             tuple((at, convert) for at, convert in converters if convert is not None),
         )
 
     def given(self, parameters: Values) -> Values | tuple[Any, ...]:
         given = {**self.constants, **parameters} if self.constants else parameters
-        return given if self.names is None else tuple([given[name] for name in self.names])
+        return given if self.ordered is None else self.ordered(given)
 
     def converted(self, row: Row) -> Row:
         if not self.converters:
@@ -107,6 +108,12 @@ class _Text:
         for at, convert in self.converters:
             values[at] = convert(values[at])
         return values
+
+
+def _ordered(names: Sequence[str]) -> Callable[[Values], tuple[Any, ...]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: tuple(values[name] for name in names)
 
 
 class SqlStore:
