@@ -49,6 +49,25 @@ def test_a_jwt_is_described_like_an_opaque_token(world: World) -> None:
     assert world.client.introspect(robot.managing_token(), world.introspector).json["sub"] == robot.id
 
 
+def test_asking_about_tokens_begins_no_transaction_and_writes_nothing(
+    world: World, robot: Robot, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When a secret or a personal access token was used is noted in memory."""
+    introspector, text = world.introspector, world.a_personal_access_token(robot)
+    world.identity.process.uses.take()
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a transaction began")
+
+    monkeypatch.setattr(world.identity.backend, "writing", refuse)
+    monkeypatch.setattr(world.identity.transactions, "begin", refuse)
+    assert world.client.introspect(token, introspector).json["active"] is True
+    check_inactive(world.client.introspect("unknown", introspector))
+    assert world.client.userinfo(token).status_int == 200
+    assert world.client.userinfo(text).status_int == 200
+    assert {kind for kind, _ in world.identity.process.uses.take()} == {"client_secret", "personal_access_token"}
+
+
 def test_a_client_outside_the_audience_learns_nothing(world: World, robot: Robot, token: str) -> None:
     """Security 7.6: active is true only if the requesting client is in the token audience."""
     own_project = world.a_project(robot.organization)
