@@ -3,6 +3,7 @@
 import argparse
 import json
 import signal
+import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
@@ -138,6 +139,7 @@ def _setups(options: argparse.Namespace) -> list[Setup]:
 def _run(options: argparse.Namespace, setups: Sequence[Setup], pools: tuple[Executor, Executor]) -> Result:
     result = Result(options.rounds, options.connections)
     if options.sizes is not None:
+        _say("filling a database")
         found = growth.find(
             setups[0], pools[0], tokens=options.sizes, rounds=options.rounds, seconds=2 * options.seconds
         )
@@ -149,13 +151,17 @@ def _run(options: argparse.Namespace, setups: Sequence[Setup], pools: tuple[Exec
         if cases or flood:
             waiting = login_flood.names_for(options.rounds) if flood else 0
             starts = options.starts if cases else 1
+            _say("starting")
             running = [stack.enter_context(installed(one, pools[0], starts=starts, waiting=waiting)) for one in setups]
             if cases:
+                _say("asking")
                 result = _cases(options, running, pools[0], folder, result)
             if flood:
+                _say("flooding")
                 floods = {one.setup: login_flood.measure(one, pools, options.rounds) for one in running}
                 result = replace(result, floods=floods)
     if everything or options.slow_disk is not None:
+        _say("slowing the disk")
         result = _sharing(options, setups, pools[0], result)
     return result
 
@@ -225,6 +231,11 @@ def _console(setup: Setup) -> str:
 
     with placed(setup) as place:
         return console.table(console.measure(place))
+
+
+def _say(what: str) -> None:
+    """What it is about, for whoever waits for the figures."""
+    print(f"{what} …", file=sys.stderr, flush=True)
 
 
 def _stop(*_: object) -> NoReturn:
