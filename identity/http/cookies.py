@@ -34,7 +34,7 @@ def browser_of(request: Request) -> Browser:
     """What the browser shows of itself. Whatever is no cookie of ours is passed over."""
     environ = request.environ
     sent = environ.get("HTTP_USER_AGENT", "").encode("latin-1").decode("utf-8", "replace")
-    agent = "".join(character for character in sent if character.isprintable())
+    agent = sent if sent.isprintable() else "".join(character for character in sent if character.isprintable())
     header = environ.get("HTTP_COOKIE", "")
     if not header:
         return Browser(user_agent=agent)

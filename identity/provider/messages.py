@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 from oic.extension.message import TokenIntrospectionResponse as _TokenIntrospectionResponse
-from oic.oauth2.message import SINGLE_OPTIONAL_STRING, ErrorResponse, MessageTuple, sp_sep_list_serializer
+from oic.oauth2.message import (
+    SINGLE_OPTIONAL_STRING,
+    ErrorResponse,
+    MessageTuple,
+    list_serializer,
+    sp_sep_list_serializer,
+)
 from oic.oic.message import AccessTokenResponse as _AccessTokenResponse
 from oic.oic.message import AuthorizationRequest as _AuthorizationRequest
 from oic.oic.message import AuthorizationResponse as _AuthorizationResponse
@@ -20,6 +26,7 @@ __all__ = ["ErrorResponse"]
 
 
 _PLAIN = frozenset({str, int, bool})
+_TEXTS = {str}
 _PLAIN_OR_LIST = _PLAIN | {list}
 
 
@@ -43,12 +50,8 @@ class _Plain:
     _dict: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
-        cls._kept, cls._written = {}, {}
-        for name, one in cls.c_param.items():
-            words = one.serializer is sp_sep_list_serializer
-            cls._kept[name] = str if words else next((kind for kind in _PLAIN if kind is one.type), None)
-            if isinstance(one.type, list):
-                cls._written[name] = one.serializer
+        cls._kept = {name: _kept_as(one) for name, one in cls.c_param.items()}
+        cls._written = {name: one.serializer for name, one in cls.c_param.items() if isinstance(one.type, list)}
 
     @staticmethod
     def _extract_cparam(key: str, definitions: dict[str, Any]) -> Any:
@@ -59,7 +62,9 @@ class _Plain:
         kept, members = self._kept, self._dict
         for name, value in dictionary.items():
             kind = type(value)
-            if kind in _PLAIN and kept.get(name, kind) is kind and value != "":
+            if kept.get(name, kind) is kind and (
+                value != "" if kind in _PLAIN else kind is list and {*map(type, value)} == _TEXTS and value != [""]
+            ):
                 members[name] = value
             else:
                 super().from_dict({name: value}, **more)  # type: ignore[misc]
@@ -75,6 +80,15 @@ class _Plain:
             if type(members.get(name)) is list:
                 members[name] = serializer(members[name], "dict", lev)
         return members
+
+
+def _kept_as(definition: Any) -> type | None:
+    """The type of values that pyoidc leaves as they are."""
+    if definition.serializer is list_serializer:
+        return list
+    if definition.serializer is sp_sep_list_serializer:
+        return str
+    return next((kind for kind in _PLAIN if kind is definition.type), None)
 
 
 class AuthorizationRequestMessage(_AuthorizationRequest):  # type: ignore[misc]

@@ -194,7 +194,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
             claims["nonce"] = content.nonce
         iat = int(content.issued_at.timestamp())
         exp = iat + int(content.lifetime.total_seconds())
-        session = dict(sub=content.subject, aud=content.client_id, exp=exp, **acr, iat=iat, **claims)
+        session = dict(sub=content.subject, aud=[content.client_id], exp=exp, **acr, iat=iat, **claims)
         signed: str = self.id_token_as_signed_jwt(session, alg="RS256", keys=IdTokenSignature(*key))
         return signed
 

@@ -212,7 +212,7 @@ def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResp
     except OAuthError as error:
         # The person may well be signed in now, even if the client gets nothing.
         response = _refusal(error, asked.client, asked.address, context)
-    return replace(response, cookies=tuple(cookies))
+    return replace(response, cookies=tuple(cookies)) if cookies else response
 
 
 def _superseded(sign_in: SignIn, account: SignedIn) -> list[Cookie]:
