@@ -21,11 +21,9 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
 
-from transaction import TransactionManager
-
 from identity.fibers import Apart, Fibers
 from identity.storage.backend import Backend, Storage
-from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.contract.transactions import Transactions, committing, one_manager
 from identity.storage.errors import StorageError
 
 Attempt = Callable[[Storage, int], object]
@@ -176,7 +174,7 @@ def together(works: Sequence[Callable[[], Made]], *, transactions: Any, most: in
     Raises what the first of them raises that fails, once all are done.
     """
     waked, wake = os.pipe()
-    apart = Apart(transactions, "manager", partial(TransactionManager, explicit=True))
+    apart = Apart(transactions, "manager", one_manager)
     fibers = Fibers(lambda: os.write(wake, b"."), [apart], most=most)
     fibers.files.register(waked, select.EPOLLIN)
     futures: list[Future[Made]] = [Future() for _ in works]

@@ -18,6 +18,11 @@ class Transactions(transaction.ThreadTransactionManager):  # type: ignore[misc]
         self.explicit = True
 
 
+def one_manager() -> Any:
+    """What such a manager keeps for each thread, and for each fiber."""
+    return transaction.TransactionManager(explicit=True)
+
+
 @contextmanager
 def aborting(backend: Backend, transactions: Any) -> Iterator[Storage]:
     """A Storage in a transaction of its own, which is aborted at the end."""
