@@ -77,7 +77,7 @@ class _Module:
         """A field with its type, a member of an enumeration, a service that is made; others if something is said."""
         name = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
         annotation = node.annotation if isinstance(node, ast.AnnAssign) else None
-        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "_Made":
+        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "lazily":
             annotation = node.value.args[0]
         said = self._comment(node) or _sentence(node.value)
         if _public(name) and (said or (within and (annotation or isinstance(node.value, ast.Constant)))):
@@ -90,7 +90,7 @@ class _Module:
             return
         marks = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
         returns = f" -> {ast.unparse(self._spelled(node.returns))}" if node.returns else ""
-        if marks & {"property", "cached_property"}:
+        if marks & {"property", "cached_property", "lazily"}:
             yield from _entry("property", node.name, _doc(node), [f":type: {returns.removeprefix(' -> ')}"])
             return
         if within and "staticmethod" not in marks:
