@@ -27,7 +27,7 @@ REFUSED_PARAMETERS = frozenset(("b64", "crit", "jku", "jwk", "x5c", "x5t", "x5t#
 
 MAX_DEPTH = 8
 
-_REGISTRY = JWSRegistry(algorithms=ALGORITHMS)
+_MODELS = {name: JWSRegistry(algorithms=ALGORITHMS).get_alg(name) for name in ALGORITHMS}
 _HASHES: dict[str, Callable[[bytes], Any]] = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
 
 # Possessive, and content with a missing end quote, so that no text takes more than linear time.
@@ -157,11 +157,16 @@ class _Key(RSAKey):
     def get(self, k: str, default: str | list[str] | None = None) -> str | list[str] | None:
         return default
 
+    def get_op_key(self, operation: str) -> Any:
+        """The native key: that it can do this is told by its type, PrivateKey or PublicKey."""
+        return self.raw_value
+
 
 def _model(algorithm: str) -> Any:
-    if algorithm not in ALGORITHMS:
+    model = _MODELS.get(algorithm)
+    if model is None:
         raise ValueError(f"{algorithm!r} is not one of {', '.join(ALGORITHMS)}")
-    return _REGISTRY.get_alg(algorithm)
+    return model
 
 
 def _check_header(header: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Protocol endpoints as Pyramid routes: ProtocolRequest ← request, ProtocolResponse → response."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyramid.config import Configurator
@@ -79,7 +79,17 @@ def respond(request: Request, answer: ProtocolResponse) -> Response:
         drawn: Response = request.registry.draw_form_post(request, answer.form_post)
         drawn.headerlist = [*drawn.headerlist, *(one for one in headers if one[0] not in _OF_BODY)]
         return drawn
-    return Response(app_iter=[answer.body], status=answer.status, headerlist=headers)
+    return _Answer(app_iter=[answer.body], status=answer.status, headerlist=headers)
+
+
+class _Answer(Response):  # type: ignore[misc]
+    """Its headers go out as they are; WebOb would go through them for an address to make absolute, and ours all are."""
+
+    def __call__(self, environ: Mapping[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
+        """The answer; for HEAD without its body."""
+        start_response(self.status, self.headerlist)
+        body: Iterable[bytes] = () if environ["REQUEST_METHOD"] == "HEAD" else self.app_iter
+        return body
 
 
 def is_cross_origin(request: Request) -> bool:
@@ -124,6 +134,7 @@ def add_endpoint(config: Configurator, endpoint: Endpoint) -> None:
 def includeme(config: Configurator) -> None:
     """Add every endpoint of the table."""
     config.add_directive("add_endpoint", add_endpoint)
-    for endpoint in ENDPOINTS:
+    # Routes are tried in order, and programs ask more often than browsers.
+    for endpoint in sorted(ENDPOINTS, key=lambda one: one.host is Host.LOGIN):
         config.add_endpoint(endpoint)
         config.registry.in_loop.add(endpoint.path)
