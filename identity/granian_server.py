@@ -12,18 +12,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
-from granian._granian import SocketHolder
-from granian.constants import HTTPModes, Interfaces
+# What granian's own servers are made of. It has no firm interface, hence the narrow versions in setup.cfg.
+from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, WorkerSignal
 from granian.http import HTTP1Settings
-from granian.log import LogLevels
-from granian.server.embed import Server as Embedded
 from waitress.adjustments import Adjustments
 from waitress.proxy_headers import proxy_headers_middleware
 from waitress.task import ThreadedTaskDispatcher
@@ -84,14 +83,18 @@ class Server:
         self.socket = _listening(adjustments)
         self._base = _base(adjustments, self.socket)
         self._more: Headers = [("Server", adjustments.ident or "")]
+        self._last: Headers = [*self._more, ("Connection", "close")]
+        self._silence = float(adjustments.channel_timeout)
         self._threads = ThreadedTaskDispatcher()
+        self._arrived: deque[Any] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.Handle | None = None
         self._in_loop: Callable[[str], bool] = lambda _: False
         self._aside = 0
         self._counting = threading.Lock()
         self._application: Application
         self._serves = False
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._told = asyncio.Event()
         self._stopping = False
         self._give_up_at = _NEVER
@@ -128,13 +131,14 @@ class Server:
         try:
             asyncio.run(self._run())
         finally:
+            self._fibers.close()
             self._threads.shutdown(timeout=max(_LAST_LOOKS, self._give_up_at - time.monotonic()))
 
     def stop(self, grace: float = GRACE) -> None:
         """Have ``serve`` come to its end, after as many seconds at most; told twice, it waits for nobody any longer."""
         self._give_up_at = time.monotonic() + (0 if self._stopping else grace)
         self._stopping = True
-        if self._loop is not None:
+        with suppress(AttributeError, RuntimeError):
             self._loop.call_soon_threadsafe(self._told.set)
 
     @contextmanager
@@ -162,80 +166,45 @@ class Server:
         if self._stopping:
             self._told.set()
         self._loop.add_reader(self._fibers.files.fileno(), self._look_at_files)
-        server = _OnSocket(
-            self._handle,
-            self.socket,
-            backpressure=self._adjustments.connection_limit,
-            http1_settings=HTTP1Settings(
-                header_read_timeout=1000 * self._header_time,
-                max_buffer_size=max(8192, self._adjustments.max_request_header_size),
-            ),
-        )
-        serving = asyncio.create_task(server.serve())
-        told = asyncio.create_task(self._told.wait())
-        await asyncio.wait({serving, told}, return_when=asyncio.FIRST_COMPLETED)
-        quiet_at = time.monotonic() + _QUIET
-        while time.monotonic() < min(quiet_at, self._give_up_at) and not serving.done():
+        ended = asyncio.Event()
+        signalled = WorkerSignal()
+        signalled.add_cb(partial(self._loop.call_soon_threadsafe, ended.set))
+        self._worker().serve_async(_Scheduler(self._loop, self._take, None, None, None), self._loop, signalled)
+        await self._told.wait()
+        quiet_at = min(time.monotonic() + _QUIET, self._give_up_at)
+        while time.monotonic() < min(quiet_at, self._give_up_at):
             await asyncio.sleep(_LAST_LOOKS)
-        server.stop()  # type: ignore[no-untyped-call]
-        while time.monotonic() < self._give_up_at and not serving.done():
-            await asyncio.wait({serving}, timeout=_LAST_LOOKS)
-        if serving.done():
-            await serving
-        else:
+        signalled.set()
+        while time.monotonic() < self._give_up_at and not ended.is_set():
+            await asyncio.sleep(_LAST_LOOKS)
+        if not ended.is_set():
             log.warning("stopped with connections that had no answer yet")
-            # What is cut short now has nothing to say that matters.
-            self._loop.set_exception_handler(lambda *_: None)
 
-    async def _handle(self, scope: Scope, exchange: Exchange) -> None:
-        try:
-            answer, complete = await self._answer(scope, exchange)
-        except Refused as refusal:
-            answer, complete = refusal.answer, False
-        more = self._more if complete and not self._stopping else [*self._more, ("Connection", "close")]
-        send(exchange, answer, more)
-        if not complete and "expect" not in scope.headers:
-            await linger(exchange)
+    def _worker(self) -> Any:
+        """granian's part: takes connections, reads and writes HTTP, in a thread of its own."""
+        header_size = self._adjustments.max_request_header_size
+        http = HTTP1Settings(header_read_timeout=1000 * self._header_time, max_buffer_size=max(8192, header_size))
+        # granian closes the socket that it is given.
+        holder: Any = SocketHolder
+        listening = holder(self.socket.detach(), False, self._adjustments.backlog)
+        most = self._adjustments.connection_limit
+        # One thread for HTTP, a few for what that waits for, one that wakes us with a body; no metrics, no WebSockets.
+        worker: Any = RSGIWorker
+        return worker(
+            1, (None, listening), None, 1, 8, 1, 30, most, "1", http, None, False, None,
+            False, None, None, None, "tls1.3", None, [], False, (None, None),
+        )  # fmt: skip
 
-    async def _answer(self, scope: Scope, exchange: Exchange) -> tuple[Answer, bool]:
-        """What is to be answered, and whether the body was read. Raises Refused."""
-        fresh = partial(environment, scope, self._base, self._adjustments.max_request_header_size)
-        environ = fresh()
-        silence = float(self._adjustments.channel_timeout)
-        length = length_of(environ)
-        body: Any = io.BytesIO()
-        if length >= self._adjustments.max_request_body_size:
-            # The application refuses what was not read, in its own words, unless it takes more from whoever sends it.
-            admitted: list[int] = []
-            answer = await self._ask(environ | {"wsgi.input": body, ADMIT_BODY: admitted.append})
-            if not admitted:
-                return answer, False
-            environ = fresh()
-            if length > admitted[-1]:
-                return await self._ask(environ | {"wsgi.input": body}), False
-            with tempfile.SpooledTemporaryFile(_IN_MEMORY) as body:
-                await read(exchange, length, body, seconds=_LARGE_REQUEST, silence=silence)
-                return await self._ask(environ | {"wsgi.input": body}), True
-        if length:
-            await read(exchange, length, body, seconds=_WHOLE_REQUEST, silence=silence)
-        environ["wsgi.input"] = body
-        return await self._ask(environ, in_loop=self._in_loop(environ["PATH_INFO"])), True
-
-    async def _ask(self, environ: dict[str, Any], *, in_loop: bool = False) -> Answer:
-        """The application's answer."""
-        loop = asyncio.get_running_loop()
-        request = _Request(partial(call, self._application, environ), loop, loop.create_future())
-        if in_loop:
-            self._fibers.arrived.append(request.answer)
-            if len(self._fibers.arrived) == 1:
-                loop.call_soon(self._go_round)
-        else:
-            self._threads.add_task(request)
-        return await request.answered
+    def _take(self, watcher: Any) -> None:
+        """A request has come, says granian's thread."""
+        self._arrived.append(watcher)
+        if len(self._arrived) == 1:
+            self._wake()
 
     def _wake(self) -> None:
-        """A fiber can go on, says another thread."""
-        if self._loop is not None:
+        """There is something to go on with, says another thread."""
+        # Nobody is left to hear it once the process has given up.
+        with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._go_round)
 
     def _look_at_files(self) -> None:
@@ -245,58 +214,117 @@ class Server:
 
     def _go_round(self) -> None:
         """Answer what has arrived, together, and go on with what waited."""
-        working = self._fibers
+        working, arrived = self._fibers, self._arrived
+        while arrived:
+            watcher = arrived.popleft()
+            self._begin(watcher.scope, watcher.proto)
         working.go_round()
         if self._alarm is not None:
             self._alarm.cancel()
+        if arrived:
+            self._loop.call_soon(self._go_round)
         wait = working.until_alarm(_NEVER)
-        self._alarm = asyncio.get_running_loop().call_later(wait, self._go_round) if wait < _NEVER else None
+        self._alarm = self._loop.call_later(wait, self._go_round) if wait < _NEVER else None
+
+    def _begin(self, scope: Scope, exchange: Exchange) -> None:
+        fresh = partial(environment, scope, self._base, self._adjustments.max_request_header_size)
+        try:
+            environ = fresh()
+            length = length_of(environ)
+        except Refused as refusal:
+            self._refuse(exchange, refusal.answer, expects="expect" in scope.headers)
+            return
+        if length >= self._adjustments.max_request_body_size:
+            self._keep(self._answer_large(fresh, length, exchange))
+        elif length:
+            self._keep(self._answer_with_body(environ, length, exchange))
+        else:
+            environ["wsgi.input"] = io.BytesIO()
+            self._answer(environ, exchange)
+
+    def _answer(self, environ: dict[str, Any], exchange: Exchange) -> None:
+        """Have it answered, by a fiber or a thread."""
+        work = partial(self._reply, environ, exchange)
+        if self._in_loop(environ["PATH_INFO"]):
+            self._fibers.arrived.append(work)
+        else:
+            self._threads.add_task(_Task(work))
+
+    def _reply(self, environ: dict[str, Any], exchange: Exchange) -> None:
+        answer = call(self._application, environ)
+        send(exchange, answer, self._last if self._stopping else self._more)
+
+    def _refuse(self, exchange: Exchange, answer: Answer, *, expects: bool = False) -> None:
+        """Send the answer, and read nothing more but what is under way."""
+        send(exchange, answer, self._last)
+        if not expects:
+            self._keep(linger(exchange))
+
+    async def _answer_with_body(self, environ: dict[str, Any], length: int, exchange: Exchange) -> None:
+        body = environ["wsgi.input"] = io.BytesIO()
+        try:
+            await read(exchange, length, body, seconds=_WHOLE_REQUEST, silence=self._silence)
+        except Refused as refusal:
+            send(exchange, refusal.answer, self._last)
+            return
+        self._answer(environ, exchange)
+        if len(self._fibers.arrived) == 1:
+            self._loop.call_soon(self._go_round)
+
+    async def _answer_large(self, fresh: Callable[[], dict[str, Any]], length: int, exchange: Exchange) -> None:
+        """Have the application refuse what was not read, in its own words, unless it admits it of whoever sends it."""
+        admitted: list[int] = []
+        environ = fresh()
+        expects = "HTTP_EXPECT" in environ
+        answer = await self._ask(environ | {"wsgi.input": io.BytesIO(), ADMIT_BODY: admitted.append})
+        if admitted and length > admitted[-1]:
+            answer = await self._ask(fresh() | {"wsgi.input": io.BytesIO()})
+        elif admitted:
+            with tempfile.SpooledTemporaryFile(_IN_MEMORY) as body:
+                try:
+                    await read(exchange, length, body, seconds=_LARGE_REQUEST, silence=self._silence)
+                    answer = await self._ask(fresh() | {"wsgi.input": body})
+                except Refused as refusal:
+                    send(exchange, refusal.answer, self._last)
+                else:
+                    send(exchange, answer, self._last if self._stopping else self._more)
+            return
+        self._refuse(exchange, answer, expects=expects)
+
+    async def _ask(self, environ: dict[str, Any]) -> Answer:
+        """The application's answer, from a thread."""
+        answered: asyncio.Future[Answer] = self._loop.create_future()
+
+        def ask() -> None:
+            answer = call(self._application, environ)
+            self._loop.call_soon_threadsafe(answered.set_result, answer)
+
+        self._threads.add_task(_Task(ask))
+        return await answered
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run it; asyncio itself would forget it."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """Waits for a fiber, or for a thread."""
+class _Task:
+    """Waits for a thread."""
 
-    ask: Callable[[], Answer]
-    loop: asyncio.AbstractEventLoop
-    answered: "asyncio.Future[Answer]"
-
-    def answer(self) -> None:
-        """Have it answered here."""
-        self._tell(self.ask())
-
-    def service(self) -> None:
-        """Have it answered by a thread."""
-        self.loop.call_soon_threadsafe(self._tell, self.ask())
+    service: Callable[[], None]
 
     def cancel(self) -> None:
         """Nobody waits any longer."""
 
-    def _tell(self, answer: Answer) -> None:
-        if not self.answered.done():
-            self.answered.set_result(answer)
 
+class _Scheduler(CallbackScheduler):
+    """Is told of each request, in granian's thread."""
 
-class _OnSocket(Embedded):
-    """granian in this process, on a socket that listens already."""
-
-    def __init__(self, answer: Callable[..., Any], listening: socket.socket, **options: Any) -> None:
-        self._listening = listening
-        super().__init__(
-            answer,
-            interface=Interfaces.RSGI,
-            http=HTTPModes.http1,
-            websockets=False,
-            log_level=LogLevels.error,
-            # What the ini file says of logging stays.
-            log_dictconfig={"incremental": True, "handlers": {}, "loggers": {}},
-            **options,
-        )
-
-    def _init_shared_socket(self) -> None:
-        # granian closes what it is given.
-        holder: Any = SocketHolder
-        self._shd: Any = holder(self._listening.detach(), False, self.backlog)
+    def __init__(self, _loop: object, take: Callable[[Any], None], *_: None) -> None:
+        super().__init__()
+        self._schedule_fn = take
 
 
 def _check(adjustments: Adjustments, settings: Mapping[str, Any]) -> None:

@@ -119,11 +119,13 @@ async def read(exchange: Exchange, length: int, into: io.IOBase | Any, *, second
     try:
         async with asyncio.timeout(min(seconds, silence)) as limit:
             pieces = aiter(exchange)
-            while into.tell() < length:
+            while True:
                 piece = await anext(pieces)
                 if not piece:
                     raise Refused(400, "The body is shorter than its Content-Length.")
                 into.write(piece)
+                if into.tell() >= length:
+                    break
                 limit.reschedule(min(end, loop.time() + silence))
     except TimeoutError:
         raise Refused(408, "The body took too long.") from None

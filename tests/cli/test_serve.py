@@ -10,18 +10,25 @@ from identity.cli import main
 from tests.cli.conftest import Run
 
 
-@pytest.mark.parametrize("server", ["waitress", "granian"])
-def test_a_taken_port_is_told_and_nothing_made(ini: str, tmp_path: Path, server: str) -> None:
+@pytest.fixture(autouse=True)
+def log_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays as the tests have it."""
+    monkeypatch.setattr("identity.ini_file.set_up_logging", lambda *_: None)
+
+
+def test_a_taken_port_is_told_and_nothing_made(ini: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(SystemExit, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
-            main(["serve", "-c", ini, f"http_port={port}", f"data={tmp_path / 'data'}", "--server", server])
+            main(["serve", "-c", ini, f"http_port={port}", f"data={tmp_path / 'data'}", "--server", "granian"])
     assert not (tmp_path / "data").exists()
 
 
 def test_without_granian_it_says_what_to_install(run: Run, ini: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "identity.granian_server", raising=False)
-    monkeypatch.setitem(sys.modules, "granian.server.embed", None)
+    monkeypatch.setitem(sys.modules, "granian._granian", None)
+    # Nothing is to be served, whatever happens.
+    monkeypatch.setattr("identity.server.taken", None)
     ran = run("serve", "-c", ini, "--server", "granian")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err == "identity: granian is not installed: pip install 'identity[granian]'.\n"
