@@ -122,8 +122,10 @@ class Identity:
             client_authn=authenticate_client,
         )
 
-    def services(self, open_storage: Callable[[], Storage], actor: Actor, *, look: Look | None = None) -> UnitOfWork:
-        """The use cases over a storage that is opened when first needed."""
+    def services(
+        self, open_storage: Callable[[], Storage], actor: Actor | Callable[[], Actor], *, look: Look | None = None
+    ) -> UnitOfWork:
+        """The use cases over a storage that is opened when first needed, as is told only then who acts."""
         return UnitOfWork(self.process, open_storage, self.clock(), actor, look=look)
 
     def committed(self, services: UnitOfWork) -> None:

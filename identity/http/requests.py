@@ -81,13 +81,16 @@ class IdentityRequest(Request):  # type: ignore[misc]
     def services(self) -> Services:
         """The use cases, in the request's transaction if it has one, on a read connection otherwise."""
         identity: Identity = self.registry.identity
-        address = self.environ.get("REMOTE_ADDR")
-        actor = Actor(kind=ActorKind.ANONYMOUS, client_address=address, request_id=self.request_id)
         if "tm.active" not in self.environ:
-            return identity.services(self._reading, actor)
-        made = identity.services(self._writing, actor, look=self._looking)
+            return identity.services(self._reading, self._actor)
+        made = identity.services(self._writing, self._actor, look=self._looking)
         made.on_first_effect = lambda: self._act_after_commit(made)
         return made
+
+    def _actor(self) -> Actor:
+        """Whoever asks, as long as nobody has proved to be somebody."""
+        address = self.environ.get("REMOTE_ADDR")
+        return Actor(kind=ActorKind.ANONYMOUS, client_address=address, request_id=self.request_id)
 
     def _writing(self) -> Storage:
         identity: Identity = self.registry.identity

@@ -59,7 +59,7 @@ class UnitOfWork(Services):
         process: ProcessState,
         open_storage: Callable[[], Storage],
         now: datetime,
-        actor: Actor,
+        actor: Actor | Callable[[], Actor],
         *,
         look: Look | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class UnitOfWork(Services):
         return Recorder(
             self.storage,
             self.now,
-            self._actor,
+            self._actor if isinstance(self._actor, Actor) else self._actor(),
             on_first_record=self.note_effect,
             on_record=lambda event: self.outbox.announce(event),
         )
