@@ -1,7 +1,6 @@
 """IdentityProvider: pyoidc's provider, wired to this service.
 
-Kept from pyoidc: the messages, the client authentication seam, the way to the redirect URI and the construction of ID
-tokens. Everything else that it inherits would work past our storage and our checks, so it is
+Kept from pyoidc: the messages, the client authentication seam, the ways to the redirect URI and to a signed ID token. Everything else that it inherits would work past our storage and our checks, so it is
 refused, by name of what is kept and not by name of what is refused: a method that a new release of pyoidc adds is
 refused too.
 """
