@@ -1,8 +1,8 @@
 """IdentityProvider: pyoidc's provider, wired to this service.
 
-Kept from pyoidc: the messages, the client authentication seam, the ways to the redirect URI and to a signed ID token. Everything else that it inherits would work past our storage and our checks, so it is
-refused, by name of what is kept and not by name of what is refused: a method that a new release of pyoidc adds is
-refused too.
+Kept from pyoidc: the messages, the client authentication seam, the ways to the redirect URI and to a signed ID token.
+Everything else that it inherits would work past our storage and our checks, so it is refused, by name of what is kept
+and not by name of what is refused: a method that a new release of pyoidc adds is refused too.
 """
 
 from collections.abc import Callable, Mapping
@@ -184,7 +184,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
         return party
 
     def id_token(self, content: IdTokenContent, *, key: tuple[str, PrivateKey]) -> str:
-        """A signed ID token, constructed by pyoidc."""
+        """A signed ID token."""
         claims = {**content.claims, "azp": content.client_id}
         acr = {"acr": claims.pop("acr")} if "acr" in claims else {}
         if content.authenticated_at is not None:
