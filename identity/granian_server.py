@@ -7,8 +7,6 @@ import asyncio
 import io
 import logging
 import signal
-import socket
-import sys
 import tempfile
 import threading
 import time
@@ -17,7 +15,6 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import ip_address
 from typing import Any
 
 # What granian's own servers are made of. It has no firm interface, hence the narrow versions in setup.cfg.
@@ -29,18 +26,19 @@ from waitress.task import ThreadedTaskDispatcher
 
 from identity import fibers
 from identity.framing import ADMIT_BODY
+from identity.granian_settings import check, common, listening
 from identity.rsgi import (
     Answer,
     Application,
     Exchange,
     Headers,
+    Incoming,
     Refused,
     Scope,
     call,
     environment,
     length_of,
     linger,
-    read,
     send,
 )
 from identity.server import GRACE, allow_files, own_limits, without_no_proxy
@@ -53,18 +51,11 @@ _WHOLE_REQUEST, _LARGE_REQUEST = 60.0, 600.0
 _IN_MEMORY = 1 << 19
 #: How long open connections are heard on once the process is told to stop: each answer then is the last.
 _QUIET = 2.0
+#: How long a request waits for others whose bodies are on their way.
+_GATHERING = 0.0003
+_LOOK_AROUND = 1.0
 _LAST_LOOKS = 0.1
 _NEVER = float("inf")
-
-#: The settings of waitress that mean the same here, or the same that they mean there: nothing.
-_UNDERSTOOD = frozenset(
-    {
-        "listen", "host", "port", "ipv4", "ipv6", "sockets", "backlog", "threads", "trusted_proxy",
-        "trusted_proxy_count", "trusted_proxy_headers", "log_untrusted_proxy_headers", "clear_untrusted_proxy_headers",
-        "url_scheme", "server_name", "ident", "connection_limit", "channel_timeout", "max_request_header_size",
-        "max_request_body_size", "expose_tracebacks", "asyncore_use_poll",
-    }
-)  # fmt: skip
 
 
 class Server:
@@ -78,15 +69,16 @@ class Server:
         """Take the address; raises OSError if it is taken, ValueError for a setting that does not fit."""
         limits, others = own_limits(settings)
         self._adjustments = adjustments = Adjustments(**without_no_proxy(others))
-        _check(adjustments, others)
+        check(adjustments, others)
         self._header_time = min(limits.header_timeout, adjustments.channel_timeout)
-        self.socket = _listening(adjustments)
-        self._base = _base(adjustments, self.socket)
+        self.socket = listening(adjustments)
+        self._base = common(adjustments, self.socket)
         self._more: Headers = [("Server", adjustments.ident or "")]
         self._last: Headers = [*self._more, ("Connection", "close")]
         self._silence = float(adjustments.channel_timeout)
         self._threads = ThreadedTaskDispatcher()
         self._arrived: deque[Any] = deque()
+        self._incoming: set[Incoming] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.Handle | None = None
         self._in_loop: Callable[[str], bool] = lambda _: False
@@ -165,6 +157,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         if self._stopping:
             self._told.set()
+        self._look_around()
         self._loop.add_reader(self._fibers.files.fileno(), self._look_at_files)
         ended = asyncio.Event()
         signalled = WorkerSignal()
@@ -186,12 +179,12 @@ class Server:
         http = HTTP1Settings(header_read_timeout=1000 * self._header_time, max_buffer_size=max(8192, header_size))
         # granian closes the socket that it is given.
         holder: Any = SocketHolder
-        listening = holder(self.socket.detach(), False, self._adjustments.backlog)
+        held = holder(self.socket.detach(), False, self._adjustments.backlog)
         most = self._adjustments.connection_limit
         # One thread for HTTP, a few for what that waits for, one that wakes us with a body; no metrics, no WebSockets.
         worker: Any = RSGIWorker
         return worker(
-            1, (None, listening), None, 1, 8, 1, 30, most, "1", http, None, False, None,
+            1, (None, held), None, 1, 8, 1, 30, most, "1", http, None, False, None,
             False, None, None, None, "tls1.3", None, [], False, (None, None),
         )  # fmt: skip
 
@@ -237,7 +230,7 @@ class Server:
         if length >= self._adjustments.max_request_body_size:
             self._keep(self._answer_large(fresh, length, exchange))
         elif length:
-            self._keep(self._answer_with_body(environ, length, exchange))
+            self._answer_with_body(environ, length, exchange)
         else:
             environ["wsgi.input"] = io.BytesIO()
             self._answer(environ, exchange)
@@ -260,16 +253,36 @@ class Server:
         if not expects:
             self._keep(linger(exchange))
 
-    async def _answer_with_body(self, environ: dict[str, Any], length: int, exchange: Exchange) -> None:
+    def _answer_with_body(self, environ: dict[str, Any], length: int, exchange: Exchange) -> None:
         body = environ["wsgi.input"] = io.BytesIO()
-        try:
-            await read(exchange, length, body, seconds=_WHOLE_REQUEST, silence=self._silence)
-        except Refused as refusal:
-            send(exchange, refusal.answer, self._last)
-            return
-        self._answer(environ, exchange)
-        if len(self._fibers.arrived) == 1:
-            self._loop.call_soon(self._go_round)
+
+        def go_on(refused: Refused | None) -> None:
+            if refused is not None:
+                send(exchange, refused.answer, self._last)
+                return
+            self._answer(environ, exchange)
+            if len(self._fibers.arrived) == 1:
+                # Those whose bodies come just now are to share the round, and the commit.
+                self._loop.call_later(_GATHERING if self._incoming else 0, self._go_round)
+
+        self._receive(exchange, length, body, _WHOLE_REQUEST, go_on)
+
+    def _receive(
+        self, exchange: Exchange, length: int, into: Any, seconds: float, then: Callable[[Refused | None], None]
+    ) -> None:
+        def over(refused: Refused | None) -> None:
+            self._incoming.discard(body)
+            then(refused)
+
+        body = Incoming(exchange, length, into, over, seconds=seconds, silence=self._silence)
+        self._incoming.add(body)
+
+    def _look_around(self) -> None:
+        """Give up on bodies that take too long; once a second."""
+        now = time.monotonic()
+        for body in list(self._incoming):
+            body.give_up_if_late(now)
+        self._loop.call_later(_LOOK_AROUND, self._look_around)
 
     async def _answer_large(self, fresh: Callable[[], dict[str, Any]], length: int, exchange: Exchange) -> None:
         """Have the application refuse what was not read, in its own words, unless it admits it of whoever sends it."""
@@ -281,13 +294,14 @@ class Server:
             answer = await self._ask(fresh() | {"wsgi.input": io.BytesIO()})
         elif admitted:
             with tempfile.SpooledTemporaryFile(_IN_MEMORY) as body:
-                try:
-                    await read(exchange, length, body, seconds=_LARGE_REQUEST, silence=self._silence)
-                    answer = await self._ask(fresh() | {"wsgi.input": body})
-                except Refused as refusal:
-                    send(exchange, refusal.answer, self._last)
-                else:
-                    send(exchange, answer, self._last if self._stopping else self._more)
+                whole: asyncio.Future[Refused | None] = self._loop.create_future()
+                self._receive(exchange, length, body, _LARGE_REQUEST, whole.set_result)
+                refused = await whole
+                if refused is not None:
+                    send(exchange, refused.answer, self._last)
+                    return
+                answer = await self._ask(fresh() | {"wsgi.input": body})
+                send(exchange, answer, self._last if self._stopping else self._more)
             return
         self._refuse(exchange, answer, expects=expects)
 
@@ -325,55 +339,3 @@ class _Scheduler(CallbackScheduler):
     def __init__(self, _loop: object, take: Callable[[Any], None], *_: None) -> None:
         super().__init__()
         self._schedule_fn = take
-
-
-def _check(adjustments: Adjustments, settings: Mapping[str, Any]) -> None:
-    """Raise ValueError for what granian cannot do."""
-    for name in sorted(set(settings) - _UNDERSTOOD):
-        raise ValueError(f"granian knows nothing like {name}: leave it out, or serve with waitress")
-    if adjustments.expose_tracebacks:
-        raise ValueError("expose_tracebacks: granian shows none, so it must be false")
-    if not adjustments.sockets and len(adjustments.listen) != 1:
-        raise ValueError("listen: granian takes one address; localhost may be two")
-    where = [one.getsockname() for one in adjustments.sockets] or [one[3] for one in adjustments.listen]
-    if adjustments.trusted_proxy is None and not all(ip_address(one[0]).is_loopback for one in where):
-        raise ValueError(
-            "connections_per_address: granian does not count them. Put a proxy that does in front and name it in"
-            " trusted_proxy, or listen on a loopback address, or serve with waitress"
-        )
-
-
-def _listening(adjustments: Adjustments) -> socket.socket:
-    bound: socket.socket
-    if adjustments.sockets:
-        [bound] = adjustments.sockets
-    else:
-        [(family, kind, protocol, address)] = adjustments.listen
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            bound.bind(address)
-        except OSError:
-            bound.close()
-            raise
-    bound.listen(adjustments.backlog)
-    return bound
-
-
-def _base(adjustments: Adjustments, bound: socket.socket) -> dict[str, Any]:
-    """What all requests have in common."""
-    return {
-        "SERVER_NAME": adjustments.server_name,
-        "SERVER_PORT": str(bound.getsockname()[1]),
-        "SERVER_SOFTWARE": adjustments.ident,
-        "SCRIPT_NAME": "",
-        "wsgi.version": (1, 0),
-        "wsgi.url_scheme": adjustments.url_scheme,
-        "wsgi.errors": sys.stderr,
-        "wsgi.multithread": True,
-        "wsgi.multiprocess": False,
-        "wsgi.run_once": False,
-        "wsgi.input_terminated": True,
-    }

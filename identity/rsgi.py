@@ -1,8 +1,8 @@
 """Requests as granian hands them over (RSGI), made into what a WSGI application takes, and its answer."""
 
 import asyncio
-import io
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,7 +39,7 @@ class Exchange(Protocol):
     """The way to a request's body, and for its answer."""
 
     def __aiter__(self) -> "Exchange": ...
-    async def __anext__(self) -> bytes: ...
+    def __anext__(self) -> Any: ...
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         """Send the answer."""
@@ -109,27 +109,61 @@ def length_of(environ: Mapping[str, Any]) -> int:
     return int(length)
 
 
-async def read(exchange: Exchange, length: int, into: io.IOBase | Any, *, seconds: float, silence: float) -> None:
-    """Write the body of this length there, and go back to its beginning.
+class Incoming:
+    """A body on its way. ``then`` is told once: None when all of it is there to be read, or why it is not.
 
-    Raises Refused if it takes so many seconds, or nothing comes for the time of ``silence``, or it ends too early.
+    No task of asyncio waits for it: that would cost more than all else that is done for a small one.
     """
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    try:
-        async with asyncio.timeout(min(seconds, silence)) as limit:
-            pieces = aiter(exchange)
-            while True:
-                piece = await anext(pieces)
-                if not piece:
-                    raise Refused(400, "The body is shorter than its Content-Length.")
-                into.write(piece)
-                if into.tell() >= length:
-                    break
-                limit.reschedule(min(end, loop.time() + silence))
-    except TimeoutError:
-        raise Refused(408, "The body took too long.") from None
-    into.seek(0)
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        length: int,
+        into: Any,
+        then: Callable[[Refused | None], None],
+        *,
+        seconds: float,
+        silence: float,
+    ) -> None:
+        self._pieces: Any = aiter(exchange)
+        self._length = length
+        self._into = into
+        self._then: Callable[[Refused | None], None] | None = then
+        self._silence = silence
+        self._quiet_at = time.monotonic() + silence
+        self._ends_at = time.monotonic() + seconds
+        self._await()
+
+    def give_up_if_late(self, now: float) -> None:
+        """End it if it has taken all its time, or nothing has come for the time of ``silence``."""
+        if self._then is not None and now > min(self._ends_at, self._quiet_at):
+            self._waiting.cancel()
+            self._end(Refused(408, "The body took too long."))
+
+    def _await(self) -> None:
+        self._waiting: Any = anext(self._pieces)
+        self._waiting.add_done_callback(self._hear)
+
+    def _hear(self, waiting: Any) -> None:
+        if self._then is None:
+            return
+        piece = waiting.result()
+        self._into.write(piece)
+        if not piece:
+            self._end(Refused(400, "The body is shorter than its Content-Length."))
+        elif self._into.tell() < self._length:
+            self._quiet_at = time.monotonic() + self._silence
+            self._await()
+        else:
+            self._into.seek(0)
+            self._end(None)
+
+    def _end(self, why: Refused | None) -> None:
+        then, self._then = self._then, None
+        # granian reads on for as long as anybody has these.
+        self._pieces = self._waiting = None
+        if then is not None:
+            then(why)
 
 
 async def linger(exchange: Exchange) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import logging
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from identity.granian_server import Server
-from identity.rsgi import Answer, Headers, Refused, call, environment, length_of, read, send
+from identity.rsgi import Answer, Headers, Incoming, Refused, call, environment, length_of, send
 
 HOST = ("host", "id.example.com")
 
@@ -42,7 +43,7 @@ def refusal_of(*headers: tuple[str, str], **others: str) -> int:
 
 
 class Exchange:
-    """A body in pieces, and what was answered."""
+    """A body in pieces, behind which nothing comes, and what was answered."""
 
     def __init__(self, *pieces: bytes) -> None:
         self._pieces = iter(pieces)
@@ -51,15 +52,32 @@ class Exchange:
     def __aiter__(self) -> "Exchange":
         return self
 
-    async def __anext__(self) -> bytes:
+    def __anext__(self) -> "asyncio.Future[bytes]":
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         piece = next(self._pieces, None)
-        if piece is None:
-            await asyncio.Event().wait()
-            raise AssertionError
-        return piece
+        if piece is not None:
+            future.set_result(piece)
+        return future
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         self.sent.append((status, headers, body))
+
+
+def received(*pieces: bytes, seconds: float = 9, silence: float = 9, late: float = 0) -> bytes | int:
+    """What a body of three bytes is read as, or with which status it is refused; looked at so many seconds later."""
+
+    async def receive() -> bytes | int:
+        told: list[Refused | None] = []
+        into = io.BytesIO()
+        body = Incoming(Exchange(*pieces), 3, into, told.append, seconds=seconds, silence=silence)
+        for _ in range(9):
+            await asyncio.sleep(0)
+        body.give_up_if_late(time.monotonic() + late)
+        await asyncio.sleep(0)
+        [refused] = told
+        return into.read() if refused is None else refused.answer.status
+
+    return asyncio.run(receive())
 
 
 class TestEnvironment:
@@ -105,19 +123,18 @@ class TestEnvironment:
 
 class TestBody:
     def test_is_read_to_its_length(self) -> None:
-        into = io.BytesIO()
-        asyncio.run(read(Exchange(b"ab", b"c", b"more"), 3, into, seconds=9, silence=9))
-        assert into.read() == b"abc"
+        assert received(b"ab", b"c", b"more") == b"abc"
+        assert received(b"ab", b"c", late=60) == b"abc"
 
-    @pytest.mark.parametrize(("pieces", "status"), [((b"ab", b""), 400), ((b"ab",), 408)])
-    def test_that_does_not_come_whole_is_refused(self, pieces: tuple[bytes, ...], status: int) -> None:
-        with pytest.raises(Refused) as refusal:
-            asyncio.run(read(Exchange(*pieces), 3, io.BytesIO(), seconds=0.1, silence=9))
-        assert refusal.value.answer.status == status
+    def test_that_ends_too_early_is_refused(self) -> None:
+        assert received(b"ab", b"") == 400
 
-    def test_may_not_pause_for_long(self) -> None:
-        with pytest.raises(Refused):
-            asyncio.run(read(Exchange(b"ab"), 3, io.BytesIO(), seconds=900, silence=0.1))
+    def test_has_so_much_time(self) -> None:
+        assert received(b"ab", seconds=60, silence=900, late=61) == 408
+        assert received(b"ab", seconds=900, silence=60, late=61) == 408
+        with pytest.raises(ValueError, match="unpack"):
+            # Nothing is told yet.
+            received(b"ab", seconds=60, silence=60, late=50)
 
 
 class TestAnswer:
