@@ -18,7 +18,7 @@ from benchmarks.cases import CODE_FLOW
 from benchmarks.filling import NoRoom
 from benchmarks.installation import Installation, folder_on_disk, installed, placed
 from benchmarks.load import LoadFailed, generator
-from benchmarks.measuring import Amount, Figures, Served, measure
+from benchmarks.measuring import Amount, Served, measure
 from benchmarks.results import Result, Whole, as_json
 from benchmarks.service import Setup
 from benchmarks.slow_disk import NoCompiler
@@ -38,7 +38,8 @@ CASES = (
 )
 #: What is asked of a service on PostgreSQL unless other cases are named.
 ON_POSTGRESQL = ("opaque", "userinfo", "introspection", "refresh")
-NOT_BY_DEFAULT = ("single-use",)
+#: With those that nobody has to ask for by default.
+KNOWN = (*CASES, "single-use")
 _DELAY = 2.0
 #: How many threads answer unless a number is given.
 THREADS = {"sqlite": 1, "postgresql": 8}
@@ -75,7 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    known = (*CASES, *NOT_BY_DEFAULT)
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     where = parser.add_argument_group("where", "by default waitress and granian on SQLite, and waitress on PostgreSQL")
     where.add_argument("--server", nargs="+", choices=service.SERVERS, help="web servers (waitress)")
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--threads", type=int, metavar="N", help="threads that answer (1 on SQLite, 8 on PostgreSQL)")
     where.add_argument("--against", type=Path, metavar="PATH", help="another checkout, in turn with this one")
     what = parser.add_argument_group("what", "by default everything but single-use, and what stands instead")
-    what.add_argument("--cases", nargs="+", choices=known, metavar="CASE", help=f"these alone: {', '.join(known)}")
+    what.add_argument("--cases", nargs="+", choices=KNOWN, metavar="CASE", help=f"these alone: {', '.join(KNOWN)}")
     what.add_argument("--flood", action="store_true", help="how others are answered during a flood of logins, alone")
     what.add_argument(
         "--slow-disk",
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TOKENS",
         help=f"what requests cost where so many tokens are stored ({growth.LARGE:,}), instead: takes minutes and GB",
     )
-    what.add_argument("--profile", choices=("start", *known[1:]), metavar="CASE", help="where the time of one goes")
+    what.add_argument("--profile", choices=("start", *KNOWN[1:]), metavar="CASE", help="where the time of one goes")
     what.add_argument("--console", action="store_true", help="console pages over a large database, instead")
     much = parser.add_argument_group("how much")
     much.add_argument(
@@ -140,10 +140,7 @@ def _run(options: argparse.Namespace, setups: Sequence[Setup], pools: tuple[Exec
     result = Result(options.rounds, options.connections)
     if options.sizes is not None:
         _say("filling a database")
-        found = growth.find(
-            setups[0], pools[0], tokens=options.sizes, rounds=options.rounds, seconds=2 * options.seconds
-        )
-        return replace(result, growth=found)
+        return _growth(options, setups, pools[0], result)
     everything = options.cases is None and not options.flood and options.slow_disk is None
     cases, flood = everything or options.cases is not None, everything or options.flood
     with folder_on_disk() as folder, ExitStack() as stack:
@@ -170,51 +167,64 @@ def _cases(
     options: argparse.Namespace, running: Sequence[Installation], pool: Executor, folder: Path, result: Result
 ) -> Result:
     """The result with what the cases cost, and what each service takes as a whole."""
-    names = {
-        one.setup: options.cases or (ON_POSTGRESQL if one.setup.storage == "postgresql" else CASES) for one in running
-    }
+    names = {one.setup: _names(options, one.setup) for one in running}
     # Case by case, so that setups are compared in the same minute.
-    served = [Served.of(one, name) for name in (*CASES, *NOT_BY_DEFAULT) for one in running if name in names[one.setup]]
+    served = [Served.of(one, name) for name in KNOWN for one in running if name in names[one.setup]]
     amount = Amount(
         options.requests, options.seconds, options.rounds, options.connections, openssl=options.unit == "openssl"
     )
     figures, units = measure(served, pool, amount, sums=[CODE_FLOW], disk=folder)
     return replace(
         result,
-        titles={one.setup: _titles(one.setup, served, figures) for one in running},
+        titles={one.setup: _titles(one, names[one.setup]) for one in running},
         wholes={one.setup: Whole(one.starts, one.memory_at_start, one.service.rss()) for one in running},
         figures=figures,
         units=units,
     )
 
 
-def _titles(setup: Setup, served: Sequence[Served], figures: Figures) -> dict[str, str]:
-    """Of the cases, and of each sum below the last of its parts."""
+def _names(options: argparse.Namespace, setup: Setup) -> list[str]:
+    """The cases of one setup, in their order."""
+    chosen = options.cases or (ON_POSTGRESQL if setup.storage == "postgresql" else CASES)
+    return [name for name in KNOWN if name in chosen]
+
+
+def _titles(installation: Installation, names: Sequence[str]) -> dict[str, str]:
+    """Of these cases, and of the sum below the last of its parts."""
     titles = {}
-    for one in served:
-        if one.setup == setup:
-            titles[one.case.name] = one.case.title
-            if one.case.name == CODE_FLOW.parts[-1] and any(
-                setup == of and name == CODE_FLOW.name for of, name, _ in figures
-            ):
-                titles[CODE_FLOW.name] = CODE_FLOW.title
+    for case in (Served.of(installation, name).case for name in names):
+        titles[case.name] = case.title
+        if case.name == CODE_FLOW.parts[-1] and set(names).issuperset(CODE_FLOW.parts):
+            titles[CODE_FLOW.name] = CODE_FLOW.title
     return titles
 
 
 def _sharing(options: argparse.Namespace, setups: Sequence[Setup], pool: Executor, result: Result) -> Result:
     """The result with what sharing commits gains, or why that is not known."""
     delay = _DELAY if options.slow_disk is None else options.slow_disk
-    # PostgreSQL's disk is not slowed: its processes are not ours.
-    setup = next((one for one in setups if one.storage == "sqlite"), None)
+    setup = _first_on_sqlite(setups)
     if setup is None:
-        return replace(result, notes=[*result.notes, "The disk is made slow for SQLite alone."])
+        return replace(result, notes=["The disk is made slow for SQLite alone."])
     try:
         found = sharing.find(
             setup, options.against, pool, delay=delay, rounds=options.rounds, seconds=2 * options.seconds
         )
     except NoCompiler as problem:
-        return replace(result, notes=[*result.notes, f"What sharing commits gains was not measured: {problem}."])
+        return replace(result, notes=[f"What sharing commits gains was not measured: {problem}."])
     return replace(result, sharing=found)
+
+
+def _growth(options: argparse.Namespace, setups: Sequence[Setup], pool: Executor, result: Result) -> Result:
+    """The result with what requests cost where much is stored."""
+    setup = _first_on_sqlite(setups)
+    if setup is None:
+        return replace(result, notes=["Much is stored on SQLite alone."])
+    found = growth.find(setup, pool, tokens=options.sizes, rounds=options.rounds, seconds=2 * options.seconds)
+    return replace(result, growth=found)
+
+
+def _first_on_sqlite(setups: Sequence[Setup]) -> Setup | None:
+    return next((one for one in setups if one.storage == "sqlite"), None)
 
 
 def _profile(name: str, setup: Setup, count: int) -> str:
