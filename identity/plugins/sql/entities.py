@@ -1,18 +1,14 @@
 """What all stores of entities do alike, in SQL."""
 
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from sqlalchemy import Table, bindparam, delete, select
 
-from identity.plugins.sql.mapping import Mapped
+from identity.plugins.sql.mapping import Mapped, remembering
 from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import Prepared, find_by_id, find_many_by_id, versioned
 from identity.storage.stores.entity import EntityStore, Kept
-
-#: How many rows of each table.
-_REMEMBERED = 256
 
 
 class Entities(Mapped[Kept]):
@@ -23,10 +19,7 @@ class Entities(Mapped[Kept]):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        made = self.of
-        # By type too: 1, 1.0 and True are equal, and not equally good.
-        remembered = lru_cache(_REMEMBERED, typed=True)(lambda *row: made(row))
-        self.of = lambda row: remembered(*row)
+        self.of = remembering(self.of)
         self.by_id = Prepared(find_by_id(table, self.columns))
         self.by_ids = find_many_by_id(table, self.columns)
         self.versioned = versioned(table)

@@ -236,6 +236,13 @@ def _types_of(column: ColumnElement[Any]) -> set[type]:
     return types
 
 
+def remembering(of: Callable[[Row], Value]) -> Callable[[Row], Value]:
+    """The same, which gives what it made of an equal row lately: for tables whose few rows are read again and again."""
+    # By type too: 1, 1.0 and True are equal, and not equally good.
+    made = lru_cache(256, typed=True)(lambda *row: of(row))
+    return lambda row: made(*row)
+
+
 @lru_cache(1024)
 def _alert(table: str, id_: str) -> None:
     """Tell operators, once in a process."""

@@ -18,7 +18,7 @@ from identity.domain.tokens import (
     connections,
 )
 from identity.plugins.sql.codecs import moment, seconds, words_of
-from identity.plugins.sql.mapping import Mapped, Row, readable, row_of, slices
+from identity.plugins.sql.mapping import Mapped, Row, readable, remembering, row_of, slices
 from identity.plugins.sql.rows import Prepared, SqlStore
 from identity.plugins.sql.stores import applications, organizations, projects, users
 from identity.plugins.sql.tables import access_tokens as access
@@ -237,6 +237,8 @@ class SqlTokenStore(SqlStore, TokenStore):
         raise Missing if code is None or code.redeemed_at is None else AlreadyUsed(code)
 
 
+#: What is asked about is mostly asked about again.
+_token_of = remembering(_ACCESS.of)
 _claims_of = row_of(families.c.userinfo_claims)(words_of)
 _last_use_of = row_of(refresh.c.issued_at)(moment)
 
@@ -247,7 +249,7 @@ def _issued_of(row: Row) -> IssuedToken:
     family_revoked_at, claims, session_ended_at = row[_STANDING]
     client = row[_CLIENT]
     return IssuedToken(
-        _ACCESS.of(row[_TOKEN]),
+        _token_of(row[_TOKEN]),
         users.subject_or_none(row[_SUBJECT]),
         applications.client_of(client) if any(client) else None,
         family_revoked=family_revoked_at is not None,
