@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--server",
         choices=_SERVERS,
         default=_SERVERS[0],
-        help="the web server: waitress, or granian, which is quicker, has to be installed, and wants a proxy in front",
+        help="the web server: waitress, or granian, which has to be installed and wants a proxy in front",
     )
 
 
