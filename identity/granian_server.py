@@ -214,8 +214,6 @@ class Server:
         working.go_round()
         if self._alarm is not None:
             self._alarm.cancel()
-        if arrived:
-            self._loop.call_soon(self._go_round)
         wait = working.until_alarm(_NEVER)
         self._alarm = self._loop.call_later(wait, self._go_round) if wait < _NEVER else None
 

@@ -26,8 +26,10 @@ Serve = Callable[..., int]
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answers with two letters, or with more than anybody's buffers hold."""
+    """Answers with two letters, with who asks, or with more than anybody's buffers hold."""
     pieces = [b"ok"] if environ["PATH_INFO"] == "/" else [bytes(1 << 20)] * 64
+    if environ["PATH_INFO"] == "/who":
+        pieces = [f"{environ['REMOTE_ADDR']} {environ.get('HTTP_X_FORWARDED_FOR')}".encode()]
     start_response("200 OK", [("Content-Length", str(sum(map(len, pieces))))])
     return pieces
 
@@ -129,6 +131,19 @@ def test_a_trusted_proxy_has_any_number(serve_each: Serve) -> None:
     port = serve_each(connections_per_address="3", trusted_proxy="127.0.0.1", trusted_proxy_headers="x-forwarded-for")
     with ExitStack() as open_:
         assert all(answers(open_.enter_context(connected(port))) for _ in range(20))
+
+
+@pytest.mark.parametrize(
+    ("proxy", "seen"),
+    [("127.0.0.1", b"192.0.2.7 192.0.2.7"), ("127.0.0.9", b"127.0.0.1 None"), ("none", b"127.0.0.1 None")],
+)
+def test_who_asks_is_what_a_trusted_proxy_says_and_nobody_else(serve_each: Serve, proxy: str, seen: bytes) -> None:
+    port = serve_each(
+        trusted_proxy=proxy, trusted_proxy_headers="x-forwarded-for", clear_untrusted_proxy_headers="true"
+    )
+    with connected(port) as one:
+        one.sendall(b"GET /who HTTP/1.0\r\nX-Forwarded-For: 192.0.2.7\r\nX_Forwarded_For: 192.0.2.8\r\n\r\n")
+        assert one.makefile("rb").read().endswith(b"\r\n\r\n" + seen)
 
 
 def test_whoever_closes_makes_room(serve_each: Serve) -> None:
