@@ -191,6 +191,13 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if self.connected and self.writable():
             wasyncore.write(self)
 
+    def write_soon(self, data: Any) -> int:
+        """Take what is to be sent; silence counts from here, however long the answer has taken."""
+        if not self.total_outbufs_len:
+            self.last_activity = time.time()
+        written: int = super().write_soon(data)
+        return written
+
     def service(self) -> None:
         """Answer the request whose turn it is."""
         asked: StrictParser = self.requests[0]

@@ -12,8 +12,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+from waitress.channel import HTTPChannel
 
-from identity.connections import Listener
+from identity.connections import Channel, Listener
 from identity.server import Server
 from identity.testing.serving import loopback_socket
 from tests.servers import SERVERS, Kind
@@ -26,8 +27,11 @@ Serve = Callable[..., int]
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answers with two letters, with who asks, or with more than anybody's buffers hold."""
+    """Answers with two letters, soon or late, with who asks, or with more than anybody's buffers hold."""
     pieces = [b"ok"] if environ["PATH_INFO"] == "/" else [bytes(1 << 20)] * 64
+    if environ["PATH_INFO"] == "/late":
+        time.sleep(1.1)
+        pieces = [b"ok"]
     if environ["PATH_INFO"] == "/who":
         pieces = [f"{environ['REMOTE_ADDR']} {environ.get('HTTP_X_FORWARDED_FOR')}".encode()]
     start_response("200 OK", [("Content-Length", str(sum(map(len, pieces))))])
@@ -178,6 +182,23 @@ def test_who_does_not_read_the_answer_holds_up_nobody(serve_each: Serve) -> None
     with connected(port) as deaf:
         deaf.sendall(ASK.replace(b"GET /", b"GET /large"))
         assert _is_answered(port)
+
+
+def test_an_answer_that_took_long_is_not_taken_for_silence(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of somebody who has not been sent anything to read."""
+    overdue: list[bool] = []
+    write_soon = HTTPChannel.write_soon
+
+    def watched(channel: Channel, data: Any) -> Any:
+        overdue.append(time.time() - channel.last_activity > 1)
+        return write_soon(channel, data)
+
+    monkeypatch.setattr(HTTPChannel, "write_soon", watched)
+    with connected(serve(channel_timeout="1")) as one:
+        one.sendall(ASK.replace(b"GET /", b"GET /late"))
+        assert one.recv(4096).startswith(b"HTTP/1.1 200 OK")
+    assert overdue
+    assert not any(overdue)
 
 
 def test_descriptors_return_to_where_they_were(serve_each: Serve) -> None:
