@@ -24,6 +24,9 @@ Value = TypeVar("Value")
 _COUNTED = {"preserve_rowcount": True}
 
 
+#: What psycopg calls a connection without a transaction; it begins one with the next statement.
+_IDLE = 0
+
 #: What can be prepared.
 Statement = Select[Any] | PlainInsert | Update
 
@@ -202,6 +205,15 @@ class SqlStore:
         """
         if self._link.dialect.name != "postgresql":
             yield
+            return
+        driver = self._link.driver
+        if driver.pgconn.transaction_status == _IDLE:
+            # Nothing was written before: to take back everything is to take back this.
+            try:
+                yield
+            except BaseException:
+                driver.rollback()
+                raise
             return
         # Sent by hand: what SQLAlchemy does around a savepoint costs more than the savepoint itself.
         self._send("SAVEPOINT refusable")
