@@ -10,6 +10,7 @@ from collections.abc import Mapping
 MODULES: Mapping[str, tuple[str, ...]] = {
     "plugins": (
         "identity.clock",
+        "identity.fibers",
         "identity.hookspecs",
         "identity.ini_values",
         "identity.operations",

@@ -181,7 +181,7 @@ def test_a_missing_key_is_named() -> None:
 def test_an_unknown_key_tells_the_known_ones() -> None:
     key, said = problem(issuer="https://id.example.com")
     assert key == "issuer"
-    assert said.startswith("is not known; known are: access_token_lifetime, assertion_audiences, ")
+    assert said.startswith("is not known; known are: access_token_lifetime, answer_in_loop, assertion_audiences, ")
 
 
 def test_keys_of_other_libraries_are_left_alone() -> None:
