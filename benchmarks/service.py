@@ -179,6 +179,8 @@ def write_ini(target: Path, setup: Setup, *, port: int, data: Path, database_url
     ini["server:main"]["threads"] = str(setup.threads)
     # Waitress tells on the warning level about each request that had to wait for a thread.
     ini["logger_root"]["level"] = "ERROR"
+    # As in production: a line for each request is for a first look.
+    ini["logger_requests"]["level"] = "WARNING"
     for name, value in setup.settings:
         ini["app:main"][name] = value
     if database_url is not None:

@@ -186,8 +186,8 @@ class Settings:
         "How many passwords are hashed at the same time; 0 leaves one processor to all others.", default=0, at_least=0
     )
     answer_in_loop: bool = setting(
-        "Whether the server's loop answers the protocol's endpoints itself, which costs the least. Without it threads do: "
-        "for a plugin whose grant or claims make a request wait for others.",
+        "Whether the server's loop answers the protocol's endpoints itself, which costs the least. Without it threads "
+        "do: for a plugin whose grant or claims make a request wait for others.",
         default=True,
     )
     link_lifetime: timedelta = span(
