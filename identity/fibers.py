@@ -127,14 +127,16 @@ class Fibers:
             self._files = select.epoll()
         return self._files
 
-    def look_at_files(self) -> None:
-        """Let those go on whose files are ready."""
-        for descriptor, events in self.files.poll(0):
+    def look_at_files(self) -> bool:
+        """Let those go on whose files are ready; True if there are any."""
+        found = False
+        for descriptor, events in self.files.poll(0) if self._at_files else ():
             gate = self._at_files.pop(descriptor, None)
             if gate is not None:
                 gate.events = events
-                gate.is_open = True
+                gate.is_open = found = True
                 gate.let_through()
+        return found
 
     def await_file(self, descriptor: int, events: int) -> int:
         """Called by a fiber: the events that have come to the file."""

@@ -259,6 +259,9 @@ class Server:
         wasyncore.loop(timeout=timeout, use_poll=self._adjustments.asyncore_use_poll, map=self._sockets, count=1)
         if working is not None:
             working.go_round()
+            # A database is often quick: those who have begun are answered before others are heard.
+            while working.look_at_files():
+                working.go_round()
         now = time.time()
         for one in self.listeners:
             one.maintain(now)

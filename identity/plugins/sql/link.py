@@ -14,15 +14,24 @@ class Link:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.dialect = connection.dialect
-        self.driver: Any = connection.connection.dbapi_connection
+        driver: Any = connection.connection.dbapi_connection
+        self.driver = driver
         self.failures: Any = connection.dialect.loaded_dbapi.Error
+        # To make one of psycopg's cursors is a third of a short statement. One of SQLite's holds on to what it reads:
+        # there each statement has its own.
+        self.execute: Any = driver.execute if self.is_sqlite else driver.cursor().execute
         #: True if it must not be used again.
         self.broken = False
+
+    @property
+    def is_sqlite(self) -> bool:
+        """True if there is no server."""
+        return self.dialect.name == "sqlite"
 
     def send(self, words: str) -> None:
         """Give words without parameters to the driver. Raises SQLAlchemyError."""
         try:
-            self.driver.execute(words)
+            self.execute(words)
         except self.failures as error:
             raise self.failure(error) from error
 
@@ -35,7 +44,7 @@ class Link:
 
     def hears_something(self) -> bool:
         """True if the server of the database has said something unasked; SQLite has none."""
-        if self.dialect.name == "sqlite":
+        if self.is_sqlite:
             return False
         poll = select.poll()
         poll.register(self.driver.fileno(), select.POLLIN)

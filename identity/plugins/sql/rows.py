@@ -45,7 +45,7 @@ class Prepared:
         """The first row, or None. Raises SQLAlchemyError."""
         text = self._text(link)
         try:
-            row: Row | None = link.driver.execute(text.sql, text.given(parameters)).fetchone()
+            row: Row | None = link.execute(text.sql, text.given(parameters)).fetchone()
         except link.failures as error:
             raise link.failure(error) from error
         return row if row is None else text.converted(row)
@@ -54,7 +54,7 @@ class Prepared:
         """All rows. Raises SQLAlchemyError."""
         text = self._text(link)
         try:
-            rows = link.driver.execute(text.sql, text.given(parameters)).fetchall()
+            rows = link.execute(text.sql, text.given(parameters)).fetchall()
         except link.failures as error:
             raise link.failure(error) from error
         return [text.converted(row) for row in rows] if text.converters else rows
@@ -63,7 +63,7 @@ class Prepared:
         """How many rows it changed. Raises SQLAlchemyError."""
         text = self._text(link)
         try:
-            changed: int = link.driver.execute(text.sql, text.given(parameters)).rowcount
+            changed: int = link.execute(text.sql, text.given(parameters)).rowcount
         except link.failures as error:
             raise link.failure(error) from error
         return changed
