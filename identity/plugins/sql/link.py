@@ -35,6 +35,13 @@ class Link:
         except self.failures as error:
             raise self.failure(error) from error
 
+    def roll_back(self) -> None:
+        """End what the driver began; whoever asks for it has an error already, that says more than another one."""
+        try:
+            self.driver.rollback()
+        except self.failures:
+            self.broken = True
+
     def failure(self, error: Any) -> DBAPIError:
         """What SQLAlchemy makes of a driver's error; a dead connection is never used again."""
         if self.dialect.is_disconnect(error, self.driver, None):
@@ -47,8 +54,17 @@ class Link:
         if self.is_sqlite:
             return False
         poll = select.poll()
-        poll.register(self.driver.fileno(), select.POLLIN)
+        try:
+            poll.register(self.driver.fileno(), select.POLLIN)
+        except self.failures:
+            # It is gone already.
+            return True
         return bool(poll.poll(0))
+
+    @property
+    def usable(self) -> bool:
+        """False if it was lost, whichever of us has seen it."""
+        return not (self.broken or self.connection.invalidated)
 
     def close(self) -> None:
         """Close it, whatever state it is in."""

@@ -79,7 +79,7 @@ class Pool:
 
     def give_back(self, link: "Link") -> None:
         """Let the next one have it; what is broken or was asked to close is closed, and its room is free."""
-        usable = not link.broken and not self._closed
+        usable = link.usable and not self._closed
         with self._mutex:
             if self._line:
                 place = self._line.popleft()
@@ -144,7 +144,7 @@ class FibersShare(Pool):
         """What was lent."""
         if link is not self._of_thread.get(threading.get_ident()):
             self.give_back(link)
-        elif link.broken:
+        elif not link.usable:
             self._of_thread.pop(threading.get_ident()).close()
 
     def close(self) -> None:

@@ -206,13 +206,12 @@ class SqlStore:
         if self._link.dialect.name != "postgresql":
             yield
             return
-        driver = self._link.driver
-        if driver.pgconn.transaction_status == _IDLE:
+        if self._link.driver.pgconn.transaction_status == _IDLE:
             # Nothing was written before: to take back everything is to take back this.
             try:
                 yield
             except BaseException:
-                driver.rollback()
+                self._link.roll_back()
                 raise
             return
         # Sent by hand: what SQLAlchemy does around a savepoint costs more than the savepoint itself.

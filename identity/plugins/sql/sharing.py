@@ -153,7 +153,7 @@ class SharedCommits(Writing):
 
     def _pass_on(self, link: "Link") -> None:
         """End a turn; what a broken connection has not committed is lost."""
-        if link.broken and self._group is not None:
+        if not link.usable and self._group is not None:
             self._give_up(self._group, Unavailable(GIVEN_UP))
         self._pool.give_back(link)
 

@@ -78,10 +78,7 @@ class _OwnTurn(Turn):
     def undo(self) -> None:
         if self._over:
             return
-        try:
-            self.link.driver.rollback()
-        except self.link.failures:
-            self.link.broken = True
+        self.link.roll_back()
         self._end()
 
     def _end(self) -> None:

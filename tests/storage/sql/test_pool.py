@@ -22,6 +22,10 @@ class Link:
     def __init__(self) -> None:
         self.broken = self.closed = self.ended = False
 
+    @property
+    def usable(self) -> bool:
+        return not self.broken
+
     def hears_something(self) -> bool:
         return self.ended
 
