@@ -5,6 +5,7 @@ The doors are read from the tables of the API and of the console, so that a new 
 
 import re
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -113,7 +114,7 @@ def test_a_state_file_that_is_applied_twice(world: World) -> None:
             "organizations": [
                 {
                     "name": "Narwhal",
-                    "primary_domain": "narwhal.example",
+                    "primary_domain": f"{uuid4().hex}.example",
                     "users": [{"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace"}],
                     "service_users": [{"user_name": "robot", "display_name": "Robot", "generated_key": {}}],
                     "projects": [
