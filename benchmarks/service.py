@@ -138,6 +138,8 @@ class Service:
 def running(place: Place, *, serves_hello: bool = False) -> Iterator[tuple[Service, float]]:
     """The service, and the CPU seconds that it took until its first answer; it is ended with the block."""
     ours = {INI_VARIABLE: str(place.ini), "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(place.setup.checkout)}
+    # What was compiled at one start is there at the next, as it is where the service was installed.
+    ours["PYTHONDONTWRITEBYTECODE"] = ""
     with place.log.open("ab") as log:
         process = psutil.Popen(
             _command(place, serves_hello=serves_hello),
