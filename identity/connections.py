@@ -1,7 +1,6 @@
 """The server's connections: how many, for how long, and how they end. waitress's, with what it leaves to proxies."""
 
 import errno
-import io
 import logging
 import socket
 import threading
@@ -9,19 +8,18 @@ import time
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, TcpWSGIServer, UnixWSGIServer
-from waitress.task import ErrorTask, WSGITask
-from waitress.utilities import RequestEntityTooLarge, build_http_date
 
 from identity import fibers
 from identity.domain.addresses import network_of
-from identity.framing import ADMIT_BODY, StrictParser
+from identity.framing import Memory, StrictParser
 from identity.log_format import OnceAMinute
+from identity.tasks import Task, refusal
 
 log = logging.getLogger(__name__)
 for _floods in (log, logging.getLogger("waitress.queue")):
@@ -53,99 +51,17 @@ class Limits:
             raise ValueError("connections_per_address and header_timeout must be 1 or more")
 
 
-class _Task(WSGITask):  # type: ignore[misc]
-    """Answers a request; says so if it is the last one of its connection."""
-
-    def build_response_header(self) -> bytes:
-        """Status line and headers, as waitress makes them, but for their order and the case of their names.
-
-        Of the answer to a short request that is a sixth of what the server does.
-        """
-        if self.channel.server.stopping and len(self.channel.requests) == 1:
-            self.request.headers["CONNECTION"] = "close"
-        names = {name.lower() for name, _ in self.response_headers}
-        if self.version != "1.1" or not self.has_body or "server" in names or not self._has_length(names):
-            header: bytes = super().build_response_header()
-            return header
-        if self.request.headers.get("CONNECTION", "").lower() == "close":
-            self.set_close_on_finish()
-        ident = self.channel.server.adj.ident
-        told = "".join([f"{name}: {value}\r\n" for name, value in self.response_headers])
-        server = f"Server: {ident}\r\n" if ident else ""
-        date = "" if "date" in names else f"Date: {_date(int(self.start_time))}\r\n"
-        return f"HTTP/1.1 {self.status}\r\n{told}{server}{date}\r\n".encode("latin-1")
-
-    def _has_length(self, names: Collection[str]) -> bool:
-        if "content-length" not in names and self.content_length is not None:
-            self.response_headers.append(("Content-Length", str(self.content_length)))
-        return self.content_length is not None
-
-
-@lru_cache(maxsize=1)
-def _date(now: int) -> str:
-    """The moment as RFC 9110 §5.6.7 has it."""
-    made: str = build_http_date(now)
-    return made
-
-
-class _TooLarge(_Task):
-    """Has the application refuse a body that was not read: by its length, and in its own words.
-
-    Where larger ones are taken it calls ``environ[ADMIT_BODY]`` with how many bytes it takes, once it knows that
-    whoever sends them may. Its answer is then dropped, the body read, and the application asked once more.
-    """
-
-    def get_environment(self) -> dict[str, Any]:
-        request = self.request
-        self._connection = request.headers.get("CONNECTION")
-        request.headers["CONNECTION"] = "close"
-        if request.chunked:
-            # Nobody knows how long they would have become.
-            request.headers["CONTENT_LENGTH"] = str(request.body_bytes_received)
-        environ: dict[str, Any] = super().get_environment()
-        environ["wsgi.input"] = io.BytesIO()
-        if not request.admitted:
-            environ[ADMIT_BODY] = self._admit
-        return environ
-
-    def execute(self) -> None:
-        super().execute()
-        if self.request.error is None:
-            # Nothing is read before this request is off the list of those that are answered.
-            self.channel.request = self.request
-            self.close_on_finish = False
-
-    def write(self, data: bytes) -> None:
-        if self.request.error is not None:
-            super().write(data)
-
-    def finish(self) -> None:
-        if self.request.error is not None:
-            super().finish()
-
-    def _admit(self, most: int) -> None:
-        headers = self.request.headers
-        del headers["CONNECTION"]
-        if self._connection is not None:
-            headers["CONNECTION"] = self._connection
-        self.request.admit(most)
-
-
-def _refusal(channel: "Channel", request: StrictParser) -> ErrorTask | _TooLarge:
-    large = isinstance(request.error, RequestEntityTooLarge)
-    return (_TooLarge if large else ErrorTask)(channel, request)
-
-
 class Channel(HTTPChannel):  # type: ignore[misc]
     """One connection."""
 
-    task_class = _Task
-    error_task_class = staticmethod(_refusal)
-    parser_class = StrictParser
+    task_class = Task
+    error_task_class = staticmethod(refusal)
 
     def __init__(self, server: "Listener", sock: socket.socket, addr: Any, adj: Any, map: Any) -> None:  # noqa: A002
         #: Whom it counts for; None for a trusted proxy, which speaks for many.
         self.origin = server.origin_of(addr)
+        #: Each of its requests may be like the one before.
+        self.parser_class = partial(StrictParser, memory=Memory())
         self._lingers_until: float | None = None
         self._timed: StrictParser | None = None
         self._began_at = 0.0
@@ -196,7 +112,10 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
     def readable(self) -> bool:
         """True if we hear what is said."""
-        return self._lingers_until is not None or super().readable()
+        if self._lingers_until is not None:
+            return True
+        busy = len(self.requests) > self.adj.channel_request_lookahead or self.total_outbufs_len
+        return not (busy or self.will_close or self.close_when_flushed)
 
     def writable(self) -> bool:
         """True if there is something to say, or to close."""
@@ -212,17 +131,31 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             self.end()
 
     def answer(self) -> None:
-        """Answer the request whose turn it is, in the loop: what can be sent at once is sent."""
+        """Answer the request whose turn it is, in the loop."""
         self.service()
         if self.connected and self.writable():
             wasyncore.write(self)
+            self._map.changed(self)
+        else:
+            self._map.reads_on(self)
 
-    def write_soon(self, data: Any) -> int:
+    def write_soon(self, data: bytes) -> int:
         """Take what is to be sent; silence counts from here, however long the answer has taken."""
+        sent = 0
         if not self.total_outbufs_len:
             self.last_activity = time.time()
-        written: int = super().write_soon(data)
-        return written
+            if self.connected and fibers.current() is not None:
+                # Nobody else sends here, so it need not lie in a buffer first.
+                sent = self.send(data, do_close=False)
+        if sent < len(data):
+            super().write_soon(data[sent:])
+        return len(data)
+
+    def _flush_outbufs_below_high_watermark(self) -> None:
+        # A thread waits until a slow reader has taken some of a large answer. The loop waits for nobody: what it has in
+        # hand goes to a file.
+        if fibers.current() is None:
+            super()._flush_outbufs_below_high_watermark()
 
     def service(self) -> None:
         """Answer the request whose turn it is."""
@@ -280,6 +213,8 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
         self._waking = threading.RLock()
         self._asleep_for_good = False
         super().__init__(*arguments, **named)
+        #: The application, for requests in which no proxy says anything.
+        self.plain = arguments[0]
 
     def origin_of(self, address: Any) -> str | None:
         """Whom connections from this address count for; None if they are not counted."""
@@ -341,6 +276,8 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
         """Close what has taken all the time that it gets; looks once a second."""
         if now - self._looked_at >= 1:
             self._looked_at = now
+            # There may be room again.
+            self._map.changed(self)
             for channel in self._all():
                 if channel.is_overdue(now):
                     channel.handle_close()

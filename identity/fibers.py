@@ -7,7 +7,7 @@ well: where no fiber runs, ``step_aside`` does nothing and the others wait as th
 
 import heapq
 import logging
-import select
+import selectors
 import threading
 import time
 from collections import deque
@@ -42,7 +42,7 @@ class Fiber(greenlet):
         super().__init__(parent=fibers.loop)
         self.fibers = fibers
         self.work: Callable[[], object] | None = None
-        self._own = [one.fresh() for one in fibers.apart]
+        self._own = [(one, one.fresh()) for one in fibers.apart]
 
     def run(self) -> None:
         """Work, and let the loop go on whenever there is none."""
@@ -56,13 +56,13 @@ class Fiber(greenlet):
 
     def go_on(self) -> None:
         """Run it until it waits; called by the loop."""
-        apart, of_loop = self.fibers.apart, self.fibers.of_loop
-        for one, own in zip(apart, self._own, strict=True):
+        for one, own in self._own:
             setattr(one.holder, one.name, own)
         self.switch()
-        self._own = [getattr(one.holder, one.name) for one in apart]
-        for one, own in zip(apart, of_loop, strict=True):
-            setattr(one.holder, one.name, own)
+
+    def keep(self) -> None:
+        """Called by itself before it waits: what it has to itself may be another value by now."""
+        self._own = [(one, getattr(one.holder, one.name)) for one, _ in self._own]
 
 
 class Fibers:
@@ -77,7 +77,7 @@ class Fibers:
         self.arrived: deque[Callable[[], object]] = deque()
         self._most = most
         self.apart = apart
-        self.of_loop = [getattr(one.holder, one.name) for one in apart]
+        self._of_loop = [(one, getattr(one.holder, one.name)) for one in apart]
         self._wake = wake
         self._thread = threading.get_ident()
         self._ready: deque[Fiber] = deque()
@@ -85,8 +85,9 @@ class Fibers:
         self._alarms: list[tuple[float, int, Gate]] = []
         self._resting: list[Fiber] = []
         self._busy = 0
-        self._files: select.epoll | None = None
+        self._files: selectors.DefaultSelector | None = None
         self._at_files: dict[int, Gate] = {}
+        self._watched: dict[int, tuple[object, int]] = {}
 
     @property
     def busy(self) -> bool:
@@ -104,10 +105,12 @@ class Fibers:
             while self._opened:
                 self._opened.popleft().let_through()
             if not self._ready:
-                return
+                break
             # Those who step aside meanwhile come after whoever a gate lets through.
             for _ in range(len(self._ready)):
                 self._ready.popleft().go_on()
+        for one, own in self._of_loop:
+            setattr(one.holder, one.name, own)
 
     def _start(self, work: Callable[[], object]) -> None:
         fiber = self._resting.pop() if self._resting else Fiber(self)
@@ -122,34 +125,45 @@ class Fibers:
         return max(0.0, min(most, self._alarms[0][0] - time.monotonic())) if self._alarms else most
 
     @property
-    def files(self) -> select.epoll:
+    def files(self) -> selectors.DefaultSelector:
         """Readable when a file is ready that fibers wait for; ``look_at_files`` is to be called then."""
         if self._files is None:
-            self._files = select.epoll()
+            self._files = selectors.DefaultSelector()
         return self._files
+
+    @property
+    def await_files(self) -> bool:
+        """True while one of them waits for a file."""
+        return bool(self._at_files)
 
     def look_at_files(self) -> bool:
         """Let those go on whose files are ready; True if there are any."""
         found = False
-        for descriptor, events in self.files.poll(0) if self._at_files else ():
-            gate = self._at_files.pop(descriptor, None)
+        for key, events in self.files.select(0):
+            gate = self._at_files.pop(key.fd, None)
+            if gate is None or key.events != selectors.EVENT_READ:
+                # It would be ready at every look. One that is read from again and again stays watched.
+                self._forget(key.fd)
             if gate is not None:
                 gate.events = events
                 gate.is_open = found = True
                 gate.let_through()
         return found
 
-    def await_file(self, descriptor: int, events: int) -> int:
-        """Called by a fiber: the events that have come to the file."""
+    def await_file(self, file: object, descriptor: int, events: int) -> int:
+        """Called by a fiber: the events (``selectors``) that have come to the file of this number."""
         gate = self._at_files[descriptor] = Gate()
-        events |= select.EPOLLONESHOT
-        try:
-            self.files.modify(descriptor, events)
-        except FileNotFoundError:
-            # It was never waited for, or is another file under an old number.
+        if self._watched.get(descriptor) != (file, events):
+            # The number may have been another file's, which is closed.
+            self._forget(descriptor)
+            self._watched[descriptor] = file, events
             self.files.register(descriptor, events)
         gate.wait()
         return gate.events
+
+    def _forget(self, descriptor: int) -> None:
+        if self._watched.pop(descriptor, None) is not None:
+            self.files.unregister(descriptor)
 
     def close(self) -> None:
         """Let go of what ``files`` is."""
@@ -166,12 +180,14 @@ class Fibers:
     def go_last(self, fiber: Fiber) -> None:
         """Let all others that are ready go first."""
         self._ready.append(fiber)
+        fiber.keep()
         self.loop.switch()
 
     def park(self, fiber: Fiber, gate: "Gate", until: float | None) -> None:
         """Let others go on until the gate opens, or the moment has come."""
         if until is not None:
             heapq.heappush(self._alarms, (until, id(gate), gate))
+        fiber.keep()
         self.loop.switch()
 
     def ready(self, fiber: Fiber) -> None:

@@ -6,11 +6,14 @@ whatever could be read in two ways is answered once, with 400, and the connectio
 
 import re
 from copy import copy
+from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 from waitress.buffers import OverflowableBuffer
 from waitress.parser import HTTPRequestParser, ParsingError
-from waitress.receiver import ChunkedReceiver
+from waitress.receiver import ChunkedReceiver, FixedStreamReceiver
+from waitress.rfc7230 import HEADER_FIELD_RE
 from waitress.utilities import BadRequest, RequestEntityTooLarge
 
 _LENGTH, _ENCODING, _HOST = b"\r\ncontent-length:", b"\r\ntransfer-encoding:", b"\r\nhost:"
@@ -27,6 +30,36 @@ _END = re.compile(rb"\r\n")
 _TRAILER = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)?\r\n")
 
 
+#: Headers that are different for each person or token, and kept by nobody, as waitress names them.
+CREDENTIALS = ("AUTHORIZATION", "COOKIE")
+_BLANK = b"\r\n\r\n"
+_CREDENTIALS = re.compile(rb"\r\n(?:authorization|cookie):[^\r\n]*", re.IGNORECASE)
+#: What is read from a head beside its headers.
+_READ = (
+    "first_line", "command", "version", "request_uri", "proxy_scheme", "proxy_netloc", "path", "query", "fragment",
+    "url_scheme", "connection_close", "expect_continue", "content_length",
+)  # fmt: skip
+#: How long a head may be that is remembered.
+_SHORT = 2048
+
+
+@dataclass(slots=True)
+class Head:
+    """What was read from the head of a request, its credentials left out; and what the application is told of it."""
+
+    text: bytes
+    read: dict[str, Any]
+    headers: dict[str, str]
+    environ: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Memory:
+    """The last head of a connection. Programs mostly ask with the same one again, which need not be read anew."""
+
+    head: Head | None = None
+
+
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
     """One request as it arrives; nothing that follows a refused one is ever read.
 
@@ -34,10 +67,15 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
     """
 
     admitted = False
+    headers_finished: bool
 
-    def __init__(self, adj: Any) -> None:
+    def __init__(self, adj: Any, memory: Memory) -> None:
         super().__init__(adj)
         self.adj: Any
+        #: The request's head, if it is remembered.
+        self.known: Head | None = None
+        self._memory = memory
+        self._body: BytesIO | None = None
         self._left = b""
         self._expects = False
 
@@ -63,6 +101,8 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
 
     def received(self, data: bytes) -> int:
         """How many bytes belong to this request."""
+        if whole := self._receive_whole(data):
+            return whole
         if not self.headers_finished and (self.header_plus or data).lstrip(b"\r\n")[:1].isspace():
             self._refuse("Space before the request")
         consumed: int = 0 if self.error else super().received(data)
@@ -76,8 +116,61 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
             self._expects, self.expect_continue = self._expects or self.expect_continue, False
         return len(data) if self.error else consumed
 
+    def get_body_stream(self) -> Any:
+        """The body, to be read."""
+        return super().get_body_stream() if self._body is None else self._body
+
+    def _receive_whole(self, data: bytes) -> int:
+        """How long the request is, if it has come in one piece and with the same head as the one before; 0 if not."""
+        if self.headers_finished or self.header_plus:
+            return 0
+        begin = data.find(_BLANK) + len(_BLANK)
+        head = data[:begin]
+        if not self._is_known(head):
+            return 0
+        end: int = begin + self.content_length
+        too_long = begin >= self.adj.max_request_header_size or self.content_length >= self.adj.max_request_body_size
+        if too_long or self.expect_continue or end > len(data):
+            return 0
+        if self.content_length:
+            self._body = BytesIO(data[begin:end])
+        self.headers_finished = self.completed = True
+        return end
+
     def parse_header(self, header_plus: bytes) -> None:
         """Read request line and headers; raises ParsingError."""
+        if self._is_known(header_plus):
+            if self.content_length:
+                self.body_rcv = FixedStreamReceiver(self.content_length, OverflowableBuffer(self.adj.inbuf_overflow))
+            return
+        self._parse(header_plus)
+        text = _CREDENTIALS.sub(b"", header_plus)
+        if len(text) <= _SHORT and not self.chunked:
+            headers = {name: value for name, value in self.headers.items() if name not in CREDENTIALS}
+            self.known = Head(text, {name: getattr(self, name) for name in _READ}, headers)
+            self._memory.head = self.known
+
+    def _is_known(self, text: bytes) -> bool:
+        """True if this head was read before; it then is read again, with the credentials that are given now."""
+        last = self._memory.head
+        if last is None:
+            return False
+        given = None
+        if last.text != text:
+            own = _CREDENTIALS.findall(text)
+            if len(own) != 1 or last.text != _CREDENTIALS.sub(b"", text):
+                return False
+            given = HEADER_FIELD_RE.match(own[0][2:])
+            if given is None:
+                return False
+        self.known = last
+        self.__dict__.update(last.read)
+        self.headers = dict(last.headers)
+        if given is not None:
+            self.headers[given["name"].upper().decode()] = given["value"].strip(b" \t").decode("latin-1")
+        return True
+
+    def _parse(self, header_plus: bytes) -> None:
         if _has_bare(header_plus):
             raise ParsingError("Bare CR or LF")
         if b"\r\n " in header_plus or b"\r\n\t" in header_plus:

@@ -6,13 +6,11 @@ For use behind a proxy: it counts no connections per address, and waits as long 
 import asyncio
 import io
 import logging
-import signal
 import tempfile
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -41,7 +39,7 @@ from identity.rsgi import (
     linger,
     send,
 )
-from identity.server import GRACE, allow_files, own_limits, without_no_proxy
+from identity.server import LAST_LOOKS, Serving, allow_files, own_limits, without_no_proxy
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +52,10 @@ _QUIET = 2.0
 #: How long a request waits for others whose bodies are on their way.
 _GATHERING = 0.0003
 _LOOK_AROUND = 1.0
-_LAST_LOOKS = 0.1
 _NEVER = float("inf")
 
 
-class Server:
+class Server(Serving):
     """Bound when made; answers once it serves.
 
     What waits for nothing but the storage is answered in fibers by the thread whose loop granian gives requests to, the
@@ -76,27 +73,16 @@ class Server:
         self._more: Headers = [("Server", adjustments.ident or "")]
         self._last: Headers = [*self._more, ("Connection", "close")]
         self._silence = float(adjustments.channel_timeout)
-        self._threads = ThreadedTaskDispatcher()
         self._arrived: deque[Any] = deque()
         self._incoming: set[Incoming] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.Handle | None = None
         self._in_loop: Callable[[str], bool] = lambda _: False
-        self._aside = 0
-        self._counting = threading.Lock()
         self._application: Application
-        self._serves = False
         self._loop: asyncio.AbstractEventLoop
         self._told = asyncio.Event()
-        self._stopping = False
-        self._give_up_at = _NEVER
-        self._make_room(0)
+        super().__init__(ThreadedTaskDispatcher(), adjustments.threads)
         allow_files(adjustments.connection_limit)
-
-    def obey_signals(self) -> None:
-        """Stop on SIGTERM and Ctrl-C."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _: self._signalled(number))
 
     def announce(self) -> None:
         """Say in the log where it listens."""
@@ -124,34 +110,12 @@ class Server:
             asyncio.run(self._run())
         finally:
             self._fibers.close()
-            self._threads.shutdown(timeout=max(_LAST_LOOKS, self._give_up_at - time.monotonic()))
+            self._end_threads()
 
-    def stop(self, grace: float = GRACE) -> None:
-        """Have ``serve`` come to its end, after as many seconds at most; told twice, it waits for nobody any longer."""
-        self._give_up_at = time.monotonic() + (0 if self._stopping else grace)
-        self._stopping = True
+    def _wake_to_stop(self) -> None:
+        # Before it serves there is no loop, and afterwards a closed one.
         with suppress(AttributeError, RuntimeError):
             self._loop.call_soon_threadsafe(self._told.set)
-
-    @contextmanager
-    def stepping_aside(self) -> Iterator[None]:
-        """While a thread waits for a password's hash, or is at a large document, another one answers in its place."""
-        self._make_room(1)
-        try:
-            yield
-        finally:
-            self._make_room(-1)
-
-    def _make_room(self, more: int) -> None:
-        with self._counting:
-            self._aside += more
-            if not self._stopping:
-                self._threads.set_thread_count(self._adjustments.threads + self._aside)
-
-    def _signalled(self, number: int) -> None:
-        if not self._serves:
-            raise SystemExit(128 + number)
-        self.stop()
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -166,10 +130,10 @@ class Server:
         await self._told.wait()
         quiet_at = min(time.monotonic() + _QUIET, self._give_up_at)
         while time.monotonic() < min(quiet_at, self._give_up_at):
-            await asyncio.sleep(_LAST_LOOKS)
+            await asyncio.sleep(LAST_LOOKS)
         signalled.set()
         while time.monotonic() < self._give_up_at and not ended.is_set():
-            await asyncio.sleep(_LAST_LOOKS)
+            await asyncio.sleep(LAST_LOOKS)
         if not ended.is_set():
             log.warning("stopped with connections that had no answer yet")
 
@@ -239,7 +203,7 @@ class Server:
         if self._in_loop(environ["PATH_INFO"]):
             self._fibers.arrived.append(work)
         else:
-            self._threads.add_task(_Task(work))
+            self.threads.add_task(_Task(work))
 
     def _reply(self, environ: dict[str, Any], exchange: Exchange) -> None:
         answer = call(self._application, environ)
@@ -311,7 +275,7 @@ class Server:
             answer = call(self._application, environ)
             self._loop.call_soon_threadsafe(answered.set_result, answer)
 
-        self._threads.add_task(_Task(ask))
+        self.threads.add_task(_Task(ask))
         return await answered
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:

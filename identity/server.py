@@ -8,12 +8,13 @@ import socket
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
@@ -23,6 +24,7 @@ from identity import fibers, hashing
 from identity.connections import Channel, Limits, Listener, TcpListener, UnixListener
 from identity.ini_file import with_variables
 from identity.settings import NO_PROXY
+from identity.sockets import Sockets
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +36,14 @@ GRACE = 25.0
 #: Seconds after which a thread that only computes lets the loop have the interpreter. Python's own 5 ms would come on
 #: top of each of the loop's answers while somebody draws a page.
 _TURN = 0.0005
+#: How many new objects there may be before they are looked through for garbage: more than the requests have in hand
+#: that are answered at the same time. Those leave none (``IdentityRequest.forget``).
+_YOUNG = 10_000
 #: How many bytes of a longer answer are sent together.
 _PIECE = 16384
 _LOOK_AROUND = 1.0
-_LAST_LOOKS = 0.1
+LAST_LOOKS = 0.1
+_NEVER = float("inf")
 #: Files that a process opens beside its connections.
 _OTHER_FILES = 200
 
@@ -74,6 +80,7 @@ def _serve(server: "Serving", application: Application) -> None:
     hashing.stepping_aside = server.stepping_aside
     sys.setswitchinterval(_TURN)
     gc.freeze()
+    gc.set_threshold(_YOUNG)
     gc.enable()
     server.announce()
     try:
@@ -85,30 +92,79 @@ def _serve(server: "Serving", application: Application) -> None:
     log.info("stopped")
 
 
-class Serving(Protocol):
-    """A server, bound already."""
+class Serving(ABC):
+    """A server, bound already. Its threads answer what waits for more than the storage."""
+
+    def __init__(self, threads: ThreadedTaskDispatcher, count: int) -> None:
+        self.threads = threads
+        self._count = count
+        self._aside = 0
+        self._counting = threading.Lock()
+        self._serves = False
+        self._stopping = False
+        self._give_up_at = _NEVER
+        self._make_room(0)
 
     def obey_signals(self) -> None:
         """Stop on SIGTERM and Ctrl-C."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: self._signalled(number))
 
+    @abstractmethod
     def announce(self) -> None:
         """Say in the log where it listens."""
 
+    @abstractmethod
     def serve(self, application: Application) -> None:
         """Answer until told to stop, then finish what is being answered and return."""
 
-    def stepping_aside(self) -> AbstractContextManager[None]:
-        """Have another request answered while this one waits for something else than the database."""
-        ...
+    def stop(self, grace: float = GRACE) -> None:
+        """Have ``serve`` come to its end, after as many seconds at most; told twice, it waits for nobody any longer."""
+        self._give_up_at = time.monotonic() + (0 if self._stopping else grace)
+        self._stopping = True
+        self._wake_to_stop()
+
+    @contextmanager
+    def stepping_aside(self) -> Iterator[None]:
+        """While a thread waits for a password's hash, or is at a large document, another one answers in its place.
+
+        So the ini's ``threads`` says how many requests are worked on at the same time, and a flood of sign-ins holds up
+        nobody else.
+        """
+        self._make_room(1)
+        try:
+            yield
+        finally:
+            self._make_room(-1)
+
+    @abstractmethod
+    def _wake_to_stop(self) -> None:
+        """Have the loop see that it is to stop; it may be asleep."""
+
+    def _end_threads(self) -> None:
+        self.threads.shutdown(timeout=max(LAST_LOOKS, self._give_up_at - time.monotonic()))
+
+    def _make_room(self, more: int) -> None:
+        with self._counting:
+            self._aside += more
+            if not self._stopping:
+                self.threads.set_thread_count(self._count + self._aside)
+
+    def _signalled(self, number: int) -> None:
+        if not self._serves:
+            raise SystemExit(128 + number)
+        self.stop()
 
 
 class _Files(wasyncore.dispatcher):  # type: ignore[misc]
     """The files that fibers wait for, seen by the loop as one."""
 
-    def __init__(self, waiting: fibers.Fibers) -> None:
-        super().__init__()
+    def __init__(self, waiting: fibers.Fibers, among: Sockets) -> None:
+        super().__init__(map=among)
         self.handle_read_event = waiting.look_at_files
         self.close = waiting.close
+        self._fileno = waiting.files.fileno()
+        self.add_channel()
 
     def writable(self) -> bool:
         """Never."""
@@ -118,8 +174,9 @@ class _Files(wasyncore.dispatcher):  # type: ignore[misc]
 class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
     """Gives requests to the loop or to threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, sockets: Sockets) -> None:
         super().__init__()
+        self._sockets = sockets
         self.arrived: deque[Callable[[], object]] = deque()
         self.in_loop: Callable[[str], bool] = lambda _: False
 
@@ -129,10 +186,11 @@ class _Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         if request.error is None and self.in_loop(request.path):
             self.arrived.append(task.answer)
         else:
+            self._sockets.in_thread(task)
             super().add_task(task)
 
 
-class Server:
+class Server(Serving):
     """Bound when made; answers once it serves.
 
     What waits for nothing but the storage is answered by the loop itself (``registry.in_loop``): what has arrived by
@@ -147,21 +205,12 @@ class Server:
         # Head and body go out together; waitress would send each by itself.
         self._adjustments.send_bytes = _PIECE
         self._application: Application | None = None
-        self._sockets: dict[int, Any] = {}
+        self._sockets = Sockets()
         self._fibers: fibers.Fibers | None = None
-        self._dispatcher = _Dispatcher()
+        self._dispatcher = _Dispatcher(self._sockets)
         self.listeners = list(self._open(limits))
-        self._aside = 0
-        self._counting = threading.Lock()
-        self._stopping = False
-        self._give_up_at = float("inf")
-        self._make_room(0)
+        super().__init__(self._dispatcher, self._adjustments.threads)
         allow_files(self._adjustments.connection_limit)
-
-    def obey_signals(self) -> None:
-        """Stop on SIGTERM and Ctrl-C."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _: self._signalled(number))
 
     def announce(self) -> None:
         """Say in the log where it listens."""
@@ -170,42 +219,25 @@ class Server:
 
     def serve(self, application: Application) -> None:
         """Answer until told to stop, then finish what is being answered and return."""
-        self._application = application
+        self._application, self._serves = application, True
         in_loop = getattr(getattr(application, "registry", None), "in_loop", None)
         if in_loop is not None:
             self._fibers = fibers.Fibers(self.listeners[0].pull_trigger, in_loop.apart, most=in_loop.most)
-            self._sockets[self._fibers.files.fileno()] = _Files(self._fibers)
+            _Files(self._fibers, self._sockets)
             self._dispatcher.arrived, self._dispatcher.in_loop = self._fibers.arrived, in_loop.takes
         try:
             while not self._stopping:
                 self._look(_LOOK_AROUND)
             self._drain()
         finally:
-            self._dispatcher.shutdown(timeout=max(_LAST_LOOKS, self._give_up_at - time.monotonic()))
+            self._end_threads()
             for one in self.listeners:
                 one.close()
-            wasyncore.close_all(self._sockets, ignore_all=True)
+            self._sockets.close()
 
-    def stop(self, grace: float = GRACE) -> None:
-        """Have ``serve`` come to its end, after as many seconds at most; told twice, it waits for nobody any longer."""
-        self._give_up_at = time.monotonic() + (0 if self._stopping else grace)
-        self._stopping = True
-        # The loop may be asleep.
+    def _wake_to_stop(self) -> None:
         for one in self.listeners:
             one.pull_trigger()
-
-    @contextmanager
-    def stepping_aside(self) -> Iterator[None]:
-        """While a thread waits for a password's hash, or is at a large document, another one answers in its place.
-
-        So the ini's ``threads`` says how many requests are worked on at the same time, and a flood of sign-ins holds up
-        nobody else.
-        """
-        self._make_room(1)
-        try:
-            yield
-        finally:
-            self._make_room(-1)
 
     def _open(self, limits: Limits) -> Iterator[Listener]:
         adjustments = self._adjustments
@@ -221,21 +253,10 @@ class Server:
             for where in adjustments.listen:
                 yield TcpListener(self._call, self._sockets, sockinfo=where, **common)
 
-    def _make_room(self, more: int) -> None:
-        with self._counting:
-            self._aside += more
-            if not self._stopping:
-                self._dispatcher.set_thread_count(self._adjustments.threads + self._aside)
-
     def _call(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if self._application is None:
             raise RuntimeError("a request was answered before there was an application")
         return self._application(environ, start_response)
-
-    def _signalled(self, number: int) -> None:
-        if self._application is None:
-            raise SystemExit(128 + number)
-        self.stop()
 
     def _drain(self) -> None:
         """Take no more connections; return when the last one has ended, or the time is up."""
@@ -244,7 +265,7 @@ class Server:
         for one in self.listeners:
             one.stop_listening()
         while self._channels() and time.monotonic() < self._give_up_at:
-            self._look(_LAST_LOOKS)
+            self._look(LAST_LOOKS)
             for channel in self._channels():
                 channel.end_if_quiet(time.time())
         unanswered = [one for one in self._channels() if one.requests or one.request is not None]
@@ -256,11 +277,11 @@ class Server:
         working = self._fibers
         if working is not None:
             timeout = working.until_alarm(timeout)
-        wasyncore.loop(timeout=timeout, use_poll=self._adjustments.asyncore_use_poll, map=self._sockets, count=1)
+        self._sockets.look(timeout)
         if working is not None:
             working.go_round()
             # A database is often quick: those who have begun are answered before others are heard.
-            while working.look_at_files():
+            while working.await_files and working.look_at_files():
                 working.go_round()
         now = time.time()
         for one in self.listeners:

@@ -56,7 +56,7 @@ def serve_each(request: pytest.FixtureRequest) -> Iterator[Serve]:
 def _serving(kind: Kind, settings: dict[str, str]) -> Iterator[int]:
     bound = loopback_socket()
     port: int = bound.getsockname()[1]
-    usual = {"threads": "1", "asyncore_use_poll": "true", "connection_limit": "1000"}
+    usual = {"threads": "1", "connection_limit": "1000"}
     server = kind({**usual, **settings, "sockets": [bound]})
     thread = threading.Thread(target=server.serve, args=[application])
     thread.start()

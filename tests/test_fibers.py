@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from selectors import EVENT_READ
 
 import pytest
 
@@ -20,7 +21,7 @@ class Loop:
     def __init__(self, *apart: Apart, most: int = 100) -> None:
         self._waked, self._wake = os.pipe()
         self.fibers = Fibers(lambda: os.write(self._wake, b"."), apart, most=most)
-        self.fibers.files.register(self._waked, select.EPOLLIN)
+        self.fibers.files.register(self._waked, EVENT_READ)
         self.log: list[str] = []
 
     def run(self, *works: Callable[[], object]) -> list[str]:
@@ -139,7 +140,7 @@ def test_a_file_is_waited_for(loop: Loop) -> None:
         fiber = fibers.current()
         assert fiber is not None
         for _ in range(2):
-            assert fiber.fibers.await_file(heard, select.EPOLLIN) & select.EPOLLIN
+            assert fiber.fibers.await_file(loop, heard, EVENT_READ) == EVENT_READ
             loop.log.append(os.read(heard, 10).decode())
 
     def says() -> None:
@@ -148,6 +149,41 @@ def test_a_file_is_waited_for(loop: Loop) -> None:
             fibers.sleep(0.01)
 
     assert loop.run(listens, says) == ["one", "two"]
+    os.close(heard)
+    os.close(said)
+
+
+def test_a_number_may_be_another_file_s_by_now(loop: Loop) -> None:
+    numbers = []
+
+    def listens() -> None:
+        fiber = fibers.current()
+        assert fiber is not None
+        for word in (b"one", b"two"):
+            heard, said = os.pipe()
+            os.write(said, word)
+            assert fiber.fibers.await_file(word, heard, EVENT_READ) == EVENT_READ
+            loop.log.append(os.read(heard, 10).decode())
+            numbers.append(heard)
+            os.close(heard)
+            os.close(said)
+
+    assert loop.run(listens) == ["one", "two"]
+    assert numbers[0] == numbers[1]
+
+
+def test_a_file_that_nobody_waits_for_any_more_wakes_nobody(loop: Loop) -> None:
+    heard, said = os.pipe()
+
+    def listens() -> None:
+        fiber = fibers.current()
+        assert fiber is not None
+        fiber.fibers.await_file(loop, heard, EVENT_READ)
+
+    os.write(said, b"unread")
+    loop.run(listens)
+    assert loop.fibers.look_at_files() is False
+    assert loop.fibers.files.select(0) == []
     os.close(heard)
     os.close(said)
 

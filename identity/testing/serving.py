@@ -27,7 +27,6 @@ LIMITS: dict[str, Any] = {
     "channel_timeout": 30,
     "max_request_header_size": 32768,
     "max_request_body_size": 1048576,
-    "asyncore_use_poll": True,
     "clear_untrusted_proxy_headers": True,
     "expose_tracebacks": False,
     "ident": None,

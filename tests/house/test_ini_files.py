@@ -51,7 +51,7 @@ class TestKeys:
             assert int(server["header_timeout"]) <= 10
             assert int(server["max_request_header_size"]) == 32 * 1024
             assert int(server["max_request_body_size"]) == 1024 * 1024
-            assert server["asyncore_use_poll"] == server["clear_untrusted_proxy_headers"] == "true"
+            assert server["clear_untrusted_proxy_headers"] == "true"
             assert server["trusted_proxy_headers"] == "x-forwarded-for"
             assert "channel_request_lookahead" not in server
 

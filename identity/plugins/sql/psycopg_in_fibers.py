@@ -1,17 +1,10 @@
 """PostgreSQL's driver, letting other fibers go on while it waits for the server."""
 
-import select
 from typing import Any
 
-from psycopg import Connection, waiting
+from psycopg import Connection
 
 from identity.fibers import current
-
-_EVENTS = {
-    waiting.WAIT_R: select.EPOLLIN,
-    waiting.WAIT_W: select.EPOLLOUT,
-    waiting.WAIT_RW: select.EPOLLIN | select.EPOLLOUT,
-}
 
 
 class ConnectionInFibers(Connection[Any]):
@@ -25,11 +18,7 @@ class ConnectionInFibers(Connection[Any]):
         try:
             awaited = next(gen)
             while True:
-                events = fiber.fibers.await_file(self.pgconn.socket, _EVENTS[awaited])
-                # What ends the connection is found by reading.
-                ready: int = waiting.READY_R if events & ~select.EPOLLOUT else waiting.READY_NONE
-                if events & select.EPOLLOUT:
-                    ready |= waiting.READY_W
-                awaited = gen.send(ready)
+                # psycopg has the same numbers for reading and writing. What ends the connection is found by reading.
+                awaited = gen.send(fiber.fibers.await_file(self, self.pgconn.socket, awaited))
         except StopIteration as end:
             return end.value
