@@ -16,10 +16,13 @@ def audit_tween_factory(handler: Callable[[Request], Response], registry: Regist
     identity: Identity = registry.identity
 
     def audit_tween(request: Request) -> Response:
-        response = handler(request)
-        services = request.__dict__.get("services")
-        if services is not None and services.refused:
-            identity.write_refusals(services.refused)
+        try:
+            response = handler(request)
+            services = request.__dict__.get("services")
+            if services is not None and services.refused:
+                identity.write_refusals(services.refused)
+        finally:
+            request.forget()
         identity.worker.wake()
         return response
 

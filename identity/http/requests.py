@@ -87,6 +87,16 @@ class IdentityRequest(Request):  # type: ignore[misc]
         made.on_first_effect = lambda: self._act_after_commit(made)
         return made
 
+    def forget(self) -> None:
+        """Let go of the services.
+
+        They and the request name each other. Until somebody looked for such circles, what a hundred requests have used
+        would lie in memory, and the next one use other places.
+        """
+        services: UnitOfWork | None = self.__dict__.pop("services", None)
+        if services is not None:
+            services.forget()
+
     def _actor(self) -> Actor:
         """Whoever asks, as long as nobody has proved to be somebody."""
         address = self.environ.get("REMOTE_ADDR")

@@ -98,7 +98,23 @@ def answered_methods(request: Request) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+class RootAlone:
+    """What a route names is what its view is about: there is no tree of things to walk through behind it.
+
+    Pyramid's own walks, which takes longer than to find the route, and believes the header X-Vhm-Root.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    def __call__(self, request: Request) -> dict[str, Any]:
+        """Where a walk would have ended (``pyramid.interfaces.ITraverser``)."""
+        found = {"context": self._root, "root": self._root, "view_name": "", "subpath": (), "traversed": ()}
+        return {**found, "virtual_root": self._root, "virtual_root_path": ()}
+
+
 def includeme(config: Configurator) -> None:
     """Make the predicates known."""
+    config.add_traverser(RootAlone)
     config.add_route_predicate("host", HostPredicate)
     config.add_route_predicate("authenticate", AuthenticatePredicate)

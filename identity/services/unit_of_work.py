@@ -121,6 +121,10 @@ class UnitOfWork(Services):
         """What a service names: another one, or what the process keeps."""
         return getattr(self._process if name in _OF_PROCESS else self, name)
 
+    def forget(self) -> None:
+        """Let go of everything, at the end."""
+        self.__dict__.clear()
+
     def note_effect(self) -> None:
         """Remember that something is to be done after the commit."""
         if not self._has_effect and self.on_first_effect is not None:
