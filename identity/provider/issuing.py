@@ -1,7 +1,8 @@
 """From an Authorization and granted scopes to tokens: the only place where tokens are minted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from identity.crypto.jwt import half_hash
@@ -187,10 +188,9 @@ def _access_token(
     user = None if authorization.subject is None else authorization.subject.user
     client = authorization.client
     form = _format(authorization)
-    text = "" if form is TokenFormat.JWT else formats.opaque()
-    token = AccessToken(
+    made = partial(
+        AccessToken,
         id=new_id(),
-        digest=digest(text),
         format=form,
         subject=authorization.client_id if user is None else user.id,
         user_id=None if user is None else user.id,
@@ -207,9 +207,10 @@ def _access_token(
         actors=authorization.actors,
     )
     if form is TokenFormat.JWT:
-        text = formats.jwt(token, authorization, granted, context, key=key)
-        token = replace(token, digest=digest(text))
-    return token, text
+        text = formats.jwt(made(digest=b""), authorization, granted, context, key=key)
+    else:
+        text = formats.opaque()
+    return made(digest=digest(text)), text
 
 
 def _id_token(

@@ -1,6 +1,7 @@
 """Our messages: pyoidc's message classes, made to say what this service means."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
 from oic.extension.message import TokenIntrospectionResponse as _TokenIntrospectionResponse
@@ -59,15 +60,19 @@ class _Plain:
 
     def from_dict(self, dictionary: dict[str, Any], **more: Any) -> Any:
         """As pyoidc's. Raises its errors."""
-        kept, members = self._kept, self._dict
-        for name, value in dictionary.items():
-            kind = type(value)
-            if kept.get(name, kind) is kind and (
-                value != "" if kind in _PLAIN else kind is list and {*map(type, value)} == _TEXTS and value != [""]
-            ):
-                members[name] = value
+        values = dictionary.values()
+        kind: Any = type(self)
+        others = _not_kept(kind, tuple(dictionary), tuple(map(type, values)))
+        lists = [value for value in values if type(value) is list]
+        if "" in values or not all({*map(type, value)} == _TEXTS and value != [""] for value in lists):
+            others = frozenset(dictionary)
+        if not others:
+            self._dict.update(dictionary)
+        for name in dictionary if others else ():
+            if name in others:
+                super().from_dict({name: dictionary[name]}, **more)  # type: ignore[misc]
             else:
-                super().from_dict({name: value}, **more)  # type: ignore[misc]
+                self._dict[name] = dictionary[name]
         return self
 
     def to_dict(self, lev: int = 0) -> dict[str, Any]:
@@ -80,6 +85,17 @@ class _Plain:
             if type(members.get(name)) is list:
                 members[name] = serializer(members[name], "dict", lev)
         return members
+
+
+@lru_cache(maxsize=500)
+def _not_kept(message: Any, names: tuple[str, ...], kinds: tuple[type, ...]) -> frozenset[str]:
+    """Of members of these names, with values of these kinds, those that pyoidc would make something of."""
+    kept = message._kept
+    return frozenset(
+        name
+        for name, kind in zip(names, kinds, strict=True)
+        if kept.get(name, kind) is not kind or kind not in _PLAIN_OR_LIST
+    )
 
 
 def _kept_as(definition: Any) -> type | None:
