@@ -83,7 +83,7 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             session_ended=has_ended(self._tables, token.session_id),
         )
 
-    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
+    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> None:
         token = self._tables.refresh_tokens.get(digest)
         # A replay is told from an expired token for ever: it is a sign of theft.
         if token.rotated_at is not None:
@@ -93,7 +93,6 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             raise Missing("refresh token")
         self.add_refresh(successor)
         self._tables.refresh_tokens.put(digest, replace(token, rotated_at=at))
-        return token
 
     def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
         present = [

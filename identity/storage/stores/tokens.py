@@ -58,12 +58,12 @@ class TokenStore(ABC):
         """The refresh token, live or not, with family, user, organization and session, in one query."""
 
     @abstractmethod
-    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
-        """Exchange a live refresh token for its successor by one conditional write; returns the old one as it was.
+    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> None:
+        """Exchange a live refresh token for its successor by one conditional write.
 
         Raises AlreadyUsed (with the row as value) if it was rotated before, expired or not; else Missing if there is
         none, or it is expired, revoked, or of a revoked family. Of racing callers exactly one succeeds. The
-        transaction can go on.
+        transaction can go on, unless it is the successor that cannot be stored: then it is to be given up.
         """
 
     @abstractmethod

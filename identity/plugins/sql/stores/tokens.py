@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import bindparam, func, null, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
@@ -134,8 +134,6 @@ _ROTATE = Prepared(
         _LIVE_FAMILY,
     )
     .values(rotated_at=bindparam("at"))
-    # The row as it was.
-    .returning(*(null() if column is refresh.c.rotated_at else column for column in _REFRESH.columns))
 )
 # Whoever replaces a successor holds the predecessor's row first. Only then does the statement after it see the
 # successor that the one before put in the place of its own: on PostgreSQL each statement sees what was committed when
@@ -201,22 +199,20 @@ class SqlTokenStore(SqlStore, TokenStore):
     def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
         return self._find(_presented_of, _FIND_PRESENTED, {"token": digest})
 
-    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> RefreshToken:
-        rotated = self._find(_REFRESH.of, _ROTATE, {"token": digest, "at": seconds(at)})
-        if rotated is None:
+    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> None:
+        if not self._change(_ROTATE, {"token": digest, "at": seconds(at)}):
             stored = self._find(_REFRESH.of, _FIND_REFRESH, {"token": digest})
             if stored is None or stored.rotated_at is None:
                 raise Missing
             raise AlreadyUsed(stored)
-        self._try(_ADD_REFRESH, _REFRESH.values(successor))
-        return rotated
+        self._change(_ADD_REFRESH, _REFRESH.values(successor))
 
     def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
         self._one(_HOLD, {"token": predecessor.digest})
         of_predecessor = {"family": predecessor.family_id, "predecessor": predecessor.id, "at": seconds(at)}
         if not self._change(_REVOKE_SUCCESSOR, of_predecessor):
             return False
-        self._try(_ADD_REFRESH, _REFRESH.values(successor))
+        self._change(_ADD_REFRESH, _REFRESH.values(successor))
         return True
 
     def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
