@@ -35,6 +35,9 @@ class Heard(dispatcher):  # type: ignore[misc]
         if self.victim is not None:
             self.victim.close()
 
+    def handle_error(self) -> None:
+        self.heard.append(b"failed")
+
 
 @pytest.fixture
 def sockets() -> Iterator[Sockets]:
