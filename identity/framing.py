@@ -78,12 +78,13 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         self._body: BytesIO | None = None
         self._left = b""
         self._expects = False
+        self._to_answer = False
 
     def admit(self, most: int) -> None:
         """Take a body of so many bytes after all."""
         self.adj = copy(self.adj)
         self.adj.max_request_body_size = most + 1
-        self.error, self.completed, self.admitted = None, False, True
+        self.error, self.completed, self.admitted, self._to_answer = None, False, True, True
         self.expect_continue = self._expects
         left, self._left = self._left, b""
         if self.received(left) < len(left):
@@ -91,8 +92,10 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
             self.headers["CONNECTION"] = "close"
 
     def close(self) -> None:
-        """Let go of the body, unless it is still to be read."""
-        if self.error is not None or self.completed:
+        """Let go of the body, unless it was admitted just now: it may have come whole, and is yet to be answered."""
+        if self._to_answer:
+            self._to_answer = False
+        else:
             self.abandon()
 
     def abandon(self) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from identity import fibers
 from identity.fibers import Apart
+from identity.framing import ADMIT_BODY
 from identity.server import Server
 from identity.sockets import Sockets
 from identity.testing.serving import loopback_socket
@@ -39,6 +40,11 @@ class Application:
         told["body"] = environ["wsgi.input"].read().decode()
         start_response("200 OK", PLAIN)
         return [json.dumps(told).encode()]
+
+    def admits(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if ADMIT_BODY in environ:
+            environ[ADMIT_BODY](1000)
+        return self.told(environ, start_response)
 
     def pieces(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         start_response("200 OK", PLAIN)
@@ -171,6 +177,24 @@ def test_each_body_is_its_own(client: http.client.HTTPConnection) -> None:
         assert (found["body"], found["CONTENT_LENGTH"]) == (body, str(len(body)))
     assert told(client, method="POST", body=iter([b"in ", b"chunks"]), encode_chunked=True)["body"] == "in chunks"
     assert told(client, method="POST", body="last")["body"] == "last"
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.1])
+def test_a_large_body_that_is_admitted_is_told_as_a_small_one(application: Application, pause: float) -> None:
+    head = b"POST /admits HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n"
+    with (
+        serving(application, max_request_body_size="10") as port,
+        socket.create_connection(("127.0.0.1", port), timeout=WAIT) as connection,
+    ):
+        for letter in (b"y", b"z"):
+            for piece in [head, letter * 20] if pause else [head + letter * 20]:
+                connection.sendall(piece)
+                time.sleep(pause)
+            heard = b""
+            while not heard.endswith(b"}"):
+                heard += connection.recv(4096)
+            assert b'"body": "%s"' % (letter * 20) in heard
+            assert b"HTTP_CONNECTION" not in heard
 
 
 def test_words_of_a_proxy_are_thrown_away_or_believed(application: Application) -> None:
