@@ -16,10 +16,10 @@ from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, TcpWSGIServer, UnixWSGIServer
 
 from identity import fibers
+from identity.answers import Task, refusal
 from identity.domain.addresses import network_of
 from identity.framing import Memory, StrictParser
 from identity.log_format import OnceAMinute
-from identity.tasks import Task, refusal
 
 log = logging.getLogger(__name__)
 for _floods in (log, logging.getLogger("waitress.queue")):
@@ -112,10 +112,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
     def readable(self) -> bool:
         """True if we hear what is said."""
-        if self._lingers_until is not None:
-            return True
-        busy = len(self.requests) > self.adj.channel_request_lookahead or self.total_outbufs_len
-        return not (busy or self.will_close or self.close_when_flushed)
+        return self._lingers_until is not None or super().readable()
 
     def writable(self) -> bool:
         """True if there is something to say, or to close."""
@@ -205,16 +202,16 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
     #: True once the process is about to end: every answer is then the last of its connection.
     stopping = False
 
-    def __init__(self, *arguments: Any, limits: Limits, **named: Any) -> None:
+    def __init__(self, application: Any, *arguments: Any, limits: Limits, **named: Any) -> None:
         self.limits = limits
         self.connections: Counter[str | None] = Counter()
         self._looked_at = 0.0
         # A signal may come while it is held.
         self._waking = threading.RLock()
         self._asleep_for_good = False
-        super().__init__(*arguments, **named)
+        super().__init__(application, *arguments, **named)
         #: The application, for requests in which no proxy says anything.
-        self.plain = arguments[0]
+        self.plain = application
 
     def origin_of(self, address: Any) -> str | None:
         """Whom connections from this address count for; None if they are not counted."""

@@ -60,9 +60,11 @@ class Fiber(greenlet):
             setattr(one.holder, one.name, own)
         self.switch()
 
-    def keep(self) -> None:
-        """Called by itself before it waits: what it has to itself may be another value by now."""
+    def pause(self) -> None:
+        """Called by itself: let the others go on until the loop comes back to it."""
+        # What it has to itself may be another value by now.
         self._own = [(one, getattr(one.holder, one.name)) for one, _ in self._own]
+        self.fibers.loop.switch()
 
 
 class Fibers:
@@ -132,7 +134,7 @@ class Fibers:
         return self._files
 
     @property
-    def await_files(self) -> bool:
+    def awaits_files(self) -> bool:
         """True while one of them waits for a file."""
         return bool(self._at_files)
 
@@ -180,15 +182,13 @@ class Fibers:
     def go_last(self, fiber: Fiber) -> None:
         """Let all others that are ready go first."""
         self._ready.append(fiber)
-        fiber.keep()
-        self.loop.switch()
+        fiber.pause()
 
     def park(self, fiber: Fiber, gate: "Gate", until: float | None) -> None:
         """Let others go on until the gate opens, or the moment has come."""
         if until is not None:
             heapq.heappush(self._alarms, (until, id(gate), gate))
-        fiber.keep()
-        self.loop.switch()
+        fiber.pause()
 
     def ready(self, fiber: Fiber) -> None:
         """Have it go on."""

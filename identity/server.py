@@ -194,8 +194,8 @@ class Server(Serving):
     """Bound when made; answers once it serves.
 
     What waits for nothing but the storage is answered by the loop itself (``registry.in_loop``): what has arrived by
-    one look, at most MOST_AT_ONCE, goes on together in fibers. So no thread takes the interpreter from another for it,
-    and what is written meanwhile shares commits. The rest is answered by threads.
+    one look, at most ``in_loop.most``, goes on together in fibers. So no thread takes the interpreter from another for
+    it, and what is written meanwhile shares commits. The rest is answered by threads.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -281,7 +281,7 @@ class Server(Serving):
         if working is not None:
             working.go_round()
             # A database is often quick: those who have begun are answered before others are heard.
-            while working.await_files and working.look_at_files():
+            while working.awaits_files and working.look_at_files():
                 working.go_round()
         now = time.time()
         for one in self.listeners:

@@ -138,7 +138,7 @@ def test_credentials_are_each_request_s_own(own: bytes) -> None:
         parser = StrictParser(ADJUSTMENTS, memory)
         parser.received(COMMON + line + b"\r\n")
         assert parser.completed
-        assert (parser.known is memory.head) is True
+        assert parser.known is memory.head
         values.append(parser.headers.get(name))
     value = own.decode().partition(": ")[2].strip()
     assert values == [value, None, f"x{value}", value]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def audit_tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
-    """The tween; it also lets background work wake up."""
+    """The tween, the last to see a request: it also has it let go of its services, and background work wake up."""
     identity: Identity = registry.identity
 
     def audit_tween(request: Request) -> Response:

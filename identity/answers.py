@@ -1,4 +1,4 @@
-"""How requests are answered: what waitress calls tasks."""
+"""How the application answers a request, and how that is sent: what waitress calls a task."""
 
 import io
 from collections.abc import Callable
