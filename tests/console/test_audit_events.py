@@ -8,7 +8,7 @@ import pytest
 from identity.domain.audit import EVENTS
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
-from identity.plugins.console.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
+from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.managers import ChangeManager
 from identity.testing.browser import Browser

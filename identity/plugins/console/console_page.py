@@ -18,12 +18,12 @@ from identity.domain.permissions import INSTANCE, Resource, organization_resourc
 from identity.domain.projects import Project
 from identity.domain.words import Message, say
 from identity.http.targets import Target
+from identity.pages.event_words import TOLD
 from identity.pages.forms import ONCE, Form
 from identity.pages.frame import Group, Item, Switcher
 from identity.pages.notices import told_event
 from identity.pages.signed_in_page import SignedInPage
 from identity.plugins.console.badges import Badge, Named
-from identity.plugins.console.event_words import TOLD
 from identity.plugins.console.told import told_sentence
 from identity.services.access import Principal, Seen
 from identity.storage.paging import Page, PageRequest

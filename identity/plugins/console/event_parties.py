@@ -6,9 +6,9 @@ from typing import Any
 from identity.domain.audit import Actor, ActorKind, AuditEvent
 from identity.domain.users import Subject
 from identity.domain.words import say
+from identity.pages.event_words import KIND_WORDS
 from identity.plugins.console.badges import Named
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
-from identity.plugins.console.event_words import KIND_WORDS
 from identity.plugins.console.shown import readable_href, shown_user
 from identity.services.overview import Refusal
 from identity.storage.backend import Storage

@@ -3,7 +3,7 @@
 from identity.domain.audit import AuditEvent
 from identity.domain.permissions import Level
 from identity.domain.words import say
-from identity.plugins.console.event_words import TOLD
+from identity.pages.event_words import TOLD
 from identity.storage.backend import Storage
 
 

@@ -9,11 +9,11 @@ from markupsafe import Markup
 from identity.domain.audit import AuditEvent, AuditFilter, Result
 from identity.domain.words import say
 from identity.http import targets
+from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
 from identity.plugins.console.asking_page import AskingPage
 from identity.plugins.console.badges import Badge, Named
 from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.event_parties import Parties
-from identity.plugins.console.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
 from identity.plugins.console.sections import Facts, Table

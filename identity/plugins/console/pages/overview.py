@@ -9,10 +9,10 @@ from identity.domain.audit import Result
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.words import say
 from identity.http import targets
+from identity.pages.event_words import EVENT_WORDS, REASON_WORDS
 from identity.plugins.console.badges import Badge, Named, expiry_badge
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
 from identity.plugins.console.event_parties import Parties
-from identity.plugins.console.event_words import EVENT_WORDS, REASON_WORDS
 from identity.plugins.console.list_page import Cells
 from identity.plugins.console.places import Place
 from identity.plugins.console.sections import Panel, Table
