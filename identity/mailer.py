@@ -2,12 +2,13 @@
 
 import smtplib
 import ssl
+from collections.abc import Callable
 from datetime import timedelta
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
 from identity.ini_values import BadSetting
-from identity.services.mails import KIND, Mail
+from identity.services.mails import KIND, Mail, Notice, queued
 from identity.services.outbox import Delivery, Undeliverable
 from identity.settings import SmtpSecurity, SmtpSettings
 
@@ -21,6 +22,8 @@ class Mailer:
 
     def __init__(self, settings: SmtpSettings) -> None:
         self._settings = settings
+        #: Words a notice; set by the pages, which know the templates. A process without pages sends none.
+        self.worded: Callable[[Notice], Mail] | None = None
 
     def send(self, mail: Mail) -> None:
         """Send it. Raises Undeliverable if the server refuses the address for good; OSError, smtplib.SMTPException."""
@@ -93,6 +96,10 @@ class MailDelivery(Delivery):
 
     def send(self, content: bytes) -> None:
         """Send the mail; one that stands for none goes nowhere."""
-        mail = Mail.of(content)
-        if mail.to:
-            self._mailer.send(mail)
+        found = queued(content)
+        if isinstance(found, Notice):
+            if self._mailer.worded is None:
+                raise Undeliverable
+            found = self._mailer.worded(found)
+        if found.to:
+            self._mailer.send(found)

@@ -10,6 +10,7 @@ from identity.crypto.secrets import new_id
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.sessions import SignedIn
 from identity.http.cookies import browser_of
+from identity.http.locale import language_of
 from identity.lazily import lazily
 from identity.provider.request import Browser
 from identity.services.bundle import Services
@@ -85,6 +86,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
             return identity.services(self._reading, self._actor)
         made = identity.services(self._writing, self._actor, look=self._looking)
         made.on_first_effect = lambda: self._act_after_commit(made)
+        made.tell_language = lambda: language_of(self)
         return made
 
     def forget(self) -> None:

@@ -16,3 +16,4 @@ def includeme(config: Configurator) -> None:
     config.include("identity.pages.page")
     config.include("identity.pages.signed_in_page")
     config.include("identity.pages.errors")
+    config.include("identity.pages.mails")

@@ -1,21 +1,25 @@
 """Mails to people: plain text out of ``mails/*.txt``, in the reader's language, queued in the request's transaction.
 
+Notices, which tell of what was done to an account (identity.services.notices), are worded here when they are sent.
 A template's first line is the subject. Nothing that a stranger typed goes into a mail to an address that is not known
 to be theirs: the service sends no words on behalf of anybody.
 """
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
+from pyramid.config import Configurator
 from pyramid.request import Request
 
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, Subject
 from identity.http.locale import choose
+from identity.pages.devices import device
 from identity.pages.drawing import Pages
 from identity.pages.translation import Words
-from identity.services.mails import Mail, Reason
+from identity.services.mails import Mail, Notice, Reason
 from identity.services.registration import Announcement
 from identity.services.users import Initial
 
@@ -68,16 +72,6 @@ def mail_email_link(request: Request, subject: Subject, email: str, *, language:
     _queue(request, "email", reason, subject, email, values, language=language)
 
 
-def mail_notice(request: Request, template: str, subject: Subject, email: str, *, language: str) -> None:
-    """Tell a person that something of their account was changed, so that they learn of it if it was not them.
-
-    Nothing where no mail can be sent or there is no address.
-    """
-    if request.services.mails.enabled and email:
-        values = {"login_name": subject.login_name}
-        _queue(request, template, Reason.NOTICE, subject, email, values, language=language)
-
-
 def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: bool, language: str) -> bool:
     """Write to a person with what a manager made for them to get in by: to a new account, or to one that there was.
 
@@ -119,20 +113,40 @@ def _queue(
     language: str,
     instead_of: str = "",
 ) -> bool:
-    identity: Identity = request.registry.identity
     pages: Pages = request.registry.pages
     words = _words(request, reader, language)
+    mail = _drawn(request.registry.identity, pages, template, to, values, words)
+    proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
+    proved_by = reader.user.id if reader is not None and proved and to == email_of(reader) else ""
+    queued: bool = request.services.mails.queue(mail, reason, proved_by=proved_by, instead_of=instead_of)
+    return queued
+
+
+def _drawn(
+    identity: "Identity", pages: Pages, template: str, to: str, values: Mapping[str, object], words: Words
+) -> Mail:
     login_url = identity.settings.login_url
     known: dict[str, object] = {
         "t": words.plain,
         "works_once": works_once(identity.settings.link_lifetime, words),
         "sign_in_url": f"{login_url}/login",
         "reset_url": f"{login_url}/password/reset",
+        "account_url": f"{login_url}/account",
     }
     drawn = pages.text_environment.get_template(f"mails/{template}.txt").render({**known, **values})
     first, _, rest = drawn.strip().partition("\n")
-    mail = Mail(to=to, subject=first.strip(), text=f"{rest.strip()}\n")
-    proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
-    proved_by = reader.user.id if reader is not None and proved and to == email_of(reader) else ""
-    queued: bool = request.services.mails.queue(mail, reason, proved_by=proved_by, instead_of=instead_of)
-    return queued
+    return Mail(to=to, subject=first.strip(), text=f"{rest.strip()}\n")
+
+
+def _worded(identity: "Identity", pages: Pages, notice: Notice) -> Mail:
+    """The mail that tells a person of their account, in their language."""
+    words = pages.catalogs.words(choose(*(tags.replace("_", "-") for tags in notice.languages)))
+    at = datetime.fromisoformat(notice.at)
+    about = {"at": f"{at:%Y-%m-%d %H:%M} UTC", "device": device(notice.values.get("user_agent", ""), words).unescape()}
+    return _drawn(identity, pages, notice.template, notice.to, {**about, **notice.values}, words)
+
+
+def includeme(config: Configurator) -> None:
+    """Have notices worded in this process."""
+    registry = config.registry
+    registry.identity.mailer.worded = partial(_worded, registry.identity, registry.pages)

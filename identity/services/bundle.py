@@ -23,6 +23,7 @@ from identity.services.links import Links
 from identity.services.lookup import Lookup
 from identity.services.mails import Mails
 from identity.services.managers import Managers
+from identity.services.notices import Notices
 from identity.services.organizations import Organizations
 from identity.services.outbox import Outbox
 from identity.services.overview import Overview
@@ -45,11 +46,12 @@ class Services(ABC):
     """One attribute per service; each is made when first asked for.
 
     ``storage`` is what they work on, to read from: the services know the rules of changes. ``now`` is the moment at
-    which all of it happens.
+    which all of it happens, ``language`` the one that whoever acts would read; empty where nobody said so.
     """
 
     storage: Storage
     now: datetime
+    language: str
 
     @abstractmethod
     def look(self) -> AbstractContextManager[Storage]:
@@ -112,6 +114,7 @@ class Services(ABC):
     registration = lazily(Registration)
     links = lazily(Links)
     mails = lazily(Mails)
+    notices = lazily(Notices)
     outbox = lazily(Outbox)
     sessions = lazily(Sessions)
     sign_ins = lazily(SignIns)

@@ -1,7 +1,9 @@
 """Mails to people: queued in the transaction of what they tell, sent after its commit."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 
 from identity.crypto.secrets import digest
@@ -12,6 +14,9 @@ from identity.services.outbox import Outbox
 from identity.settings import Settings
 
 KIND = "mail"
+
+#: How long it is worth telling somebody what was done to their account.
+_NOTICE_LASTS = timedelta(days=7)
 
 
 class Reason(StrEnum):
@@ -37,15 +42,38 @@ class Mail:
     subject: str
     text: str
 
-    @classmethod
-    def of(cls, content: bytes) -> "Mail":
-        """The mail that was queued with this content."""
-        return cls(**json.loads(content))
-
     @property
     def content(self) -> bytes:
         """The mail as the outbox keeps it."""
         return json.dumps(asdict(self)).encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What somebody is told of their account: the template of the mail and its values, to be worded when it is sent.
+
+    ``languages`` are language tags, those that count before others first; ``at`` is when it happened (RFC 3339).
+    """
+
+    to: str
+    template: str
+    values: Mapping[str, str]
+    languages: tuple[str, ...]
+    organization_id: str
+    at: str
+
+    @property
+    def content(self) -> bytes:
+        """The notice as the outbox keeps it."""
+        return json.dumps(asdict(self)).encode()
+
+
+def queued(content: bytes) -> Mail | Notice:
+    """What was queued with this content."""
+    members = json.loads(content)
+    if "template" not in members:
+        return Mail(**members)
+    return Notice(**members | {"languages": tuple(members["languages"])})
 
 
 class Mails(UseCases):
@@ -69,7 +97,21 @@ class Mails(UseCases):
         ValueError where no mail server is set.
         """
         whose = f"{reason}:{proved_by}" if mail.to else "nowhere"
-        key = f"mails:{whose}:{digest(name_key(mail.to or instead_of)).hex()}"
-        over = self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=MAILS_TO_ONE)
-        self._outbox.queue(KIND, (mail if over is None else replace(mail, to="")).content)
-        return over is None
+        counted = self._count(whose, mail.to or instead_of)
+        self._outbox.queue(KIND, (mail if counted else replace(mail, to="")).content)
+        return counted
+
+    def queue_notice(self, notice: Notice, *, proved_by: str = "") -> bool:
+        """Have a notice sent once this transaction is committed; False if its address was written to too often.
+
+        For an account that proved the address each kind of notice is counted apart, so that none hides another.
+        """
+        whose = f"{Reason.NOTICE}:{notice.template}:{proved_by}" if proved_by else f"{Reason.NOTICE}:"
+        counted = self._count(whose, notice.to)
+        if counted:
+            self._outbox.queue(KIND, notice.content, worth=_NOTICE_LASTS)
+        return counted
+
+    def _count(self, whose: str, address: str) -> bool:
+        key = f"mails:{whose}:{digest(name_key(address)).hex()}"
+        return self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=MAILS_TO_ONE) is None

@@ -86,8 +86,11 @@ class Outbox(UseCases):
         #: The kinds of what was queued in this transaction.
         self.queued: set[str] = set()
 
-    def queue(self, kind: str, content: bytes) -> None:
-        """Have it sent once this transaction is committed. Raises ValueError where nobody sends this kind."""
+    def queue(self, kind: str, content: bytes, *, worth: timedelta | None = None) -> None:
+        """Have it sent once this transaction is committed; ``worth`` is how long it is, if not as long as its kind.
+
+        Raises ValueError where nobody sends this kind.
+        """
         delivery = self._deliveries.get(kind)
         if delivery is None:
             raise ValueError(f"nobody sends messages of the kind {kind}")
@@ -99,7 +102,7 @@ class Outbox(UseCases):
                 sealed=self._sealer.seal(content, associated=_place(message_id)),
                 created_at=self._now,
                 next_at=self._now,
-                expires_at=self._now + delivery.worth_sending,
+                expires_at=self._now + (worth or delivery.worth_sending),
             )
         )
         self._note_effect()

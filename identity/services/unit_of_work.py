@@ -71,6 +71,12 @@ class UnitOfWork(Services):
         #: Called at the first change that is recorded or message that is queued, by whoever acts after the commit.
         self.on_first_effect: Callable[[], None] | None = None
         self._has_effect = False
+        #: Tells the language of whoever acts.
+        self.tell_language: Callable[[], str] = str
+
+    @lazily
+    def language(self) -> str:
+        return self.tell_language()
 
     def look(self) -> AbstractContextManager[Storage]:
         return nullcontext(self.storage) if self._look is None or self.storage.opened else self._look()
@@ -89,7 +95,7 @@ class UnitOfWork(Services):
             self.now,
             self._actor if isinstance(self._actor, Actor) else self._actor(),
             on_first_record=self.note_effect,
-            on_record=lambda event: self.outbox.announce(event),
+            on_record=self._told,
         )
 
     @lazily
@@ -124,6 +130,10 @@ class UnitOfWork(Services):
     def forget(self) -> None:
         """Let go of everything, at the end."""
         self.__dict__.clear()
+
+    def _told(self, event: AuditEvent) -> None:
+        self.outbox.announce(event)
+        self.notices.tell(event)
 
     def note_effect(self) -> None:
         """Remember that something is to be done after the commit."""

@@ -135,6 +135,12 @@ def _leave_address(scene: Scene) -> None:
     assert "Your profile is saved" in browser.page.text
 
 
+def _set_one_time(scene: Scene) -> None:
+    scene.browser(scene.person)
+    with scene.world.transaction() as services:
+        services.passwords.set_one_time(scene.person.id)
+
+
 #: What makes a mail, by its template: what strangers, people or managers can ask for.
 ASKED: dict[str, Callable[[Scene], None]] = {
     "registration": _register,
@@ -145,7 +151,11 @@ ASKED: dict[str, Callable[[Scene], None]] = {
     "new_access": _new_access,
 }
 #: What is told of what was done.
-NOTICES: dict[str, Callable[[Scene], None]] = {"password_changed": _new_password, "email_changed": _leave_address}
+NOTICES: dict[str, Callable[[Scene], None]] = {
+    "password_changed": _new_password,
+    "password_set": _set_one_time,
+    "email_changed": _leave_address,
+}
 #: The same as another one, where somebody has the address already.
 ALIKE = {"known": "registration"}
 
@@ -165,7 +175,7 @@ def test_an_address_gets_five_mails_an_hour_whoever_causes_them(world: World, po
 
 
 #: Those that are counted together: each leads to the same thing.
-TOGETHER = [{"invited", "new_access"}, {"email_changed", "password_changed"}]
+TOGETHER = [{"invited", "new_access"}, {*NOTICES}]
 
 
 @pytest.mark.storages("memory")
@@ -203,6 +213,16 @@ def test_another_account_with_the_address_uses_up_nothing_of_whoever_proved_it(
     for _ in range(MOST + 2):
         causes(other)
     causes(scene)
+    assert received(world, post) == MOST + 1
+
+
+@pytest.mark.storages("memory")
+def test_no_kind_of_notice_hides_another_from_whoever_proved_the_address(world: World, post: Post) -> None:
+    scene = Scene.of(world, verified=True)
+    for _ in range(MOST + 2):
+        _new_password(scene)
+    assert received(world, post) == MOST
+    _set_one_time(scene)
     assert received(world, post) == MOST + 1
 
 

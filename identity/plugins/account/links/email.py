@@ -9,7 +9,6 @@ from identity.domain.users import Subject
 from identity.http.sign_ins import sign_in_anew
 from identity.pages.drawing import HOME
 from identity.pages.forms import Form
-from identity.pages.mails import email_of, mail_notice
 from identity.pages.page import FormPage
 from identity.plugins.account.links.link_page import LinkPage
 
@@ -42,10 +41,7 @@ class VerifyEmail(LinkPage, FormPage):
         """Make it theirs; the address that they had is told. Somebody who is not signed in signs in first."""
         if self.signed_in is None:
             return sign_in_anew(self.request, target=HOME)
-        before, former = self.signed_in, email_of(self.signed_in)
-        after = self.request.services.users.verify_email(self.code, before.user.id)
-        if former != after.profile.email:
-            mail_notice(self.request, "email_changed", before, former, language=self.language)
+        self.request.services.users.verify_email(self.code, self.signed_in.user.id)
         return self.go_to("/email/confirmed")
 
 

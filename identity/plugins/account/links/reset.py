@@ -10,7 +10,7 @@ from identity.domain.words import say
 from identity.hashing import Busy
 from identity.pages.forms import Form
 from identity.pages.held_back import RESET, held_back
-from identity.pages.mails import email_of, mail_notice, mail_reset, works_once
+from identity.pages.mails import mail_reset, works_once
 from identity.pages.page import FormPage, Page
 from identity.plugins.account.links.link_page import LinkPage
 from identity.plugins.account.pages.password import names_of
@@ -96,8 +96,7 @@ class Reset(LinkPage, FormPage):
             hashed = self.request.services.passwords.hash(password)
         except Busy as problem:
             raise held_back(problem) from None
-        subject = self.request.services.passwords.reset(self.code, hashed)
-        mail_notice(self.request, "password_changed", subject, email_of(subject), language=self.language)
+        self.request.services.passwords.reset(self.code, hashed)
         return self.go_to("/password/changed")
 
 

@@ -11,7 +11,6 @@ from identity.hashing import Busy
 from identity.http.cookies import headers_for
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
-from identity.pages.mails import email_of, mail_notice
 from identity.pages.page import FormPage
 from identity.plugins.account.pages.account_page import PASSWORD, AccountPage
 from identity.provider.known_browser import known_browser
@@ -42,7 +41,6 @@ class Password(AccountPage, FormPage):
         except Busy as problem:
             raise held_back(problem) from None
         self.request.services.passwords.change(subject, hashed, keep=self.account.session.id)
-        mail_notice(self.request, "password_changed", subject, email_of(subject), language=self.language)
         response = self.redirect(self.done(PASSWORD))
         # The new password ended that too, at every browser.
         cookies = known_browser(subject.user.id, self.request.browser, self.request.services)

@@ -12,7 +12,7 @@ from identity.domain.users import Address
 from identity.domain.words import LANGUAGES, say
 from identity.pages.forms import VERSION, Form
 from identity.pages.held_back import held_back
-from identity.pages.mails import mail_email_link, mail_notice
+from identity.pages.mails import mail_email_link
 from identity.pages.page import FormPage
 from identity.pages.signed_in_page import version_of
 from identity.pages.translation import LANGUAGE_NAMES
@@ -82,8 +82,6 @@ class Profile(AccountPage, FormPage):
         services.users.change_profile(before.id, command, expected_version=version)
         if asked:
             mail_email_link(self.request, self.subject, asked, language=self.language)
-        elif command.email == "" and before.profile.email:
-            mail_notice(self.request, "email_changed", self.subject, before.profile.email, language=self.language)
         return self.redirect(self.done(PROFILE))
 
 

@@ -1,0 +1,88 @@
+"""Notices: people are told by mail what was done to their account, whoever did it and by whichever way.
+
+What is told follows from audit events, in the transaction that writes them: pages, API, console, command line and
+background work all tell alike. The mail is worded when it is sent.
+"""
+
+from collections.abc import Callable, Mapping
+
+from identity.domain.audit import AuditEvent
+from identity.domain.users import HumanUser, Profile
+from identity.services.changes import UseCases
+from identity.services.mails import Mails, Notice
+
+#: Values of a mail's template, by the detail of the event; None where there is nothing to tell.
+_Values = Callable[[AuditEvent, HumanUser], Mapping[str, str] | None]
+
+
+def _always(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    return {}
+
+
+def _if_they_were_here(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    """An account that was never entered has nothing yet that somebody could lose."""
+    return None if person.last_sign_in_at is None else {}
+
+
+#: The template of the mail about each event, and what it says besides whose account it is.
+_TOLD: Mapping[str, tuple[str, _Values]] = {
+    "password.changed": ("password_changed", _always),
+    "password.set": ("password_set", _if_they_were_here),
+}
+#: What may bring another address: the former one is told.
+_ADDRESSES = frozenset({"user.changed", "email.verified"})
+#: All of which somebody may be told.
+EVENTS_TOLD = frozenset(_TOLD) | _ADDRESSES
+
+
+class Notices(UseCases):
+    """They are counted by kind, so that none of them hides another; nothing is held up by that."""
+
+    _mails: Mails
+    _language: str
+
+    def tell(self, event: AuditEvent) -> None:
+        """Write to the person whom the event is about, if it is one of those that they have to learn of.
+
+        Nothing where no mail can be sent or there is no address.
+        """
+        if event.event not in EVENTS_TOLD or not self._mails.enabled:
+            return
+        user_id = event.object_id or ""
+        subject = self._storage.users.find_subject(user_id)
+        if subject is None or not isinstance(subject.user, HumanUser):
+            return
+        person, organization = subject.user, subject.organization
+        if event.event in _ADDRESSES:
+            template, values, to = "email_changed", {}, _former_address(event)
+        else:
+            template, found = _TOLD[event.event][0], _TOLD[event.event][1](event, person)
+            if found is None:
+                return
+            values, to = dict(found), person.profile.email
+        if not to:
+            return
+        self._mails.queue_notice(
+            Notice(
+                to=to,
+                template=template,
+                values={"login_name": subject.login_name, **values},
+                languages=(person.profile.locale, self._language),
+                organization_id=organization.id,
+                at=event.at.isoformat(),
+            ),
+            proved_by=person.id if _is_proved(person.profile, to) else "",
+        )
+
+
+def _is_proved(profile: Profile, address: str) -> bool:
+    return profile.email_verified and profile.email == address
+
+
+def _former_address(event: AuditEvent) -> str:
+    """The address that the person had until now; empty if it stays or there was none."""
+    changed = event.detail.get("profile")
+    if not isinstance(changed, Mapping):
+        return ""
+    before, after = (changed.get(side, {}).get("email", "") for side in ("before", "after"))
+    return "" if before == after else str(before)

@@ -1,0 +1,122 @@
+"""Notices: whoever changes an account, its person is told in the transaction that changes it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from identity.domain.audit import EVENTS
+from identity.domain.users import HumanUser
+from identity.process import Identity
+from identity.services import notices
+from identity.services.access import THE_OPERATOR
+from identity.services.bundle import Services
+from identity.services.commands.users import ChangeHumanUser, ChangeProfile
+from identity.services.mails import Notice, queued
+from identity.worker import Worker
+from tests.services.people import a_person, an_organization, subject_of
+
+ADDRESS = "ada@acme.example"
+
+
+@pytest.fixture
+def further() -> dict[str, str]:
+    return {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
+
+
+@pytest.fixture
+def ada(identity: Identity) -> HumanUser:
+    """Somebody who has been here."""
+    identity.worker.stop()
+    identity.worker = Worker([])
+    with identity.transaction() as services:
+        person = a_person(services, an_organization(services), email=ADDRESS)
+        services.storage.users.note_sign_in(person.id, services.now)
+        return services.users.get(person.id)
+
+
+def told(identity: Identity) -> list[Notice]:
+    """What waits to be sent, oldest first; it is taken out."""
+    with identity.transaction() as services:
+        messages = services.outbox.due("mail")
+        found = [queued(services.outbox.open(one)) for one in messages]
+        for one in messages:
+            services.outbox.remove(one)
+    return [one for one in found if isinstance(one, Notice)]
+
+
+def _manager_changes_address(services: Services, person: HumanUser) -> None:
+    services.users.change(person.id, ChangeHumanUser(email="eve@acme.example"), by=THE_OPERATOR)
+
+
+def _person_drops_address(services: Services, person: HumanUser) -> None:
+    services.users.change_profile(person.id, ChangeProfile(email=""))
+
+
+def _link_proves_another(services: Services, person: HumanUser) -> None:
+    code = services.users.issue_email_link(person.id, "eve@acme.example").rpartition("/")[2]
+    services.users.verify_email(code, person.id)
+
+
+CAUSES: dict[str, tuple[str, Callable[[Services, HumanUser], object]]] = {
+    "password": (
+        "password_changed",
+        lambda services, person: services.passwords.change(subject_of(services, person), "hash"),
+    ),
+    "one-time password": (
+        "password_set",
+        lambda services, person: services.users.one_time_password(person.id, by=THE_OPERATOR),
+    ),
+    "recovery by the operator": ("password_set", lambda services, person: services.users.recover(person.id)),
+    "address by a manager": ("email_changed", _manager_changes_address),
+    "no address any more": ("email_changed", _person_drops_address),
+    "address by a link": ("email_changed", _link_proves_another),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_the_address_that_the_person_had_is_told(identity: Identity, ada: HumanUser, cause: str) -> None:
+    template, causes = CAUSES[cause]
+    with identity.transaction() as services:
+        causes(services, ada)
+        login_name = subject_of(services, ada).login_name
+    [notice] = told(identity)
+    assert (notice.to, notice.template, notice.values["login_name"]) == (ADDRESS, template, login_name)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_what_did_not_happen_is_not_told(identity: Identity, ada: HumanUser, cause: str) -> None:
+    def change_our_mind() -> None:
+        with identity.transaction() as services:
+            CAUSES[cause][1](services, ada)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        change_our_mind()
+    assert told(identity) == []
+
+
+def test_other_changes_of_a_profile_are_not_told(identity: Identity, ada: HumanUser) -> None:
+    with identity.transaction() as services:
+        services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, nickname="Ada"))
+        services.users.change(ada.id, ChangeHumanUser(user_name="ada"), by=THE_OPERATOR)
+    assert told(identity) == []
+
+
+def test_the_first_password_of_a_new_account_is_no_news(identity: Identity, ada: HumanUser) -> None:
+    with identity.transaction() as services:
+        person = a_person(services, an_organization(services, "Bolt"), "bob", "bob@bolt.example")
+        services.users.one_time_password(person.id, by=THE_OPERATOR)
+    assert told(identity) == []
+
+
+def test_a_language_of_the_person_counts_before_that_of_whoever_acts(identity: Identity, ada: HumanUser) -> None:
+    with identity.transaction() as services:
+        services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, locale="de-CH"))
+        services.language = "fr"
+        services.users.recover(ada.id)
+    [notice] = told(identity)
+    assert notice.languages == ("de-CH", "fr")
+
+
+def test_whatever_is_told_of_is_an_event() -> None:
+    assert notices.EVENTS_TOLD <= EVENTS
