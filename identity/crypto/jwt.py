@@ -14,13 +14,16 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from joserfc.errors import JoseError
-from joserfc.jwk import RSAKey
+from joserfc.jwk import ECKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from identity.crypto import base64url
+from identity.crypto.key_sets import EllipticKey, ForeignKey
 from identity.crypto.keys import PrivateKey, PublicKey
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+#: With which others sign, and what is made for others.
+ELLIPTIC_ALGORITHMS = ("ES256", "ES384", "ES512")
 
 # Parameters that bring a key along, point to one, or change how the token is read (RFC 8725 §3.10, RFC 7797).
 REFUSED_PARAMETERS = frozenset(("b64", "crit", "jku", "jwk", "x5c", "x5t", "x5t#S256", "x5u"))
@@ -28,6 +31,7 @@ REFUSED_PARAMETERS = frozenset(("b64", "crit", "jku", "jwk", "x5c", "x5t", "x5t#
 MAX_DEPTH = 8
 
 _MODELS = {name: JWSRegistry(algorithms=ALGORITHMS).get_alg(name) for name in ALGORITHMS}
+_ELLIPTIC_MODELS = {name: JWSRegistry(algorithms=ELLIPTIC_ALGORITHMS).get_alg(name) for name in ELLIPTIC_ALGORITHMS}
 _HASHES: dict[str, Callable[[bytes], Any]] = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
 
 # Possessive, and content with a missing end quote, so that no text takes more than linear time.
@@ -108,12 +112,27 @@ def verify(token: UnverifiedToken, key: PublicKey, *, algorithm: str) -> dict[st
     algorithm than exactly ``algorithm``; Malformed if the token did not come from ``inspect`` and would not pass it;
     ValueError if ``algorithm`` is none of ALGORITHMS.
     """
-    model = _model(algorithm)
+    return _verified(token, algorithm, _model(algorithm), _Key(key.native, key.native))
+
+
+def verify_foreign(token: UnverifiedToken, key: ForeignKey, *, algorithm: str) -> dict[str, Any]:
+    """The same for a key that somebody else has published, which says by what kind of key it is what it can verify.
+
+    Raises BadSignature, Malformed; ValueError if it cannot verify ``algorithm``.
+    """
+    if algorithm not in key.algorithms:
+        raise ValueError(f"the key does not verify {algorithm}")
+    native: Any = key.native
+    if algorithm in _ELLIPTIC_MODELS:
+        return _verified(token, algorithm, _ELLIPTIC_MODELS[algorithm], ECKey(native, native))
+    return _verified(token, algorithm, _model(algorithm), _Key(native, native))
+
+
+def _verified(token: UnverifiedToken, algorithm: str, model: Any, native: Any) -> dict[str, Any]:
     _check_header(token.header)
     if token.header["alg"] != algorithm:
         raise BadSignature(f"alg is not {algorithm}")
     signing_input, _, signature = token.text.rpartition(".")
-    native = _Key(key.native, key.native)
     try:
         good = model.verify(signing_input.encode("ascii"), _decoded(signature, "signature"), native)
     except (JoseError, ValueError):
@@ -134,6 +153,13 @@ def sign(
     model = _model(algorithm)
     signing_input = f"{_encoded_header(algorithm, key_id, typ)}.{_encoded(dict(claims))}"
     signature = model.sign(signing_input.encode("ascii"), _Key(key.native, key.native))
+    return f"{signing_input}.{base64url.encode(signature)}"
+
+
+def sign_elliptic(claims: Mapping[str, Any], key: EllipticKey, *, key_id: str) -> str:
+    """The same with ES256, for those who want a token that is signed so (Apple)."""
+    signing_input = f"{_encoded_header('ES256', key_id, None)}.{_encoded(dict(claims))}"
+    signature = _ELLIPTIC_MODELS["ES256"].sign(signing_input.encode("ascii"), ECKey(key.native, key.native))
     return f"{signing_input}.{base64url.encode(signature)}"
 
 

@@ -138,6 +138,8 @@ EVENTS: frozenset[str] = frozenset(
         "service_user_secret": ("added", "removed"),
         "personal_access_token": ("added", "removed", "expiring"),
         "application": ("created", "changed", "deactivated", "reactivated", "removed", "disconnected"),
+        "upstream_provider": ("created", "changed", "deactivated", "reactivated", "removed"),
+        "linked_identity": ("added", "removed"),
         "consent": ("given", "refused", "withdrawn"),
         "client_secret": ("added", "removed"),
         "manager": ("added", "changed", "removed"),

@@ -75,6 +75,7 @@ PERMISSIONS: frozenset[str] = frozenset(
         "audit_event": ("read",),
         "organization": ("read", "create", "write", "delete"),
         "organization_manager": ("read", "write"),
+        "upstream_provider": ("read", "write", "delete"),
         "user": ("read", "write", "delete"),
         "service_user": ("read", "write", "delete"),
         "session": ("read", "delete"),

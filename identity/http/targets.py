@@ -110,6 +110,11 @@ def _find_service_user(services: Services, identifier: str) -> tuple[ServiceUser
     return found, organization_resource(found.organization_id)
 
 
+def _find_upstream_provider(services: Services, identifier: str) -> tuple[Any, Resource]:
+    found = services.upstream_providers.get(identifier)
+    return found, organization_resource(found.organization_id)
+
+
 def _find_user_grant(services: Services, identifier: str) -> tuple[Any, Resource]:
     found = services.user_grants.get(identifier)
     return found, services.user_grants.resource(found)
@@ -135,6 +140,7 @@ application = by_id("application", _find_application)
 project_grant = by_id("project_grant", _find_project_grant)
 user = by_id("user", _find_user)
 service_user = by_id("service_user", _find_service_user)
+upstream_provider = by_id("upstream_provider", _find_upstream_provider)
 user_grant = by_id("user_grant", _find_user_grant)
 manager = by_id("manager", _find_manager)
 audit_event = by_id("audit_event", _find_audit_event)

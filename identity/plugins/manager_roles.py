@@ -20,7 +20,7 @@ _GRANT = _of("project_grant_manager", "user_grant") | {"project_grant.read"}
 _PROJECT = _of("project_role", "application", "project_grant", "project_manager") | _GRANT
 _PROJECT |= {"project.read", "project.write", "project.delete"}
 _USERS = _of("user", "service_user", "session")
-_ORGANIZATION = _USERS | _of("project", "organization_manager") | _PROJECT
+_ORGANIZATION = _USERS | _of("project", "organization_manager", "upstream_provider") | _PROJECT
 _ORGANIZATION |= {"organization.read", "organization.write", "organization.delete", "audit_event.read"}
 _ORGANIZATION_READS = _ORGANIZATION & _READS
 

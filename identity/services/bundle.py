@@ -37,6 +37,7 @@ from identity.services.sessions import Sessions
 from identity.services.sign_ins import SignIns
 from identity.services.signing_keys import SigningKeys
 from identity.services.tokens import Tokens
+from identity.services.upstream_providers import UpstreamProviders
 from identity.services.user_grants import UserGrants
 from identity.services.users import Users
 from identity.storage.backend import Storage
@@ -120,6 +121,7 @@ class Services(ABC):
     sign_ins = lazily(SignIns)
     service_users = lazily(ServiceUsers)
     applications = lazily(Applications)
+    upstream_providers = lazily(UpstreamProviders)
     consents = lazily(Consents)
     managers = lazily(Managers)
     tokens = lazily(Tokens)

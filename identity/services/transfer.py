@@ -1,10 +1,10 @@
 """Transfer: one organization as a JSON document, and such a document as a new organization.
 
 The document holds what belongs to the organization: people without passwords, service users with the public halves of
-their live keys, projects, roles, applications without secrets, grants of its projects to others, roles of its own users
-in its own projects, and managers of all these. It does not hold what belongs to somebody else: projects granted to the
-organization, roles that others gave its users, and what was verified of addresses. Managers from organizations that
-whoever exports may not know of stay out.
+their live keys, projects, roles, applications and identity providers without secrets, grants of its projects to others,
+roles of its own users in its own projects, and managers of all these. It does not hold what belongs to somebody else:
+projects granted to the organization, roles that others gave its users, and what was verified of addresses. Managers
+from organizations that whoever exports may not know of stay out.
 
 Inside the document users are named by the ids that stand there; what lies outside by names that survive, organizations
 by primary domain and users by login name. Passwords, client secrets, private keys and personal access tokens are in no
@@ -31,9 +31,10 @@ from identity.domain.permissions import (
 )
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access import Principal, Seen
-from identity.services.audit import json_value
+from identity.services.audit import facts, json_value
 from identity.services.bundle import Services
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
@@ -43,6 +44,7 @@ from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import AddProjectRole, CreateProject
 from identity.services.commands.service_users import CreateServiceUser
 from identity.services.commands.spooled import Spooled, WrongTypes
+from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.described.build import Build, facts_of
 from identity.services.described.organizations import ensure_organizations
@@ -64,6 +66,7 @@ _READS = (
     "project.read",
     "project_role.read",
     "application.read",
+    "upstream_provider.read",
     "project_grant.read",
     "user_grant.read",
     MAY_EXPORT,
@@ -221,12 +224,16 @@ class _Export:
             "users": (_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)),
             "service_users": (self._service_user(user) for user in self._users(UserKind.SERVICE)),
             "projects": (self._project(project) for project in projects),
+            "upstream_providers": [_provider(one) for one in sorted(self._providers(), key=_by_name)],
             "managers": self._managers(organization_resource(organization.id).key),
         }
 
     def _visible(self, page: Callable[[PageRequest], Page[Seen]]) -> Iterable[Seen]:
         """All rows but those that a plugin denies to whoever exports."""
         return self._services.access.visible(self._by, every_row(page))
+
+    def _providers(self) -> Iterable[UpstreamProvider]:
+        return every_row(partial(self._storage.upstream_providers.page, self._organization.id))
 
     def _users(self, kind: UserKind) -> Iterator[Any]:
         """By user name, which is unique."""
@@ -303,6 +310,11 @@ def _members(thing: Any, command: type[Command]) -> dict[str, Any]:
 def _values(thing: Any, command: type[Command]) -> dict[str, Any]:
     present = facts_of(thing)
     return {name: json_value(present[name]) for name in command.model_fields}
+
+
+def _provider(provider: UpstreamProvider) -> dict[str, Any]:
+    members = {name: value for name, value in facts(provider).items() if name in CreateUpstreamProvider.model_fields}
+    return {"id": provider.id, "active": provider.active, **members}
 
 
 def _key(key: ServiceUserKey) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from identity.storage.stores.records import RecordStore
 from identity.storage.stores.sessions import SessionStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 from identity.storage.stores.tokens import TokenStore
+from identity.storage.stores.upstream_providers import UpstreamProviderStore
 from identity.storage.stores.user_grants import UserGrantStore
 from identity.storage.stores.users import UserStore
 
@@ -42,6 +43,7 @@ class Storage(ABC):
     users: UserStore
     credentials: CredentialStore
     applications: ApplicationStore
+    upstream_providers: UpstreamProviderStore
     managers: ManagerStore
     sessions: SessionStore
     authorization_requests: AuthorizationRequestStore

@@ -18,6 +18,7 @@ from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, organization_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, ServiceUser, TokenFormat, User
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
@@ -30,6 +31,7 @@ from identity.services.commands.service_users import (
     CreateServiceUser,
     UploadServiceUserKey,
 )
+from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import CreateHumanUser
 from identity.testing.assertions import claims, s256, signed
 from identity.testing.factories import a_family, a_refresh_token, a_user_grant, an_access_token
@@ -265,6 +267,14 @@ class World(AssembledService):
         assert secret is not None, "the application is public"
         in_form = application.authentication_method == "client_secret_post"
         return (FormCredentials if in_form else Credentials)(application.id, secret)
+
+    def an_upstream_provider(self, organization: Organization | None = None, **members: Any) -> UpstreamProvider:
+        """A new identity provider, by default of a new organization: nobody answers there."""
+        with self.transaction() as services:
+            organization = organization or self._organization(services)
+            usual = {"name": _unique("Elsewhere"), "issuer": "https://login.elsewhere.example", "client_id": "identity"}
+            command = CreateUpstreamProvider.of(**{**usual, "client_secret": new_token(), **members})
+            return services.upstream_providers.create(organization.id, command, by=THE_OPERATOR)
 
     def a_web_application(self, project_id: str | None = None, **members: Any) -> Credentials:
         """A new application that people sign in to: it may use codes and refresh."""

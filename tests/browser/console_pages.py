@@ -64,6 +64,7 @@ SERVICE_USER = "/service-users/{e.robot.id}"
 USER = "/users/{e.person.id}"
 APPLICATION = "/applications/{e.application_id}"
 GRANT = "/project-grants/{e.project_grant.id}"
+PROVIDER = "/upstream-providers/{e.ids[provider]}"
 IDLE_PROJECT = "/projects/{e.ids[idle_project]}"
 PROVEN, ASSERTED = "{e.ids[proven]}", "{e.ids[asserted]}"
 NOBODY = "q=zzz"
@@ -192,6 +193,18 @@ shown("console-application-reactivate", "/applications/{e.ids[idle_application]}
 shown("console-application-delete", f"{APPLICATION}/delete", names=True)
 shown("console-application-secret-new", f"{APPLICATION}/secrets/new", names=True)
 shown("console-application-secret-remove", f"{APPLICATION}/secrets/{{e.ids[application_secret]}}/delete", names=True)
+
+# --- identity providers -----------------------------------------------------------------------------------------------
+
+shown("console-providers", f"{ORGANIZATION}/upstream-providers", main=True, names=True)
+shown("console-providers-empty", f"{EMPTY}/upstream-providers")
+shown("console-provider-new", f"{ORGANIZATION}/upstream-providers/new", main=True)
+sent("console-provider-errors", f"{ORGANIZATION}/upstream-providers/new", name="", client_id="")
+shown("console-provider", PROVIDER, main=True, names=True)
+shown("console-provider-change", f"{PROVIDER}/edit", names=True)
+shown("console-provider-deactivate", f"{PROVIDER}/deactivate", names=True)
+shown("console-provider-reactivate", "/upstream-providers/{e.ids[idle_provider]}/reactivate")
+shown("console-provider-delete", f"{PROVIDER}/delete", names=True)
 
 # --- grants -----------------------------------------------------------------------------------------------------------
 

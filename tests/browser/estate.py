@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 
+from identity.crypto.secrets import new_token
 from identity.domain.applications import ApplicationType, ConsentRule
 from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.domains import Proof
@@ -17,6 +18,7 @@ from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.commands.projects import ChangeProject
 from identity.services.commands.service_users import AddPersonalAccessToken, ChangeServiceUser
+from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.testing.world import Robot
 from tests.browser.acme import Acme, Person
 from tests.browser.scene import LONG, LONG_WORD
@@ -81,7 +83,11 @@ def estate(site: Acme, long: bool) -> Estate:
         asked = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))
         token, _ = services.service_users.add_token(robot.id, asked, by=THE_OPERATOR)
         secret, _ = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+        provider = CreateUpstreamProvider.of(
+            name=word, issuer="https://login.elsewhere.example", client_id="identity", client_secret=new_token()
+        )
         ids = {
+            "provider": services.upstream_providers.create(organization.id, provider, by=THE_OPERATOR).id,
             "proven": proven,
             "asserted": asserted,
             "token": token.id,
@@ -142,7 +148,7 @@ def _idle(site: Acme, organization: Organization, partner: Organization) -> dict
     robot = world.a_robot(organization, display_name="Old importer")
     person = site.a_person("Vera", "Lang", organization=organization)
     project, closed = world.a_project(organization), world.an_organization()
-    grant = world.a_grant(project, partner)
+    grant, provider = world.a_grant(project, partner), world.an_upstream_provider(organization)
     with world.transaction() as services:
         command = RegisterApplication(name="Old shop", type=ApplicationType.API)
         application, _ = services.applications.register(project.id, command, by=THE_OPERATOR)
@@ -151,6 +157,7 @@ def _idle(site: Acme, organization: Organization, partner: Organization) -> dict
         services.applications.deactivate(application.id, by=THE_OPERATOR)
         services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
         services.projects.deactivate(project.id, by=THE_OPERATOR)
+        services.upstream_providers.deactivate(provider.id, by=THE_OPERATOR)
         services.organizations.deactivate(closed.id, by=THE_OPERATOR)
     return {
         "idle_robot": robot.id,
@@ -158,5 +165,6 @@ def _idle(site: Acme, organization: Organization, partner: Organization) -> dict
         "idle_application": application.id,
         "idle_grant": grant.id,
         "idle_project": project.id,
+        "idle_provider": provider.id,
         "idle_organization": closed.id,
     }

@@ -36,6 +36,7 @@ APPLICATION, ORGANIZATION, PROJECT = (
     "/projects/{project}",
 )
 GRANT, ROBOT, USER = "/project-grants/{project_grant}", "/service-users/{service_user}", "/users/{user}"
+UPSTREAM = "/upstream-providers/{upstream_provider}"
 HELD, MANAGED = "/user-grants/{user_grant}", "/managers/{manager}"
 
 
@@ -88,6 +89,12 @@ PAGES = {
     "session.read": below(USER, "sessions"),
     "signing_key.read": ("/instance/signing-keys",),
     "signing_key.write": ("/instance/signing-keys/rotate",),
+    "upstream_provider.delete": below(UPSTREAM, "delete"),
+    "upstream_provider.read": (*below(ORGANIZATION, "upstream-providers"), UPSTREAM),
+    "upstream_provider.write": (
+        *below(ORGANIZATION, "upstream-providers/new"),
+        *below(UPSTREAM, "deactivate edit reactivate"),
+    ),
     "user.delete": below(USER, "delete"),
     "user.read": (*below(ORGANIZATION, "token-preview users"), USER),
     "user.write": (

@@ -75,6 +75,14 @@ KINDS = (
         ("Its user grants and managers are removed for ever.",),
         "Withdraw …",
     ),
+    Kind(
+        "/upstream-providers/{upstream_provider}",
+        "Nobody signs in there any more.",
+        "Identity provider deactivated. Nobody signs in there any more.",
+        "Identity provider reactivated.",
+        "Identity provider deleted.",
+        ("The accounts of people stay. Their links to it are gone for ever.",),
+    ),
 )
 
 
@@ -121,7 +129,7 @@ def test_delete_tells_what_falls_and_asks_for_the_name(
         assert instance_owner.form("page-form")["confirm_name"].value == f"{name}x"
         typed = {"confirm_name": f" {name} "}
     else:
-        assert kind.path == "/project-grants/{project_grant}"
+        assert kind.path in ("/project-grants/{project_grant}", "/upstream-providers/{upstream_provider}")
     page = instance_owner.submit(typed, form="page-form")
     assert kind.deleted in page
     assert instance_owner.path == above
@@ -135,6 +143,7 @@ CHANGED = {
     "/projects/{project}": "name",
     "/projects/{project}/roles/{role}": "display_name",
     "/service-users/{service_user}": "display_name",
+    "/upstream-providers/{upstream_provider}": "name",
     "/users/{user}": "nickname",
 }
 

@@ -87,6 +87,12 @@ ROUTES = {
     "project_grant.write": "POST /projects/{project}/grants; PATCH /project-grants/{project_grant};"
     " POST /project-grants/{project_grant}/deactivate; POST /project-grants/{project_grant}/reactivate",
     "project_grant.delete": "DELETE /project-grants/{project_grant}",
+    "upstream_provider.read": "GET /organizations/{organization}/upstream-providers;"
+    " GET /upstream-providers/{upstream_provider}",
+    "upstream_provider.write": "POST /organizations/{organization}/upstream-providers;"
+    " PATCH /upstream-providers/{upstream_provider}; POST /upstream-providers/{upstream_provider}/deactivate;"
+    " POST /upstream-providers/{upstream_provider}/reactivate",
+    "upstream_provider.delete": "DELETE /upstream-providers/{upstream_provider}",
     "project_grant_manager.read": "GET /project-grants/{project_grant}/managers",
     "project_grant_manager.write": "POST /project-grants/{project_grant}/managers",
     "user_grant.read": "GET /users/{user}/grants; GET /service-users/{service_user}/grants;"
@@ -104,7 +110,7 @@ _GRANTS = "project_grant_manager.* user_grant.* project_grant.read"
 _PROJECTS = f"project_role.* application.* project_grant.* project_manager.* {_GRANTS}"
 _PROJECTS += " project.read project.write project.delete"
 _PEOPLE = "user.* service_user.* session.*"
-_OWN = f"{_PEOPLE} project.* organization_manager.* {_PROJECTS}"
+_OWN = f"{_PEOPLE} project.* organization_manager.* upstream_provider.* {_PROJECTS}"
 _OWN += " organization.read organization.write organization.delete audit_event.read"
 _FEW = "organization.read project.read project_role.read"
 
@@ -117,7 +123,7 @@ ROLES = {
     "ORG_OWNER": _OWN,
     "ORG_OWNER_VIEWER": "organization.read user.read service_user.read session.read project.read project_role.read"
     " application.read project_grant.read user_grant.read organization_manager.read project_manager.read"
-    " project_grant_manager.read audit_event.read",
+    " project_grant_manager.read audit_event.read upstream_provider.read",
     "ORG_USER_MANAGER": f"{_PEOPLE} user_grant.* {_FEW}",
     "ORG_USER_PERMISSION_EDITOR": f"user_grant.* user.read service_user.read {_FEW}",
     "ORG_PROJECT_PERMISSION_EDITOR": f"user_grant.* project_grant.* user.read service_user.read {_FEW}",

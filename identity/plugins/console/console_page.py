@@ -61,6 +61,7 @@ ORGANIZATION_SECTIONS = (
     Section("service-users", say("Service users"), "service", "service_user.read"),
     Section("projects", say("Projects"), "project", "project.read", parts=True),
     Section("granted-projects", say("Granted projects"), "grant", "project_grant.read", parts=True),
+    Section("upstream-providers", say("Identity providers"), "key", "upstream_provider.read"),
     Section("", say("Organization"), "organization", "organization.read"),
     Section("audit-events", say("Audit events"), "audit", "audit_event.read"),
     Section("token-preview", say("Token preview"), "preview", "user.read"),

@@ -45,3 +45,19 @@ def console_user_sections(principal: "Principal", user: "HumanUser") -> "Iterabl
         def console_user_sections(self, principal, user):
             return [UserSection(id="codes", title="One-time codes", empty="None set up.", rows=self.rows(user.id))]
     """
+
+
+@hookspec
+def console_actions(thing: object) -> "Iterable[tuple[str, str]]":  # type: ignore[empty-body]
+    """Add buttons to the page of a thing, beside its heading, for whoever may change it.
+
+    Called for each such page that is drawn. ``thing`` is the organization, project, application or whatever the page is
+    about. Returns words, made with ``say``, and the address on the login host of a page. An exception leaves this
+    plugin's buttons out and is logged.
+
+    Example::
+
+        @hookimpl
+        def console_actions(self, thing):
+            return [(say("Print a badge"), f"/badges/{thing.id}")] if isinstance(thing, HumanUser) else ()
+    """

@@ -1,5 +1,6 @@
 """ShowPage: all about one thing: facts, sections, and what can be done with it."""
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -13,6 +14,8 @@ from identity.plugins.console.console_page import Trail
 from identity.plugins.console.fields import settings_of
 from identity.plugins.console.sections import Facts, Note, Panel, Section
 from identity.plugins.console.things import OfThing
+
+log = logging.getLogger(__name__)
 
 
 class ShowPage(OfThing[Any]):
@@ -45,7 +48,16 @@ class ShowPage(OfThing[Any]):
     def actions(self) -> Sequence[Markup]:
         """The buttons beside the heading."""
         change = self.link(say("Change"), f"{self.href}/edit", what=self.name)
-        return [change] if self.may(f"{self.subject_of}.write") else []
+        return [change, *self._actions_of_plugins()] if self.may(f"{self.subject_of}.write") else []
+
+    def _actions_of_plugins(self) -> Iterator[Markup]:
+        for plugin, hook in self.request.registry.identity.host.implementations("console_actions"):
+            try:
+                added = [self.link(words, href) for words, href in hook(thing=self.context.value) or ()]
+            except Exception:
+                log.exception("plugin %s failed to add buttons to a page of the console", plugin)
+                continue
+            yield from added
 
     @property
     def facts(self) -> Facts:

@@ -11,6 +11,7 @@ from identity.domain.applications import Application
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.domain.projects import Project, ProjectGrant
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, ServiceUser, Subject
 from identity.domain.words import say
 from identity.http import targets
@@ -135,6 +136,14 @@ class OfServiceUser(OfThing[ServiceUser]):
     section, under = "service-users", say("Service users")
     path, target = "/service-users/{service_user}", targets.service_user
     subject_of, used_by = "service_user", "service_users"
+
+
+class OfUpstreamProvider(OfThing[UpstreamProvider]):
+    """A page about one identity provider."""
+
+    section, under = "upstream-providers", say("Identity providers")
+    path, target = "/upstream-providers/{upstream_provider}", targets.upstream_provider
+    subject_of, used_by = "upstream_provider", "upstream_providers"
 
 
 class OfProject(OfThing[Project]):

@@ -22,6 +22,7 @@ from identity.plugins.management.resources import (
     signing_keys,
     token_previews,
     transfer,
+    upstream_providers,
     user_grants,
     users,
 )
@@ -36,6 +37,7 @@ RESOURCES = (
     transfer,
     overview,
     token_previews,
+    upstream_providers,
     users,
     sessions,
     connections,

@@ -20,6 +20,7 @@ from identity.plugins.sql.stores.records import SqlRecordStore
 from identity.plugins.sql.stores.sessions import SqlSessionStore
 from identity.plugins.sql.stores.signing_keys import SqlSigningKeyStore
 from identity.plugins.sql.stores.tokens import SqlTokenStore
+from identity.plugins.sql.stores.upstream_providers import SqlUpstreamProviderStore
 from identity.plugins.sql.stores.user_grants import SqlUserGrantStore
 from identity.plugins.sql.stores.users import SqlUserStore
 from identity.storage.backend import Storage
@@ -32,6 +33,7 @@ _STORES: dict[str, type[SqlStore]] = {
     "users": SqlUserStore,
     "credentials": SqlCredentialStore,
     "applications": SqlApplicationStore,
+    "upstream_providers": SqlUpstreamProviderStore,
     "managers": SqlManagerStore,
     "sessions": SqlSessionStore,
     "authorization_requests": SqlAuthorizationRequestStore,

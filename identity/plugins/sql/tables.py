@@ -47,6 +47,7 @@ from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
 from identity.plugins.sql.codecs import Moment, String
 from identity.plugins.sql.mapping import Layout
@@ -290,6 +291,16 @@ client_secrets = _table(
     ClientSecret,
     _parent("application_id", "applications"),
     Index(None, "application_id", "created_at", "id"),
+)
+
+upstream_providers = _table(
+    "upstream_providers",
+    UpstreamProvider,
+    _parent("organization_id", "organizations"),
+    _string("search_text"),
+    Index(None, "organization_id", "created_at", "id"),
+    # Those for all are few, and asked for by every sign-in.
+    Index("ix_upstream_providers_everywhere", "created_at", "id", **_where("everywhere")),
 )
 
 managers = _table(

@@ -18,6 +18,7 @@ from identity.services.commands.fields import Domain, Name, RoleKey, UserName
 from identity.services.commands.managers import Roles
 from identity.services.commands.projects import AddProjectRole, CreateProject
 from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser, UploadServiceUserKey
+from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import ChangeHumanUser
 
 _CLIENT_ID = re.compile(r"[0-9a-f]{32}")
@@ -113,6 +114,13 @@ class DescribedServiceUser(CreateServiceUser):
     generated_key: AddServiceUserKey | None = None
 
 
+class DescribedUpstreamProvider(CreateUpstreamProvider):
+    """An identity provider; exports leave its secret out."""
+
+    id: Id | None = None
+    active: bool = True
+
+
 class DescribedOrganization(Command):
     """An organization with everything in it."""
 
@@ -124,6 +132,7 @@ class DescribedOrganization(Command):
     users: tuple[DescribedUser, ...] | None = None
     service_users: tuple[DescribedServiceUser, ...] | None = None
     projects: tuple[DescribedProject, ...] | None = None
+    upstream_providers: tuple[DescribedUpstreamProvider, ...] | None = None
     managers: tuple[DescribedManager, ...] | None = None
 
 

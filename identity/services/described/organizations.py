@@ -13,6 +13,7 @@ from identity.services.described.managers import ensure_managers
 from identity.services.described.present import named, organizations_named
 from identity.services.described.project_grants import ensure_project_grants
 from identity.services.described.projects import ensure_projects
+from identity.services.described.upstream_providers import ensure_upstream_providers
 from identity.services.described.user_grants import ensure_user_grants
 from identity.services.described.users import ensure_service_users, ensure_users
 from identity.storage.paging import every_row
@@ -27,6 +28,7 @@ def ensure_organizations(build: Build, described: Sequence[tuple[str, DescribedO
             found.append((path, one, organization))
             ensure_users(build, path, organization, one.users)
             ensure_service_users(build, path, organization, one.service_users)
+            ensure_upstream_providers(build, path, organization, one.upstream_providers)
     projects = [project for path, one, owner in found for project in ensure_projects(build, path, owner, one.projects)]
     grants = [grant for project in projects for grant in ensure_project_grants(build, project)]
     for project in projects:

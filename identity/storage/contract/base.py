@@ -23,6 +23,7 @@ from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract.factories import (
@@ -260,6 +261,7 @@ _HOMES: dict[type, Home] = {
     ServiceUserSecret: _CREDENTIAL,
     PersonalAccessToken: _CREDENTIAL,
     Application: _by_id("applications"),
+    UpstreamProvider: _by_id("upstream_providers"),
     Manager: _by_id("managers"),
     Session: _by_id("sessions"),
     PendingAuthorization: _by_id("authorization_requests"),

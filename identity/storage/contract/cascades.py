@@ -31,6 +31,7 @@ from identity.storage.contract.factories import (
     an_access_token,
     an_application,
     an_organization,
+    an_upstream_provider,
 )
 from identity.storage.stores.purges import Purged
 
@@ -50,6 +51,7 @@ REVOKED_FAMILY = a_family(BOB, SHOP, revoked_at=NOW)
 BELONGING: tuple[tuple[Any, ...], ...] = (
     (ACME,), (BOLT,), (ADA, ACME), (ROBOT, ACME), (BOB, BOLT), (ROCKET, ACME), (PLANE, BOLT), (SHOP, ROCKET),
     (SITE, PLANE), (LENT, ROCKET, BOLT), (HELD, PLANE, ACME), (KEY, ROBOT), (SECRET, ROBOT), (PERSONAL, ROBOT),
+    (an_upstream_provider(ACME), ACME), (an_upstream_provider(BOLT, everywhere=True), BOLT),
     (a_domain(ACME), ACME),
     (a_domain(ACME, proof=Proof.ASSERTED, verified_at=NOW),),
     (a_domain(BOLT), BOLT),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from identity.domain.applications import ApplicationType, ConsentRule
+from identity.domain.upstream_providers import UpstreamAuthentication
 from identity.domain.users import Address, Profile, TokenFormat
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
@@ -21,6 +22,7 @@ from identity.storage.contract.factories import (
     an_application,
     an_id,
     an_organization,
+    an_upstream_provider,
 )
 from identity.storage.errors import Duplicate, Missing, Stale
 
@@ -68,6 +70,25 @@ APPLICATION: dict[str, Any] = {
     "consent": ConsentRule.NEVER,
     "may_manage": True,
     "development": True,
+    "active": False,
+}
+UPSTREAM: dict[str, Any] = {
+    "name": "Zürich 株",
+    "client_id": "anderer client",
+    "issuer": "https://zürich.example/realm",
+    "authentication": UpstreamAuthentication.PRIVATE_KEY_JWT,
+    "team_id": "TEAM",
+    "key_id": "KEY",
+    "scopes": "openid email",
+    "claims": ("family_name = sn", "given_name ="),
+    "create_accounts": True,
+    "trust_email": True,
+    "by_domain": True,
+    "trust_methods": True,
+    "sign_out_there": True,
+    "everywhere": True,
+    "secret": bytes(range(256)),
+    "secret_changed_at": NOW,
     "active": False,
 }
 ROLES = frozenset({"löwe", "株", "a b"})
@@ -146,6 +167,12 @@ ENTITIES = {
         lambda on, **fields: a_manager(a_grantee(on), **fields),
         (lambda on: a_manager(),),
         {"roles": frozenset({"A_ROLE", "B_ROLE"})},
+    ),
+    "upstream provider": Entity(
+        "upstream_providers",
+        lambda on, **fields: an_upstream_provider(on.organization, **fields),
+        (lambda on: an_upstream_provider(),),
+        UPSTREAM,
     ),
 }
 

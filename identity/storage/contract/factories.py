@@ -27,6 +27,7 @@ from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, Profile, ServiceUser, TokenFormat, User
 
 Kind = TypeVar("Kind")
@@ -171,6 +172,19 @@ def an_application(project: Project | None = None, **overrides: Any) -> Applicat
         response_types=frozenset({"code"}),
         grant_types=frozenset({"authorization_code"}),
         redirect_uris=("https://shop.example/callback",),
+    )
+
+
+def an_upstream_provider(organization: Organization | None = None, **overrides: Any) -> UpstreamProvider:
+    """An active OpenID provider of the organization; its secret is no real one."""
+    return made(
+        UpstreamProvider,
+        overrides,
+        **ids(organization_id=organization),
+        name="Elsewhere",
+        client_id="identity",
+        issuer="https://login.elsewhere.example",
+        secret=b"sealed \x00\xff",
     )
 
 

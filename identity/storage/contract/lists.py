@@ -25,6 +25,7 @@ from identity.storage.contract.factories import (
     an_application,
     an_id,
     an_organization,
+    an_upstream_provider,
 )
 from identity.storage.contract.paging import (
     check_active,
@@ -160,6 +161,12 @@ LISTS = {
         lambda storage, owner, request: storage.user_grants.page("project_grant_id", owner.id, request),
         lambda on, owner, **fields: a_user_grant(a_grantee(on), on.project, owner, **fields),
         lambda on, owner: [a_user_grant(a_grantee(on), on.project)],
+    ),
+    "upstream providers": List(
+        lambda on: on.organization,
+        lambda storage, owner, request: storage.upstream_providers.page(owner.id, request),
+        lambda on, owner, **fields: an_upstream_provider(owner, **fields),
+        lambda on, owner: [an_upstream_provider(on.other_organization, everywhere=True)],
     ),
     "managers": List(
         lambda on: ResourceKey(Level.ORGANIZATION, on.organization.id),

@@ -24,6 +24,7 @@ from identity.storage.memory.sessions import MemorySessionStore
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
 from identity.storage.memory.tables import Tables
 from identity.storage.memory.tokens import MemoryTokenStore
+from identity.storage.memory.upstream_providers import MemoryUpstreamProviderStore
 from identity.storage.memory.user_grants import MemoryUserGrantStore
 from identity.storage.memory.users import MemoryUserStore
 from identity.storage.participant import Participant
@@ -46,6 +47,7 @@ class MemoryStorage(Storage):
         self.users = MemoryUserStore(tables)
         self.credentials = MemoryCredentialStore(tables)
         self.applications = MemoryApplicationStore(tables)
+        self.upstream_providers = MemoryUpstreamProviderStore(tables)
         self.managers = MemoryManagerStore(tables)
         self.sessions = MemorySessionStore(tables)
         self.authorization_requests = MemoryAuthorizationRequestStore(tables)

@@ -27,6 +27,7 @@ from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import PasswordHash, User
 from identity.storage.errors import Duplicate, Missing, StorageError
 
@@ -208,6 +209,7 @@ class Tables:
     personal_access_tokens: Table[str, PersonalAccessToken] = _table(user_id="users")
     applications: Table[str, Application] = _table(project_id="projects")
     client_secrets: Table[tuple[str, str], ClientSecret] = _table(goes_with={"applications": lambda key, _: key[0]})
+    upstream_providers: Table[str, UpstreamProvider] = _table(organization_id="organizations")
     managers: Table[str, Manager] = _table(
         user_id="users",
         unique={"user_id": attrgetter("user_id", "resource")},

@@ -52,6 +52,7 @@ def an_estate(world: World) -> Estate:
     session = world.a_session(person)
     user_grant = world.a_user_grant(person, project, ROLE)
     world.a_secret(robot)
+    provider = world.an_upstream_provider(organization)
     viewer = world.a_robot(organization)
     managers = {
         "instance": world.make_manager(viewer, "IAM_OWNER_VIEWER", resource=INSTANCE).id,
@@ -87,6 +88,7 @@ def an_estate(world: World) -> Estate:
         "user": person.id,
         "session": session.id,
         "user_grant": user_grant.id,
+        "upstream_provider": provider.id,
         "manager": managers["organization"],
         "audit_event": event.id,
     }

@@ -25,6 +25,7 @@ _MODULES = tuple(
         "organizations",
         "organization_domains",
         "instance",
+        "upstream_providers",
         "projects",
         "project_roles",
         "application_form",

@@ -1,0 +1,108 @@
+"""Identity providers as use cases: what is told of them, and what is not; who may; documents."""
+
+import json
+from typing import Any
+
+import pytest
+
+from identity.domain.errors import Denied, Invalid
+from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind
+from identity.domain.users import Subject
+from identity.services.access import THE_OPERATOR, Principal
+from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
+from identity.services.transfer import Transfer
+from identity.testing.world import World
+
+pytestmark = pytest.mark.storages("memory", "sqlite")
+
+SECRET = "a-secret-of-the-provider"
+PEM = """-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg"""
+
+
+def test_a_secret_goes_in_and_is_told_to_nobody(world: World) -> None:
+    provider = world.an_upstream_provider(client_secret=SECRET)
+    with world.reading() as services:
+        assert services.upstream_providers.secret(provider) == SECRET
+    assert SECRET.encode() not in provider.secret
+    assert SECRET not in repr(CreateUpstreamProvider(name="a", client_id="b", client_secret=SECRET))
+    [event] = world.audit_events(event="upstream_provider.created", object_id=provider.id)
+    assert SECRET not in json.dumps(dict(event.detail))
+    assert event.detail["secret_changed_at"]
+
+
+def test_another_secret_is_a_change_and_the_same_one_is_none(world: World) -> None:
+    provider = world.an_upstream_provider(client_secret=SECRET)
+    change = world.operator.upstream_providers.change
+    assert change(provider.id, ChangeUpstreamProvider(client_secret=SECRET)).version == 1
+    world.clock.advance(60)
+    after = change(provider.id, ChangeUpstreamProvider(client_secret="another"))
+    assert after.version == 2
+    [event] = world.audit_events(event="upstream_provider.changed", object_id=provider.id)
+    assert set(event.detail) == {"secret_changed_at"}
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"issuer": ""}, "issuer"),
+        ({"issuer": "http://login.example.com"}, "issuer"),
+        ({"issuer": "https://login.example.com?x=1"}, "issuer"),
+        ({"issuer": "https://user@login.example.com"}, "issuer"),
+        ({"issuer": "javascript:alert(1)"}, "issuer"),
+        ({"kind": UpstreamKind.ENTRA, "issuer": "https://login.microsoftonline.com/common/v2.0"}, "issuer"),
+        ({"kind": UpstreamKind.GOOGLE, "issuer": "https://accounts.gooogle.com"}, "issuer"),
+        ({"kind": UpstreamKind.APPLE, "issuer": "", "client_secret": None}, "team_id"),
+        ({"kind": UpstreamKind.APPLE, "issuer": "", "client_secret": "no key"}, "client_secret"),
+        ({"claims": ("nickname: nick",)}, "claims"),
+        ({"claims": ("email_verified = yes",)}, "claims"),
+        ({"client_id": "a b"}, "client_id"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(world: World, members: dict[str, Any], field: str) -> None:
+    with pytest.raises((Invalid, ValueError)) as refused:
+        world.an_upstream_provider(**members)
+    if isinstance(refused.value, Invalid):
+        assert field in refused.value.fields
+    else:
+        assert field in str(refused.value)
+
+
+def test_only_who_manages_the_instance_makes_one_for_all(world: World) -> None:
+    organization = world.an_organization()
+    owner = world.a_person(organization)
+    manager = world.make_manager(owner, "ORG_OWNER")
+    by = Principal(Subject(owner, organization), (manager,))
+    command = CreateUpstreamProvider.of(
+        name="For all", client_id="a", issuer="https://login.example.com", client_secret="s", everywhere=True
+    )
+    with world.transaction() as services, pytest.raises(Denied):
+        services.upstream_providers.create(organization.id, command, by=by)
+    for_all = world.an_upstream_provider(organization, everywhere=True)
+    with world.transaction() as services, pytest.raises(Denied):
+        services.upstream_providers.change(for_all.id, ChangeUpstreamProvider.of(name="Mine"), by=by)
+    with world.transaction() as services, pytest.raises(Denied):
+        services.upstream_providers.remove(for_all.id, by=by)
+
+
+def test_one_without_its_secret_is_not_offered_unless_it_needs_none(world: World) -> None:
+    organization = world.an_organization()
+    world.an_upstream_provider(organization, client_secret=None)
+    by_key = world.an_upstream_provider(
+        organization, client_secret=None, authentication=UpstreamAuthentication.PRIVATE_KEY_JWT
+    )
+    with world.reading() as services:
+        own = [one for one in services.upstream_providers.offered(organization.id) if not one.everywhere]
+    assert own == [by_key]
+
+
+def test_an_export_holds_it_without_its_secret(world: World) -> None:
+    organization = world.an_organization()
+    provider = world.an_upstream_provider(organization, client_secret=SECRET, claims=("family_name = sn",))
+    with world.reading() as services:
+        text = "".join(Transfer(services).document(organization.id, by=THE_OPERATOR))
+    assert SECRET not in text
+    [described] = json.loads(text)["organization"]["upstream_providers"]
+    assert described["name"] == provider.name
+    assert described["claims"] == ["family_name = sn"]
+    assert "client_secret" not in described
