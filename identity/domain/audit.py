@@ -83,13 +83,15 @@ class AuditEvent:
 class AuditFilter:
     """Which events are wanted: those that fit everything given; ``since`` itself fits, ``until`` does not.
 
-    ``event`` is a whole name ("project.created") or a subject alone ("project": every event of projects).
+    ``event`` is a whole name ("project.created") or a subject alone ("project": every event of projects). ``party_id``
+    is of whoever acted or is what it is about.
     """
 
     organization_id: str | None = None
     event: str = ""
     actor_id: str = ""
     object_id: str = ""
+    party_id: str = ""
     result: Result | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -109,6 +111,7 @@ class AuditFilter:
             and (not self.event or event.event in self.events)
             and self.actor_id in ("", event.actor.id)
             and self.object_id in ("", event.object_id)
+            and self.party_id in ("", event.actor.id, event.object_id)
             and self.result in (None, event.result)
             and (self.since is None or self.since <= event.at)
             and (self.until is None or event.at < self.until)
@@ -129,7 +132,10 @@ EVENTS: frozenset[str] = frozenset(
         "project_role": ("added", "changed", "removed"),
         "project_grant": ("accepted", "added", "changed", "deactivated", "reactivated", "removed"),
         "user_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
-        "user": ("created", "registered", "changed", "deactivated", "reactivated", "removed", "recovered", "unlocked"),
+        "user": (
+            *("created", "registered", "changed", "deactivated", "reactivated", "removed"),
+            *("recovered", "unlocked", "reported"),
+        ),
         "password": ("set", "changed", "link_issued", "link_asked"),
         "email": ("link_issued", "verified"),
         "session": ("started", "renewed", "ended"),

@@ -15,5 +15,6 @@ def includeme(config: Configurator) -> None:
     config.include("identity.pages.static_files")
     config.include("identity.pages.page")
     config.include("identity.pages.signed_in_page")
+    config.include("identity.pages.account_sections")
     config.include("identity.pages.errors")
     config.include("identity.pages.mails")

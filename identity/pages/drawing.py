@@ -46,6 +46,9 @@ class Pages:
         self.catalogs = Catalogs()
         #: What plugins put into everybody's account menu.
         self.menu: list[MenuEntry] = []
+        #: What plugins add to the account (identity.pages.account_sections).
+        self.security_sections: list[Any] = []
+        self.account_data: dict[str, Any] = {}
         for path in sorted(FOLDER.iterdir()):
             self.static.add(path)
         self.operator_style = None if style is None else self.static.add(style)

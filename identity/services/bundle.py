@@ -27,6 +27,7 @@ from identity.services.notices import Notices
 from identity.services.organizations import Organizations
 from identity.services.outbox import Outbox
 from identity.services.overview import Overview
+from identity.services.own_account import OwnAccount
 from identity.services.passwords import Passwords
 from identity.services.project_grants import ProjectGrants
 from identity.services.projects import Projects
@@ -110,6 +111,7 @@ class Services(ABC):
     user_grants = lazily(UserGrants)
     users = lazily(Users)
     passwords = lazily(Passwords)
+    own_account = lazily(OwnAccount)
     attempts = lazily(Attempts)
     known_browsers = lazily(KnownBrowsers)
     registration = lazily(Registration)

@@ -28,6 +28,7 @@ def _if_they_were_here(event: AuditEvent, person: HumanUser) -> Mapping[str, str
 _TOLD: Mapping[str, tuple[str, _Values]] = {
     "password.changed": ("password_changed", _always),
     "password.set": ("password_set", _if_they_were_here),
+    "user.reported": ("reported", _always),
 }
 #: What may bring another address: the former one is told.
 _ADDRESSES = frozenset({"user.changed", "email.verified"})

@@ -164,6 +164,17 @@ class Passwords(UseCases):
         self._audit.record("password.set", kind="user", id=user_id, organization_id=subject.organization.id)
         return password
 
+    def demand_new(self, user_id: str) -> None:
+        """Have the person choose another password at the next sign-in; the present one is good for that alone.
+
+        Nothing for whoever has none. A password that is set at this moment is the one that has to be changed.
+        """
+        stored = self._storage.users.find_password(user_id)
+        while stored is not None and not self._storage.users.is_password_still(user_id, stored.hash):
+            stored = self._storage.users.find_password(user_id)
+        if stored is not None:
+            self._store(user_id, stored.hash, must_change=True, changed_at=stored.changed_at)
+
     def issue_link(self, user_id: str) -> str:
         """A link, good once, by which the person chooses a new password; earlier ones stop working.
 

@@ -32,6 +32,12 @@ def profile_conflict(scene: Scene) -> None:
     scene.tab.send(nickname="Anni")
 
 
+@page("/account/security", main=True)
+def security(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/account/security")
+
+
 @page("/account/password", main=True)
 def account_password(scene: Scene) -> None:
     scene.sign_in()
@@ -44,11 +50,15 @@ def account_password_errors(scene: Scene) -> None:
     scene.tab.send(current_password="", new_password="short", new_password_again="other")
 
 
-@page("/account/sessions", main=True, names=True)
-def sessions(scene: Scene) -> None:
-    scene.open("/account/sessions")
+def _sign_in_for(scene: Scene, path: str) -> None:
+    scene.open(path)
     scene.tab.send(login_name=scene.person.login_name)
     scene.tab.send(password=scene.person.password)
+
+
+@page("/account/sessions", main=True, names=True)
+def sessions(scene: Scene) -> None:
+    _sign_in_for(scene, "/account/sessions")
     for _ in range(2):
         scene.site.world.a_session(scene.person.user)
     scene.tab.reload()
@@ -81,6 +91,19 @@ def applications_empty(scene: Scene) -> None:
 def application_disconnect(scene: Scene) -> None:
     _connect(scene)
     scene.open(f"/account/applications/{scene.party.client_id}/disconnect")
+
+
+@page("/account/activity", main=True, names=True)
+def activity(scene: Scene) -> None:
+    _sign_in_for(scene, "/account/profile")
+    scene.tab.send(nickname="Änne")
+    scene.open("/account/activity")
+
+
+@page("/account/activity/not-me")
+def not_me(scene: Scene) -> None:
+    activity(scene)
+    scene.tab.all(".table__actions a")[0].click()
 
 
 @page("/account/profile", names=True)

@@ -141,6 +141,14 @@ def _set_one_time(scene: Scene) -> None:
         services.passwords.set_one_time(scene.person.id)
 
 
+def _not_me(scene: Scene) -> None:
+    _set_password(scene)
+    browser = scene.browser(scene.person)
+    browser.open("/account/activity/not-me")
+    browser.submit(form="page-form")
+    assert browser.step == "password"
+
+
 #: What makes a mail, by its template: what strangers, people or managers can ask for.
 ASKED: dict[str, Callable[[Scene], None]] = {
     "registration": _register,
@@ -154,6 +162,7 @@ ASKED: dict[str, Callable[[Scene], None]] = {
 NOTICES: dict[str, Callable[[Scene], None]] = {
     "password_changed": _new_password,
     "password_set": _set_one_time,
+    "reported": _not_me,
     "email_changed": _leave_address,
 }
 #: The same as another one, where somebody has the address already.

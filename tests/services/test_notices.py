@@ -67,6 +67,7 @@ CAUSES: dict[str, tuple[str, Callable[[Services, HumanUser], object]]] = {
         lambda services, person: services.users.one_time_password(person.id, by=THE_OPERATOR),
     ),
     "recovery by the operator": ("password_set", lambda services, person: services.users.recover(person.id)),
+    "not me": ("reported", lambda services, person: services.own_account.report(subject_of(services, person))),
     "address by a manager": ("email_changed", _manager_changes_address),
     "no address any more": ("email_changed", _person_drops_address),
     "address by a link": ("email_changed", _link_proves_another),

@@ -152,6 +152,26 @@ class AuditContract(ContractBase):
         filtered = partial(on.read.audit.page, filter=AuditFilter(**wanted))
         assert [each.id for each in walk(filtered, limit=1)] == [each.id for each in reversed(matches)]
 
+    def test_audit_a_party_has_acted_or_is_what_it_is_about(self, on: On) -> None:
+        ada = Actor(kind=ActorKind.USER, id="ada")
+        events = [
+            an_audit_event(actor=ada, object_id="thing"),
+            an_audit_event(object_id="ada"),
+            an_audit_event(object_id="bob"),
+            an_audit_event(actor=ada, object_id="ada", event="user.changed"),
+            an_audit_event(object_id="ada", result=Result.REFUSED),
+        ]
+        self.append(on, *events)
+        filtered = partial(on.read.audit.page, filter=AuditFilter(party_id="ada"))
+        expected = [events[place].id for place in (4, 3, 1, 0)]
+        for limit in (1, 3, 10):
+            assert [each.id for each in walk(filtered, limit=limit)] == expected
+        counted = on.read.audit.page(PageRequest(limit=1, counted=True), AuditFilter(party_id="ada"))
+        assert counted.total is not None
+        assert counted.total.count == 4
+        changes = on.read.audit.page(filter=AuditFilter(party_id="ada", event="user"))
+        assert [each.id for each in changes.items] == [events[3].id]
+
     def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(self, on: On) -> None:
         until = NOW + timedelta(hours=1)
         moments = (NOW - SECOND, NOW, until - SECOND, until)

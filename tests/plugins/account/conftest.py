@@ -46,6 +46,13 @@ def sessions_of(world: World, person: HumanUser) -> tuple[Session, ...]:
         return services.sessions.of_user(person.id)
 
 
+def login_name_of(world: World, person: HumanUser) -> str:
+    with world.reading() as services:
+        subject = services.storage.users.find_subject(person.id)
+    assert subject is not None
+    return subject.login_name
+
+
 def form_of(browser: Browser) -> Any:
     return browser.form("page-form")
 

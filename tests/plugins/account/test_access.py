@@ -156,6 +156,7 @@ FORMS: dict[str, dict[str, str]] = {
     "/account/profile": {"given_name": "Eve", "family_name": "Eve", "version": "1"},
     "/account/password": {"current_password": OLD, "new_password": NEW, "new_password_again": NEW},
     "/account/sessions": {"others": "yes"},
+    "/account/activity/not-me": {},
     "/account/switch": {"session": "new"},
 }
 

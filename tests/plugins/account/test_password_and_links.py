@@ -28,7 +28,7 @@ def test_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
     assert tree.find(".//input[@name='login_name']").attrib["autocomplete"] == "username"
     assert "all your other sessions end" in browser.page.text
     change_password(browser)
-    assert browser.path == "/account/password"
+    assert browser.path == "/account/security"
     assert "Your password is changed. All your other sessions are ended." in browser.page.text
     assert len(sessions_of(world, ada)) == 1
     assert elsewhere.open("/account").request.path.startswith("/login/")
@@ -103,7 +103,7 @@ def test_wrong_passwords_are_counted_as_on_the_sign_in_pages(world: World, brows
     assert '<a href="/password/reset">You can also choose a new password.</a>' in browser.page.text
     world.clock.advance(1)
     change_password(browser)
-    assert browser.path == "/account/password"
+    assert browser.path == "/account/security"
     assert "Your password is changed." in browser.page.text
     refused = [one.reason for one in world.audit_events(event="authentication.refused") if one.object_id == ada.id]
     assert set(refused) == {"wrong password", "too many attempts at one account"}

@@ -40,7 +40,10 @@ ADDRESS = {
 
 # --- who may see them -------------------------------------------------------------------------------------------------
 
-OWN = ["/account", "/account/profile", "/account/password", "/account/sessions", "/account/applications"]
+OWN = [
+    "/account",
+    *(f"/account/{page}" for page in ("profile", "security", "password", "sessions", "applications", "activity")),
+]
 
 
 def test_somebody_who_is_not_signed_in_signs_in_and_comes_back(world: World, ada: HumanUser) -> None:
@@ -65,9 +68,10 @@ def test_a_post_of_somebody_who_is_signed_out_meanwhile_leads_to_the_sign_in(wor
 def test_pages_are_whole_and_their_titles_unique(browser: Browser) -> None:
     titles = {
         "/account/profile": "Profile",
-        "/account/password": "Password",
+        "/account/security": "Security",
         "/account/sessions": "Sessions",
         "/account/applications": "Applications",
+        "/account/activity": "Activity",
     }
     seen = set()
     for path, title in titles.items():

@@ -164,6 +164,7 @@ READS: dict[str, Call] = {
     ),
     "refused of organization": call("audit.page", filter=REFUSED_THERE),
     "refused": call("audit.page", filter=AuditFilter(result=Result.REFUSED)),
+    "audit of party": call("audit.page", filter=AuditFilter(party_id=EVENT.object_id or "")),
     "audit of organization": call("audit.page", filter=AuditFilter(organization_id=ORGANIZATION.id)),
     "audit of object": call("audit.page", filter=AuditFilter(object_id=PERSON.id)),
     "audit of actor": call("audit.page", filter=AuditFilter(actor_id=PERSON.id)),

@@ -7,10 +7,20 @@ from identity.http.security import SIGNED_IN
 from identity.pages.drawing import HOME
 from identity.pages.page import Page
 from identity.pages.signed_in_page import SWITCH
-from identity.plugins.account.pages.account_page import APPLICATIONS, PASSWORD, PROFILE, SESSIONS
+from identity.plugins.account.pages.account_page import (
+    ACTIVITY,
+    APPLICATIONS,
+    NOT_ME,
+    PASSWORD,
+    PROFILE,
+    SECURITY,
+    SESSIONS,
+)
+from identity.plugins.account.pages.activity import Activity, NotMe
 from identity.plugins.account.pages.applications import Applications, Disconnect
 from identity.plugins.account.pages.password import Password
 from identity.plugins.account.pages.profile import ConfirmEmail, Profile
+from identity.plugins.account.pages.security import Security
 from identity.plugins.account.pages.sessions import Sessions
 from identity.plugins.account.pages.switch import Switch
 
@@ -27,10 +37,13 @@ _PAGES: dict[str, type[Page]] = {
     HOME: Home,
     PROFILE: Profile,
     f"{PROFILE}/email": ConfirmEmail,
+    SECURITY: Security,
     PASSWORD: Password,
     SESSIONS: Sessions,
     APPLICATIONS: Applications,
     f"{APPLICATIONS}/{{client_id}}/disconnect": Disconnect,
+    ACTIVITY: Activity,
+    NOT_ME: NotMe,
     SWITCH: Switch,
 }
 

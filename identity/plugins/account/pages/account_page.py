@@ -15,15 +15,19 @@ from identity.pages.signed_in_page import SignedInPage
 from identity.services.attempts import TooManyAttempts
 
 PROFILE = f"{HOME}/profile"
+SECURITY = f"{HOME}/security"
 PASSWORD = f"{HOME}/password"
 SESSIONS = f"{HOME}/sessions"
 APPLICATIONS = f"{HOME}/applications"
+ACTIVITY = f"{HOME}/activity"
+NOT_ME = f"{ACTIVITY}/not-me"
 
 _SECTIONS = (
     (PROFILE, say("Profile"), "users"),
-    (PASSWORD, say("Password"), "lock"),
+    (SECURITY, say("Security"), "lock"),
     (SESSIONS, say("Sessions"), "device"),
     (APPLICATIONS, say("Applications"), "apps"),
+    (ACTIVITY, say("Activity"), "audit"),
 )
 
 #: What is said after a change, by its event; of several the first one here.

@@ -12,7 +12,7 @@ from identity.http.cookies import headers_for
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
 from identity.pages.page import FormPage
-from identity.plugins.account.pages.account_page import PASSWORD, AccountPage
+from identity.plugins.account.pages.account_page import SECURITY, AccountPage
 from identity.provider.known_browser import known_browser
 
 
@@ -20,7 +20,7 @@ class Password(AccountPage, FormPage):
     """The present password, then the new one."""
 
     template = "account/password.html"
-    section = PASSWORD
+    section = SECURITY
     fields = ("current_password", "new_password", "new_password_again")
     secret_fields = frozenset(fields)
 
@@ -41,7 +41,7 @@ class Password(AccountPage, FormPage):
         except Busy as problem:
             raise held_back(problem) from None
         self.request.services.passwords.change(subject, hashed, keep=self.account.session.id)
-        response = self.redirect(self.done(PASSWORD))
+        response = self.redirect(self.done(SECURITY))
         # The new password ended that too, at every browser.
         cookies = known_browser(subject.user.id, self.request.browser, self.request.services)
         response.headerlist.extend(headers_for(self.request, tuple(cookies)))

@@ -85,7 +85,7 @@ class SqlAuditStore(PagedStore, AuditStore):
 
 
 def _arms(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[Any]]:  # noqa: A002
-    """The events that the filter lets through, one select for each name that it wants."""
+    """The events that the filter lets through: a select for each name that it wants, and for each part of a party."""
     equal: dict[ColumnElement[Any], Any] = {
         table.c.organization_id: filter.organization_id,
         table.c.actor_id: filter.actor_id or None,
@@ -99,4 +99,6 @@ def _arms(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[
     if filter.until is not None:
         wanted.append(table.c.at < seconds(filter.until))
     statement = _ROWS.select.where(*wanted, *conditions)
-    return [statement.where(table.c.event == event) for event in filter.events] or [statement]
+    named = [statement.where(table.c.event == event) for event in filter.events] or [statement]
+    parts = (table.c.actor_id, table.c.object_id) if filter.party_id else ()
+    return [one.where(part == filter.party_id) for one in named for part in parts] or named

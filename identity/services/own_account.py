@@ -1,0 +1,42 @@
+"""What people do with their account as a whole."""
+
+from identity.domain.audit import AuditEvent
+from identity.domain.errors import NotFound
+from identity.domain.users import Subject
+from identity.services.changes import UseCases
+from identity.services.passwords import Passwords
+from identity.services.sessions import Sessions
+
+
+class OwnAccount(UseCases):
+    """Whoever calls has made sure that it is the person, as far as each use case asks for that."""
+
+    _passwords: Passwords
+    _sessions: Sessions
+
+    def event(self, subject: Subject, event_id: str) -> AuditEvent:
+        """What the person has done, or was done to their account. Raises NotFound for whatever concerns others."""
+        event = self._storage.audit.find(event_id)
+        if event is None or subject.user.id not in (event.actor.id, event.object_id):
+            raise NotFound("audit event", event_id)
+        return event
+
+    def report(self, subject: Subject, *, event_id: str = "") -> None:
+        """Put everybody out, as somebody else was at the account; ``event_id`` names what they did there.
+
+        Sessions, sign-ins that wait, links and all that applications hold end, and the next sign-in asks for a new
+        password. The present one is needed for that: whoever has nothing but a session of the person gains nothing, and
+        nobody is locked out. Raises NotFound as ``event`` does.
+        """
+        if event_id:
+            self.event(subject, event_id)
+        user_id = subject.user.id
+        self._sessions.end_access(subject)
+        self._passwords.demand_new(user_id)
+        self._audit.record(
+            "user.reported",
+            kind="user",
+            id=user_id,
+            organization_id=subject.organization.id,
+            detail={"event_id": event_id} if event_id else {},
+        )

@@ -1,0 +1,206 @@
+"""What was done with one's account, and what to do if it was somebody else."""
+
+import re
+
+import pytest
+
+from identity.domain.audit import Actor, ActorKind, AuditEvent
+from identity.domain.users import HumanUser
+from identity.pages.account_sections import SecurityRow, SecuritySection
+from identity.pages.frame import Item
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.users import ChangeHumanUser
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.account.conftest import HERE, NEW, OLD, a_person, login_name_of, sessions_of, token_of
+
+NOT_ME = "/account/activity/not-me"
+
+
+def rows_of(browser: Browser) -> list[str]:
+    tree = check_page(browser.open("/account/activity"), 200, "Activity")
+    table = tree.find(".//tbody")
+    return [] if table is None else [" ".join("".join(one.itertext()).split()) for one in table.iter("tr")]
+
+
+def events_of(world: World, person: HumanUser, name: str) -> list[AuditEvent]:
+    return [one for one in world.audit_events(event=name) if one.object_id == person.id]
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+
+def test_own_deeds_and_those_of_others_at_the_account(world: World, ada: HumanUser) -> None:
+    browser = Browser(world)
+    browser.open("/account")
+    browser.sign_in(ada.user_name, "wrong")
+    browser.submit({"password": OLD}, form="page-form")
+    manager = Actor(kind=ActorKind.USER, id="0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", client_address="198.51.100.7")
+    with world.identity.transaction(manager) as services:
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=THE_OPERATOR)
+    changed, signed_in, refused = rows_of(browser)[:3]
+    assert "User changed" in changed
+    assert "By a manager" in changed
+    assert "198.51.100.7" not in changed
+    assert "Not me" not in changed
+    assert signed_in.startswith("Signed in")
+    assert "Firefox on Linux" in signed_in
+    assert "Not me" in signed_in
+    assert refused.startswith("Sign-in refused")
+    assert "The password was wrong." in refused
+    assert "Not me" not in refused
+
+
+def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser) -> None:
+    party = RelyingParty.of(world)
+    fresh = Browser(world)
+    fresh.open(party.ask().url, by=party.origin)
+    fresh.sign_in(login_name_of(world, ada), OLD)
+    if fresh.step == "consent":
+        fresh.submit(form="page-form")
+    with world.reading() as services:
+        client = services.applications.find_client(party.client_id)
+    assert client is not None
+    assert any(one.startswith("Signed in") and client.application.name in one for one in rows_of(browser))
+
+
+def test_what_others_do_is_not_listed(world: World, browser: Browser, ada: HumanUser) -> None:
+    before = len(rows_of(browser))
+    other = Browser(world)
+    eve = a_person(world)
+    other.open("/account")
+    other.sign_in(eve.user_name, OLD)
+    assert len(rows_of(browser)) == before
+    assert eve.user_name not in browser.page.text
+
+
+def test_a_long_list_has_pages(world: World, browser: Browser, ada: HumanUser) -> None:
+    for number in range(30):
+        with world.transaction() as services:
+            command = ChangeHumanUser(given_name=f"Ada {number}")
+            services.users.change(ada.id, command, by=THE_OPERATOR)
+    assert len(rows_of(browser)) == 25
+    browser.click("Next page")
+    assert browser.page.status_int == 200
+    assert "User changed" in browser.page.text
+    browser.click("First page")
+    assert browser.path == "/account/activity"
+
+
+@pytest.mark.storages("memory")
+def test_a_cursor_of_somebody_else_s_list_shows_nothing_of_theirs(world: World, browser: Browser) -> None:
+    """It names a place and no person."""
+    eve, other = a_person(world), Browser(world)
+    other.start_session(eve)
+    for number in range(30):
+        with world.transaction() as services:
+            services.users.change(eve.id, ChangeHumanUser(given_name=f"Eve {number}"), by=THE_OPERATOR)
+    rows_of(other)
+    other.click("Next page")
+    answer = browser.open(other.url)
+    assert "User changed" not in answer.text
+
+
+# --- this was not me --------------------------------------------------------------------------------------------------
+
+
+def test_not_me_ends_everything_and_asks_for_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
+    thief = Browser(world)
+    thief.start_session(ada)
+    held = world.an_authorization(ada, world.a_web_application(), scope=("openid", "offline_access"))
+    with world.transaction() as services:
+        link = services.passwords.issue_link(ada.id)
+    browser.open(NOT_ME)
+    browser.submit(form="page-form")
+    # The password is asked for at once, and nothing but it goes on.
+    assert browser.step == "password"
+    assert sessions_of(world, ada) == ()
+    assert thief.open("/account").request.path.startswith("/login/")
+    assert browser.open("/account").request.path.startswith("/login/")
+    assert world.client.userinfo(held.access_token).status_int == 401
+    assert Browser(world).open(link).status_int == 410
+    browser.sign_in(ada.user_name, OLD)
+    assert browser.step == "password/change"
+    browser.submit({"new_password": OLD, "new_password_again": OLD}, form="page-form")
+    assert browser.page.status_int == 422
+    browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
+    assert browser.path == "/account/profile"
+    [event] = events_of(world, ada, "user.reported")
+    assert (event.actor.id, event.object_id) == (ada.id, ada.id)
+
+
+def test_a_session_alone_is_not_enough_to_choose_the_password(world: World, browser: Browser, ada: HumanUser) -> None:
+    """Whoever stole it puts themselves out, and the owner goes on with the password that they have."""
+    browser.open(NOT_ME)
+    browser.submit(form="page-form")
+    browser.submit({"password": NEW}, form="page-form")
+    assert browser.page.status_int == 422
+    owner = Browser(world)
+    owner.open("/account")
+    owner.sign_in(ada.user_name, OLD)
+    assert owner.step == "password/change"
+
+
+def test_an_entry_is_named(world: World, browser: Browser, ada: HumanUser) -> None:
+    fresh = Browser(world)
+    fresh.open("/account")
+    fresh.sign_in(ada.user_name, OLD)
+    rows_of(browser)
+    started = events_of(world, ada, "session.started")[0]
+    browser.open(f"{NOT_ME}?event={started.id}")
+    assert "<strong>Signed in</strong>" in browser.page.text
+    browser.submit(form="page-form")
+    [event] = events_of(world, ada, "user.reported")
+    assert event.detail == {"event_id": started.id}
+
+
+def test_entries_of_others_are_not_there(world: World, browser: Browser, ada: HumanUser) -> None:
+    eve, other = a_person(world), Browser(world)
+    other.open("/account")
+    other.sign_in(eve.user_name, OLD)
+    [theirs] = events_of(world, eve, "session.started")
+    token, shown = token_of(browser), set()
+    for event_id in (theirs.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
+        for answer in (
+            browser.open(f"{NOT_ME}?event={event_id}"),
+            browser.send(f"{NOT_ME}?event={event_id}", {"csrf_token": token}, by=HERE),
+        ):
+            assert answer.status_int == 404
+            shown.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?[^\"]*ui_locales", "", answer.text))
+    assert len(shown) == 1
+    assert len(sessions_of(world, ada)) == 1
+
+
+def test_looking_changes_nothing(world: World, browser: Browser, ada: HumanUser) -> None:
+    browser.open(NOT_ME)
+    assert len(sessions_of(world, ada)) == 1
+    assert events_of(world, ada, "user.reported") == []
+
+
+# --- security ---------------------------------------------------------------------------------------------------------
+
+
+def test_ways_in_and_who_has_access(world: World, browser: Browser, ada: HumanUser) -> None:
+    Browser(world).start_session(ada)
+    world.an_authorization(ada, world.a_web_application())
+    check_page(browser.open("/account/security"), 200, "Security")
+    assert "Signed in at 2 browsers" in browser.page.text
+    assert "1 connected application" in browser.page.text
+    browser.click("Change … Password")
+    assert browser.path == "/account/password"
+
+
+@pytest.mark.storages("memory")
+def test_plugins_add_sections(world: World, browser: Browser) -> None:
+    item = Item(label="Unlink", href="/upstream/1/unlink")
+    row = SecurityRow(name="Example <b>", notes=("anna@example.org",), actions=(item,))
+    pages = world.app.registry.pages
+    pages.security_sections.append(
+        lambda page: (SecuritySection(id="linked", title=page.words.t("Sessions"), rows=(row,), empty="None"),)
+    )
+    tree = check_page(browser.open("/account/security"), 200, "Security")
+    section = tree.find(".//*[@id='linked']")
+    assert "Example <b>" in "".join(section.itertext())
+    assert section.find(".//a").attrib["href"] == "/upstream/1/unlink"
