@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from identity.domain.users import User
     from identity.operations import Check, Command
     from identity.provider.client_authentication import ClientAuthentication
+    from identity.provider.factor import Factor
     from identity.provider.grant import Authorization, Grant
     from identity.provider.interaction import Interaction
     from identity.provider.response_type import ResponseType
@@ -186,6 +187,22 @@ def identity_interactions() -> Iterable[Interaction]:  # type: ignore[empty-body
         @hookimpl
         def identity_interactions(self):
             return [OneTimePassword(self.settings)]
+    """
+
+
+@hookspec
+def identity_factors() -> Iterable[Factor]:  # type: ignore[empty-body]
+    """Offer factors: ways to prove who one is besides a password.
+
+    Called once at start. Returns Factor objects. The plugin adds their pages (``config.add_factor_pages``): one to
+    prove the factor in a sign-in, one to set it up. When it is asked for, the core decides. An exception stops the
+    start.
+
+    Example::
+
+        @hookimpl
+        def identity_factors(self):
+            return [Totp()]
     """
 
 

@@ -10,6 +10,7 @@ from identity.ini_values import BadSetting
 from identity.mailer import MailDelivery, Mailer
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.provider.endpoints import ENDPOINTS
+from identity.provider.factor import Factor
 from identity.provider.grant import ClientRule
 from identity.provider.interaction import Interaction
 from identity.provider.protocol import Protocol
@@ -52,6 +53,7 @@ def protocol(host: PluginHost) -> Protocol:
         grants=host.unique("identity_grant_types", lambda one: str(one.grant_type), "grant type"),
         response_types=_response_types(host),
         interactions=_interactions(host),
+        factors=_factors(host),
         scopes=Scopes(_scopes(host)),
         client_authentications=host.unique(
             "identity_client_authentications", lambda one: str(one.name), "client authentication"
@@ -100,6 +102,12 @@ def _interactions(host: PluginHost) -> Mapping[str, Interaction]:
     """All interactions by name, in the order in which they are asked: the late ones last."""
     named: dict[str, Interaction] = host.unique("identity_interactions", lambda one: str(one.name), "interaction")
     return dict(sorted(named.items(), key=lambda offer: offer[1].late))
+
+
+def _factors(host: PluginHost) -> Mapping[str, Factor]:
+    """All factors by name."""
+    named: dict[str, Factor] = host.unique("identity_factors", lambda one: str(one.name), "factor")
+    return named
 
 
 def check_password(host: PluginHost) -> CheckPassword | None:

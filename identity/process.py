@@ -130,6 +130,9 @@ class Identity:
 
     def committed(self, services: UnitOfWork) -> None:
         """Tell whom it concerns what these services did, now that it is committed."""
+        self.process.policy_cache.drop(
+            one.object_id or "" for one in services.recorded if one.event == "policy.changed"
+        )
         self.host.notify(services.recorded)
         for kind in sorted(services.queued):
             self.worker.call(self.senders[kind].name)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from identity.crypto.passwords import Cost
 from identity.domain.domains import NameSpace
 from identity.domain.errors import Invalid
+from identity.domain.policies import SecondFactor
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.ini_values import BadSetting, parse, setting, span
 
@@ -176,6 +177,12 @@ class Settings:
         "Whether a new password of somebody who shows the present one also revokes what applications got before: access"
         " and refresh tokens. One that is set by a link or by somebody else always does.",
         default=True,
+    )
+    second_factor: SecondFactor = setting(
+        "Who has to prove who they are by a second factor, as long as no policy says otherwise: off, offered (whoever"
+        " has set one up), required_for_iam (managers of the instance), required_for_managers, or required, for"
+        " everybody.",
+        default=SecondFactor.OFFERED,
     )
     password_memory: int = setting(
         "Memory of one password hash (argon2id) in KiB. Stored passwords are hashed anew as people sign in.",

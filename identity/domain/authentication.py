@@ -1,13 +1,22 @@
-"""How somebody proved to be who they are: methods, and what they amount to."""
+"""How somebody proved to be who they are: proofs, their methods, and what they amount to."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
-#: How a password counts among authentication methods (RFC 8176).
-BY_PASSWORD = "pwd"  # noqa: S105 - the name of a method
+#: How a password counts among authentication methods (RFC 8176), and the factor that it is.
+BY_PASSWORD, PASSWORD = "pwd", "password"
+#: The factor that stands for a browser at which a second one was asked once and need not be again for some time.
+REMEMBERED = "remembered"
 
-#: Authentication context classes: one factor; two of different kinds.
-ONE_FACTOR, TWO_FACTORS = "urn:service:iam:acr:1", "urn:service:iam:acr:2"
-ACR_VALUES = (ONE_FACTOR, TWO_FACTORS)
+#: Authentication context classes, each more than the one before: one factor; two of different kinds; two of which one
+#: cannot be given away to a site that looks like ours.
+ONE_FACTOR, TWO_FACTORS, PHISHING_RESISTANT = (
+    "urn:service:iam:acr:1",
+    "urn:service:iam:acr:2",
+    "urn:service:iam:acr:phr",
+)
+ACR_VALUES = (ONE_FACTOR, TWO_FACTORS, PHISHING_RESISTANT)
 
 _KNOWN, _HELD, _BORN_WITH = "something known", "something held", "something one is"
 
@@ -17,17 +26,47 @@ _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("hwk", "otp", "pop", "sc", "sms", "swk", "tel"), _HELD),
     **dict.fromkeys(("face", "fpt", "iris", "retina", "vbm"), _BORN_WITH),
 }
+_RESISTANT = frozenset({"hwk", "sc", "swk"})
+_MFA = "mfa"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """That somebody proved to be who they are: by which factor, what that says in RFC 8176's words, and when."""
+
+    factor: str
+    methods: tuple[str, ...]
+    at: datetime
+
+
+def methods_of(proofs: Iterable[Proof]) -> tuple[str, ...]:
+    """The methods of all of them, each once, in the order in which they were given."""
+    return tuple(dict.fromkeys(method for proof in proofs for method in proof.methods))
 
 
 def amr_of(methods: Iterable[str]) -> list[str]:
     """What an ID token says as amr: the methods, each once, and mfa for more than one kind of factor (RFC 8176)."""
-    once = list(dict.fromkeys(methods))
-    return [*once, "mfa"] if _kinds(once) > 1 and "mfa" not in once else once
+    once = [method for method in dict.fromkeys(methods) if method != REMEMBERED]
+    return [*once, _MFA] if _kinds(once) > 1 and _MFA not in once else once
 
 
-def acr_of(methods: Iterable[str]) -> str:
-    """The authentication context class that the methods reach, of ACR_VALUES."""
-    return TWO_FACTORS if _kinds(methods) > 1 else ONE_FACTOR
+def acr_of(methods: Iterable[str], wanted: Iterable[str] = ()) -> str:
+    """The authentication context class that the methods reach; the first of ``wanted`` that they reach, if there is
+    one: whoever asked for two factors is told so, also where there is more."""
+    known = frozenset(methods)
+    reached = _reached(known)
+    return next((one for one in wanted if one in ACR_VALUES and ACR_VALUES.index(one) <= reached), ACR_VALUES[reached])
+
+
+def reaches(methods: Iterable[str], acr: str) -> bool:
+    """True if the methods amount to this class, of ACR_VALUES, or to more."""
+    return _reached(frozenset(methods)) >= ACR_VALUES.index(acr)
+
+
+def _reached(methods: frozenset[str]) -> int:
+    if _MFA not in methods and _kinds(methods) < 2:
+        return 0
+    return 2 if methods & _RESISTANT else 1
 
 
 def _kinds(methods: Iterable[str]) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from identity.domain.authentication import BY_PASSWORD
+from identity.domain.authentication import Proof, methods_of
 from identity.domain.users import Subject
 
 
@@ -13,7 +13,8 @@ class Session:
     """One person signed in on one browser. ``id`` is the sid of ID tokens; it authorises nothing.
 
     The browser shows a secret, of which the SHA-256 is kept; the secret changes at each sign-in, the id does not.
-    ``authenticated_at`` is when the password was last given, ``selected_at`` when the account was last chosen for the
+    ``proofs`` tell how and when the person proved to be it: first who they are, then with further factors.
+    ``authenticated_at`` is when that was last begun, ``selected_at`` when the account was last chosen for the
     service's own pages, ``ends_at`` the end that no activity moves. ``ended_at`` is set by signing out.
     """
 
@@ -25,10 +26,15 @@ class Session:
     selected_at: datetime
     last_seen_at: datetime
     ends_at: datetime
-    methods: tuple[str, ...] = (BY_PASSWORD,)
+    proofs: tuple[Proof, ...] = ()
     user_agent: str = ""
     client_address: str = ""
     ended_at: datetime | None = None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """By which methods the person proved to be it (RFC 8176)."""
+        return methods_of(self.proofs)
 
     def live(self, now: datetime, idle_age: timedelta) -> bool:
         """True until it is ended, has been idle for ``idle_age``, or reaches its absolute end."""
@@ -51,10 +57,11 @@ class SignedIn:
 class PendingAuthorization:
     """An authorization request that waits for its user; bound to one browser by a secret, kept as SHA-256.
 
-    ``parameters`` are the client's, as it sent them. A request of the service's own pages has none: it has ``target``,
-    the path on the login host where the browser goes at the end. ``user_id`` and ``authenticated_at`` name who proved
-    the password here and is not yet signed in, because something else is still asked; ``session_id`` the session that
-    was chosen or started. ``done`` names the interactions that are finished.
+    ``parameters`` are the client's, as it sent them. A request of the service's own pages has ``target``,
+    the path on the login host where the browser goes at the end, and ``parameters`` are what they demand (``Demand``).
+    ``user_id`` and ``authenticated_at`` name who proved to be it here and is not yet signed in, because something else
+    is still asked; ``session_id`` the session that was chosen or started. ``proofs`` are those that were given here,
+    ``done`` names the interactions that are finished.
     """
 
     id: str
@@ -67,7 +74,7 @@ class PendingAuthorization:
     ui_locales: str = ""
     user_id: str | None = None
     authenticated_at: datetime | None = None
-    methods: tuple[str, ...] = ()
+    proofs: tuple[Proof, ...] = ()
     session_id: str | None = None
     done: frozenset[str] = frozenset()
     finished_at: datetime | None = None
@@ -85,7 +92,7 @@ class PendingAuthorization:
 
     def begun_anew(self) -> "PendingAuthorization":
         """The same as it was before anybody proved who they are, or did anything else for it."""
-        return replace(self, user_id=None, authenticated_at=None, methods=(), session_id=None, done=frozenset())
+        return replace(self, user_id=None, authenticated_at=None, proofs=(), session_id=None, done=frozenset())
 
     def expired(self, now: datetime) -> bool:
         """True from the second on at which it can no longer be continued."""

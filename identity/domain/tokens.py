@@ -14,8 +14,8 @@ class TokenFamily:
     """All that came from one authorization of one person for one client.
 
     A token is live only while its family is: revoking the family also kills members that are being written at
-    that very moment. ``methods`` are those by which the person had proved to be it (RFC 8176); the claims are those
-    that the client asked for beside scopes (OpenID Connect Core §5.5).
+    that very moment. ``methods`` are those by which the person had proved to be it (RFC 8176), ``acr`` is what they
+    amount to. The claims are those that the client asked for beside scopes (OpenID Connect Core §5.5).
     """
 
     id: str
@@ -27,6 +27,7 @@ class TokenFamily:
     session_id: str | None = None
     offline: bool = False
     methods: tuple[str, ...] = ()
+    acr: str = ""
     userinfo_claims: tuple[str, ...] = ()
     id_token_claims: tuple[str, ...] = ()
     revoked_at: datetime | None = None

@@ -44,15 +44,16 @@ def browser_of(request: Request) -> Browser:
         for start, known in found.items():
             if name.startswith(start) and _VALUE.fullmatch(value):
                 known[name.removeprefix(start)] = value
-    sessions, sign_ins, known_at = map(_newest, found.values())
-    return Browser(sessions=sessions, sign_ins=sign_ins, known=known_at, user_agent=agent)
+    sessions, sign_ins, known_at, remembered = map(_newest, found.values())
+    return Browser(sessions=sessions, sign_ins=sign_ins, known=known_at, remembered=remembered, user_agent=agent)
 
 
 def headers_for(request: Request, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
     """The Set-Cookie headers; where one more is set than fits the bounds, the browser is asked to forget the oldest."""
     headers = [_header(request, cookie) for cookie in cookies]
     browser = request.browser
-    for kind, shown in zip(CookieKind, (browser.sessions, browser.sign_ins, browser.known), strict=True):
+    shown_by_kind = (browser.sessions, browser.sign_ins, browser.known, browser.remembered)
+    for kind, shown in zip(CookieKind, shown_by_kind, strict=True):
         changed = {cookie.id: cookie.secret is not None for cookie in cookies if cookie.kind is kind}
         if any(changed.values()):
             kept = sorted(id_ for id_ in {*shown, *changed} if changed.get(id_, True))

@@ -1,10 +1,13 @@
 """What the pages of a sign-in stand on: the request that waits, and the password that is tried."""
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.domain.errors import Conflict
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
 from identity.hashing import Busy
@@ -14,6 +17,10 @@ from identity.lazily import lazily
 from identity.provider.endpoints.authorize import PATH, sign_in_of
 from identity.provider.interaction import SignIn
 from identity.provider.request import Cookie, CookieKind
+
+Verdict = TypeVar("Verdict")
+
+WRONG_FACTOR = "wrong factor"
 
 
 class WaitingSignIn:
@@ -71,6 +78,33 @@ def try_password(request: Request, login_name: str, password: str) -> Subject | 
         return None
     found: Subject | None = passwords.succeeded(trial, outdated_hash=outdated_hash)
     return found
+
+
+def try_factor(request: Request, subject: Subject, verify: Callable[[], Verdict | None]) -> Verdict | None:
+    """What ``verify`` says of a further factor of somebody who has proved who they are; None if it proves nothing.
+
+    As with passwords the attempt is counted and committed before it is looked at, and without a verdict it stands.
+    ``verify`` asks the request for services itself: they are others than before. What it uses up is committed with
+    what follows. Raises TooManyAttempts; Busy, and then it is taken back.
+    """
+    services = request.services
+    browser = services.known_browsers.recognise(subject.user.id, request.browser.known)
+    reservation = services.attempts.reserve_factor(subject, browser)
+    request.commit()
+    try:
+        verdict = verify()
+    except Busy:
+        request.services.attempts.give_back(reservation)
+        raise
+    except Conflict:
+        # Somebody else used it at the same moment.
+        verdict = None
+    attempts = request.services.attempts
+    if verdict is None:
+        attempts.refuse(subject, WRONG_FACTOR)
+        return None
+    attempts.factor_succeeded(reservation, subject)
+    return verdict
 
 
 def sign_in_anew(request: Request, *, target: str, login_name: str = "") -> Response:

@@ -16,5 +16,7 @@ def includeme(config: Configurator) -> None:
     config.include("identity.pages.page")
     config.include("identity.pages.signed_in_page")
     config.include("identity.pages.account_sections")
+    config.include("identity.pages.sign_in_page")
+    config.include("identity.pages.factor_page")
     config.include("identity.pages.errors")
     config.include("identity.pages.mails")

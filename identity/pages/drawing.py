@@ -1,11 +1,12 @@
 """Pages: draws templates; one for a process, found as ``registry.pages``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.registry import Registry
 from pyramid.request import Request
@@ -49,6 +50,8 @@ class Pages:
         #: What plugins add to the account (identity.pages.account_sections).
         self.security_sections: list[Any] = []
         self.account_data: dict[str, Any] = {}
+        #: What plugins put below the first two steps of a sign-in: given the page, markup for each.
+        self.sign_in_options: list[Callable[[Any], Iterable[Markup]]] = []
         for path in sorted(FOLDER.iterdir()):
             self.static.add(path)
         self.operator_style = None if style is None else self.static.add(style)

@@ -96,6 +96,10 @@ class Page:
         self.request = request
         self.asked_language = ""
 
+    def before(self) -> Response | None:
+        """An answer instead of the page, whatever it is asked; None where there is nothing against it."""
+        return None
+
     def show(self) -> Mapping[str, object] | Response:
         """The template's variables; an answer instead, if this page is not to be seen now."""
         return {}
@@ -341,6 +345,9 @@ def _sentence(refused: Exception) -> str:
 def _view_of(kind: type[Page]) -> Callable[[Any, Request], Response]:
     def view(context: Any, request: Request) -> Response:
         page = kind(context, request)
+        early = page.before()
+        if early is not None:
+            return early
         return page.post() if request.method == "POST" and isinstance(page, FormPage) else page.get()
 
     return view

@@ -1,26 +1,39 @@
 """SignedInPage: what account and console have in common: who is signed in, the menu of accounts, the language."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import ClassVar
+from urllib.parse import urlencode
 
 from pyramid.config import Configurator
+from pyramid.response import Response
 
 from identity.domain.errors import Conflict
 from identity.domain.sessions import SignedIn
 from identity.domain.users import HumanUser, Subject
+from identity.http.endpoints import context_of
 from identity.http.locale import UI_LOCALES
 from identity.pages.drawing import HOME
+from identity.pages.errors import LOGIN, TARGET
 from identity.pages.frame import Frame, Group, Item, MenuEntry, OtherAccount, Person, Switcher
 from identity.pages.notices import told_event, with_notice
 from identity.pages.page import Page
+from identity.provider.assurance import could_prove_more
 from identity.provider.endpoints.end_session import ASK
 
 #: Where the choice of another account is posted.
 SWITCH = f"{HOME}/switch"
 
 
+#: How long ago somebody may have proved who they are for what only they may do, and the parameter of /login for it.
+FRESH_FOR, FRESH = timedelta(minutes=10), "fresh"
+
+
 class SignedInPage(Page):
     """A page of the frame for the person who is signed in."""
+
+    #: True for a page that is seen by whoever has proved in the last ten minutes who they are, as well as they can.
+    needs_fresh: ClassVar[bool] = False
 
     #: Where the mark leads, and which entry of the account menu is the present one.
     home: ClassVar[str] = HOME
@@ -37,6 +50,19 @@ class SignedInPage(Page):
     def subject(self) -> Subject:
         """Whose session it is."""
         return self.account.subject
+
+    def before(self) -> Response | None:
+        """To a sign-in that leads back here, if who they are has to be proved again."""
+        if not self.needs_fresh or self.is_fresh():
+            return None
+        path = self.request.path_qs if self.request.method == "GET" else self.request.path
+        return self.redirect(f"{LOGIN}?{urlencode({TARGET: path, FRESH: 'yes'})}")
+
+    def is_fresh(self) -> bool:
+        """True if the person has proved in the last ten minutes who they are, as well as they can."""
+        session, context = self.account.session, context_of(self.request)
+        young = context.now - session.authenticated_at < FRESH_FOR
+        return young and not could_prove_more(self.subject, session.methods, context)
 
     def preferred_locales(self) -> str:
         """The person's own language, unless the address asks for another."""

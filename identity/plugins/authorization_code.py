@@ -97,6 +97,7 @@ def _authorization(presented: PresentedCode, client: Client, context: Context) -
         refreshing=refreshing,
         one_time=CodeInHand(code, client),
         methods=family.methods,
+        acr=family.acr,
         userinfo_claims=family.userinfo_claims,
         id_token_claims=family.id_token_claims,
     )

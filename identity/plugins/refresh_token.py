@@ -82,6 +82,7 @@ def _authorization(presented: PresentedRefreshToken, client: Client, asked: tupl
         refreshing=Refreshing(ends_at=token.ends_at, scope=token.scope, predecessor_id=token.id),
         one_time=RefreshInHand(token, client),
         methods=presented.family.methods,
+        acr=presented.family.acr,
         userinfo_claims=presented.family.userinfo_claims,
         id_token_claims=presented.family.id_token_claims,
     )

@@ -65,6 +65,7 @@ class AuthorizationRequest:
     redirect_uri: str
     nonce: str | None = None
     max_age: timedelta | None = None
+    acr_values: tuple[str, ...] = ()
     claims: ClaimsRequest = ClaimsRequest()
     subject: str | None = None
     login_hint: str = ""
@@ -129,6 +130,7 @@ def read_request(
         redirect_uri=address.uri,
         nonce=parameters.one("nonce"),
         max_age=_max_age(parameters),
+        acr_values=parameters.words("acr_values"),
         claims=asked,
         subject=_subject(parameters, asked, context),
         login_hint=parameters.get("login_hint", ""),

@@ -22,6 +22,7 @@ def by_sign_in(
     session_id: str,
     nonce: str | None,
     methods: tuple[str, ...],
+    acr: str = "",
     claims: ClaimsRequest,
 ) -> Authorization:
     """A person who is signed in, for an answer that issues these artifacts; they are of a family yet to begin."""
@@ -37,6 +38,7 @@ def by_sign_in(
         nonce=nonce,
         id_token=Artifact.ID_TOKEN in issues,
         methods=methods,
+        acr=acr,
         userinfo_claims=claims.userinfo,
         id_token_claims=claims.id_token,
     )

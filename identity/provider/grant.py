@@ -86,9 +86,10 @@ class Authorization:
     ``subject`` is the user the tokens are about, None where a client acts for itself. ``client`` is the application,
     None for a service user; ``client_id`` is what tokens name as their client. ``asked`` are the words of the scope.
 
-    ``authenticated_at`` is when the subject last proved to be it, ``methods`` how (RFC 8176), ``session_id`` in which
-    session. ``key_id`` or ``secret_id`` ties the tokens to what a service user showed, so that they end with it,
-    ``family_id`` to the sign-in they come from. ``one_time`` is used up when they are recorded.
+    ``authenticated_at`` is when the subject last proved to be it, ``methods`` how (RFC 8176), ``acr`` what that amounts
+    to where a class was asked for, ``session_id`` in which session. ``key_id`` or ``secret_id`` ties the tokens to what
+    a service user showed, so that they end with it, ``family_id`` to the sign-in they come from. ``one_time`` is used
+    up when they are recorded.
 
     Without ``id_token`` the answer has none, whatever was granted; ``nonce`` stands in it. ``refreshing`` asks for a
     refresh token. ``userinfo_claims`` and ``id_token_claims`` are asked for beside scopes (OpenID Connect Core §5.5).
@@ -112,6 +113,7 @@ class Authorization:
     refreshing: Refreshing | None = None
     one_time: OneTime | None = None
     methods: tuple[str, ...] = ()
+    acr: str = ""
     userinfo_claims: tuple[str, ...] = ()
     id_token_claims: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()

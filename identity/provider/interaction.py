@@ -1,7 +1,7 @@
 """Interaction: a page that can stand between an authorization request and its answer; SignIn, what it decides by."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -16,6 +16,24 @@ from identity.domain.verdicts import misfit
 from identity.provider.authorization_request import AuthorizationRequest
 from identity.provider.context import Context
 from identity.provider.errors import InteractionRequired, OAuthError
+from identity.provider.request import NO_BROWSER, Browser
+
+#: The demand of a page of the service's own that somebody sets up a factor, and the interaction that it asks for.
+ENROL = "enrol"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What somebody has yet to prove: a class of ACR_VALUES, because the client asks for it, or by the policy.
+
+    ``by`` names the factors that the person has set up and can prove it by. Where there is none, ``to_enrol`` names
+    those that they can set up to reach it.
+    """
+
+    acr: str
+    by_client: bool
+    by: tuple[str, ...] = ()
+    to_enrol: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +42,7 @@ class SignIn:
 
     ``request`` is None for the service's own pages. ``accounts`` are the browser's sessions, last selected first,
     expired ones among them. ``pending`` is the row that waits, None as long as no page was needed. ``proved`` is who
-    gave the right password here and is not signed in yet. ``organization`` is the one whose members alone will do.
+    proved to be it here and is not signed in yet. ``organization`` is the one whose members alone will do.
     """
 
     request: AuthorizationRequest | None
@@ -34,6 +52,16 @@ class SignIn:
     pending: PendingAuthorization | None = None
     proved: Subject | None = None
     organization: Organization | None = None
+    browser: Browser = NO_BROWSER
+    assess: Callable[["SignIn"], Need | None] = lambda sign_in: None
+    #: True for a session that began by a factor which may be used.
+    counts: Callable[[SignedIn], bool] = lambda account: True
+
+    @property
+    def demands(self) -> Mapping[str, str]:
+        """What the service's own pages ask for: ``max_age`` in seconds, ``acr``, and a factor to ``enrol``."""
+        own = self.pending is not None and self.pending.target is not None
+        return self.pending.parameters if own and self.pending is not None else {}
 
     @property
     def client(self) -> Client | None:
@@ -44,6 +72,14 @@ class SignIn:
     def prompts(self) -> frozenset[str]:
         """What the client wants to happen (OpenID Connect Core §3.1.2.1, and create)."""
         return frozenset() if self.request is None else self.request.prompts
+
+    @property
+    def max_age(self) -> timedelta | None:
+        """How long ago they may have proved who they are; None for any time."""
+        if self.request is not None:
+            return self.request.max_age
+        seconds = self.demands.get("max_age")
+        return None if seconds is None else timedelta(seconds=int(seconds))
 
     @property
     def subject(self) -> Subject | None:
@@ -89,13 +125,21 @@ class SignIn:
             return None
         return self.choices[0] if len(self.choices) == 1 else None
 
+    @cached_property
+    def need(self) -> Need | None:
+        """What the person has yet to prove, beside who they are. Raises UnmetAuthenticationRequirements."""
+        return self.assess(self)
+
     def fresh(self, account: SignedIn) -> bool:
-        """True unless the client wants the password to be given again (prompt=login, max_age)."""
-        if self.request is None or self.done("login"):
+        """True unless who they are is to be proved again (prompt=login, max_age), or was proved by what may not be used
+        any more."""
+        if not self.counts(account):
+            return False
+        if self.done("login"):
             return True
         if "login" in self.prompts:
             return False
-        max_age = self.request.max_age
+        max_age = self.max_age
         return max_age is None or self.now - account.session.authenticated_at < max_age
 
 

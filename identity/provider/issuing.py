@@ -154,6 +154,7 @@ def new_family(authorization: Authorization, granted: GrantedScopes, context: Co
         session_id=authorization.session_id,
         offline=offline,
         methods=authorization.methods,
+        acr=authorization.acr,
         userinfo_claims=authorization.userinfo_claims,
         id_token_claims=authorization.id_token_claims,
     )
@@ -232,7 +233,7 @@ def _id_token(
     if code is not None:
         claims["c_hash"] = half_hash(code, ALGORITHM)
     if authorization.methods:
-        claims |= {"amr": amr_of(authorization.methods), "acr": acr_of(authorization.methods)}
+        claims |= {"amr": amr_of(authorization.methods), "acr": authorization.acr or acr_of(authorization.methods)}
     if assert_userinfo and subject is not None:
         claims |= claims_about(subject.user, granted.words, context)
     if subject is not None:

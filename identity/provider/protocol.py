@@ -11,6 +11,7 @@ from identity.provider.scope import Scopes
 
 if TYPE_CHECKING:
     from identity.provider.endpoint import Endpoint
+    from identity.provider.factor import Factor
     from identity.provider.interaction import Interaction
 
 #: A plugin's name with its implementation of a contribution hook.
@@ -24,6 +25,7 @@ class Protocol:
     grants: Mapping[str, Grant]
     response_types: Mapping[frozenset[str], ResponseType]
     interactions: Mapping[str, "Interaction"]
+    factors: Mapping[str, "Factor"]
     scopes: Scopes
     client_authentications: Mapping[str, ClientAuthentication]
     user_claims: tuple[Contribution, ...] = ()

@@ -17,6 +17,7 @@ class CookieKind(Enum):
     SESSION = "session"
     SIGN_IN = "sign-in"
     KNOWN_BROWSER = "known"
+    REMEMBERED = "remembered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,12 @@ class Cookie:
 @dataclass(frozen=True, slots=True)
 class Browser:
     """What a browser shows of itself, by id: secrets of its sessions and of the sign-ins it began, and what it got from
-    accounts that know it again."""
+    accounts that know it again, or ask for no second factor there."""
 
     sessions: Mapping[str, str] = field(default_factory=dict)
     sign_ins: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, str] = field(default_factory=dict)
+    remembered: Mapping[str, str] = field(default_factory=dict)
     user_agent: str = ""
 
 

@@ -21,6 +21,9 @@ log.addFilter(OnceAMinute())
 ADDRESS = "address"
 REQUESTS = "requests"
 
+#: How keys of attempts at further factors begin.
+_FACTOR = "factor:"
+
 OF_ACCOUNT = "too many attempts at one account"
 OF_ADDRESS = "too many attempts from one address"
 
@@ -91,6 +94,20 @@ class Attempts(UseCases):
 
     def succeeded(self, reservation: Reservation, subject: Subject) -> None:
         """The password was right: nothing is counted, and the account starts from nought."""
+        self._uncount(reservation)
+        # Whoever knows the password alone does not get the attempts at further factors back.
+        self._storage.attempts.clear_of_user(subject.user.id, but=_FACTOR)
+
+    def reserve_factor(self, subject: Subject, browser: str | None) -> Reservation:
+        """The same for a further factor of somebody who has proved who they are: counted apart from passwords, over all
+        factors together. Raises TooManyAttempts."""
+        address = self._count(ADDRESS, subject)
+        key = f"{_FACTOR}user:{subject.user.id}" if browser is None else f"{_FACTOR}browser:{browser}"
+        attempt = self._reserve(key, subject, user_id=subject.user.id)
+        return Reservation(self._now, address, ((key, attempt),))
+
+    def factor_succeeded(self, reservation: Reservation, subject: Subject) -> None:
+        """The factor was right: nothing is counted, and the account starts from nought."""
         self._uncount(reservation)
         self.forget(subject)
 

@@ -17,6 +17,7 @@ from identity.services.choices import Choices
 from identity.services.consents import Consents
 from identity.services.cursors import Cursors
 from identity.services.domains import Domains
+from identity.services.factors import Factors
 from identity.services.idempotency import Idempotency
 from identity.services.known_browsers import KnownBrowsers
 from identity.services.links import Links
@@ -29,10 +30,12 @@ from identity.services.outbox import Outbox
 from identity.services.overview import Overview
 from identity.services.own_account import OwnAccount
 from identity.services.passwords import Passwords
+from identity.services.policies import Policies
 from identity.services.project_grants import ProjectGrants
 from identity.services.projects import Projects
 from identity.services.records import Records
 from identity.services.registration import Registration
+from identity.services.remembered_browsers import RememberedBrowsers
 from identity.services.service_users import ServiceUsers
 from identity.services.sessions import Sessions
 from identity.services.sign_ins import SignIns
@@ -114,6 +117,9 @@ class Services(ABC):
     own_account = lazily(OwnAccount)
     attempts = lazily(Attempts)
     known_browsers = lazily(KnownBrowsers)
+    policies = lazily(Policies)
+    factors = lazily(Factors)
+    remembered_browsers = lazily(RememberedBrowsers)
     registration = lazily(Registration)
     links = lazily(Links)
     mails = lazily(Mails)

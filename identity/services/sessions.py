@@ -5,12 +5,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from identity.crypto.secrets import digest, new_id, new_token
+from identity.domain.authentication import Proof, methods_of
 from identity.domain.errors import NotFound
 from identity.domain.records import CORE
 from identity.domain.sessions import Session, SignedIn
 from identity.domain.users import Subject
 from identity.services.changes import Look, UseCases, told
 from identity.services.links import CodeKind
+from identity.services.policies import Policies
+from identity.services.remembered_browsers import KIND as REMEMBERED_BROWSER
 from identity.settings import Settings
 from identity.storage.errors import Missing
 
@@ -22,6 +25,7 @@ class Sessions(UseCases):
     """A session belongs to one person at one browser, which shows its secret in a cookie."""
 
     _look: Look
+    _policies: Policies
     _settings: Settings
 
     @property
@@ -47,14 +51,19 @@ class Sessions(UseCases):
 
     def current(self, secrets: Collection[str]) -> SignedIn | None:
         """The session that the service's own pages work with: the live one that was selected last."""
-        return next((one for one in self.of_browser(secrets) if self.live(one)), None)
+        return next((one for one in self.of_browser(secrets) if self.live(one) and self.enough(one)), None)
+
+    def enough(self, account: SignedIn) -> bool:
+        """True if what the person proved is what the policy asks of them now."""
+        counting = self._policies.counting(account.subject, account.session.proofs)
+        return bool(counting) and not self._policies.lacks_factor(account.subject, methods_of(counting))
 
     def sign_in(
         self,
         subject: Subject,
         accounts: Collection[SignedIn],
         *,
-        methods: tuple[str, ...],
+        proofs: tuple[Proof, ...],
         user_agent: str,
         at: datetime | None = None,
         client_id: str | None = None,
@@ -62,8 +71,8 @@ class Sessions(UseCases):
         """The person's session at this browser, and the new secret to show for it from now on.
 
         ``accounts`` are the sessions that the browser has: a live one of the same person goes on under its id, an
-        expired one is ended. ``at`` is when the password was given, ``client_id`` the application signed in to. Raises
-        NotFound if the user is gone by now.
+        expired one is ended. ``at`` is when they began to prove who they are, ``client_id`` the application signed in
+        to. Raises NotFound if the user is gone by now.
         """
         secret = new_token()
         at = at or self._now
@@ -72,7 +81,7 @@ class Sessions(UseCases):
             if account.subject.user.id != subject.user.id:
                 continue
             if self.live(account):
-                again = self._again(account, secret, methods, at, client_id)
+                again = self._again(account, secret, proofs, at, client_id)
                 if again is not None:
                     return SignedIn(again, subject), secret
             else:
@@ -86,7 +95,7 @@ class Sessions(UseCases):
             selected_at=self._now,
             last_seen_at=self._now,
             ends_at=self._now + self.max_age,
-            methods=methods,
+            proofs=proofs,
             user_agent=user_agent[:_LONGEST_USER_AGENT],
             client_address=self._audit.actor.client_address or "",
         )
@@ -94,6 +103,22 @@ class Sessions(UseCases):
             self._storage.sessions.add(session)
         self._record("session.started", SignedIn(session, subject), client_id)
         return SignedIn(session, subject), secret
+
+    def strengthen(
+        self, account: SignedIn, proofs: tuple[Proof, ...], *, client_id: str | None = None
+    ) -> tuple[SignedIn, str]:
+        """The session with further proofs of its person, and the new secret to show for it from now on.
+
+        Of a factor the latest proof counts. When the session ends, and when it began, stays. Raises NotFound if it was
+        ended meanwhile.
+        """
+        secret, session = new_token(), account.session
+        renewed = {proof.factor for proof in proofs}
+        together = (*(one for one in session.proofs if one.factor not in renewed), *proofs)
+        again = self._proved(account, secret, together, session.authenticated_at, session.ends_at, client_id)
+        if again is None:
+            raise NotFound("session", session.id)
+        return SignedIn(again, account.subject), secret
 
     def touch(self, account: SignedIn) -> None:
         """Move "last seen", at most once a minute: most requests then write nothing."""
@@ -149,33 +174,44 @@ class Sessions(UseCases):
     def end_access(self, subject: Subject, *, but: str | None = None, applications: bool = True) -> None:
         """End whatever was opened as this person: sessions and sign-ins as ``end_all_of`` does, links that were mailed
         or handed out, and with ``applications`` all that applications hold."""
-        for kind in (CodeKind.PASSWORD_RESET, CodeKind.EMAIL_CHANGE):
+        for kind in (CodeKind.PASSWORD_RESET, CodeKind.EMAIL_CHANGE, REMEMBERED_BROWSER):
             self._storage.records.drop_of_owner(CORE, kind, user_id=subject.user.id)
         if applications:
             self._storage.tokens.revoke_of_user(subject.user.id, self._now)
         self.end_all_of(subject, but=but)
 
     def _again(
-        self, account: SignedIn, secret: str, methods: tuple[str, ...], at: datetime, client_id: str | None
+        self, account: SignedIn, secret: str, proofs: tuple[Proof, ...], at: datetime, client_id: str | None
     ) -> Session | None:
         """The session after a further sign-in; None if it was ended meanwhile."""
-        ends_at = self._now + self.max_age
+        return self._proved(account, secret, proofs, at, self._now + self.max_age, client_id)
+
+    def _proved(
+        self,
+        account: SignedIn,
+        secret: str,
+        proofs: tuple[Proof, ...],
+        at: datetime,
+        ends_at: datetime,
+        client_id: str | None,
+    ) -> Session | None:
+        again = replace(
+            account.session,
+            digest=digest(secret),
+            proofs=proofs,
+            authenticated_at=at,
+            selected_at=self._now,
+            last_seen_at=self._now,
+            ends_at=ends_at,
+        )
         try:
             self._storage.sessions.reauthenticate(
-                account.session.id, digest=digest(secret), methods=methods, at=at, ends_at=ends_at
+                again.id, digest=again.digest, proofs=proofs, authenticated_at=at, at=self._now, ends_at=ends_at
             )
         except Missing:
             return None
-        self._record("session.renewed", account, client_id)
-        return replace(
-            account.session,
-            digest=digest(secret),
-            methods=methods,
-            authenticated_at=at,
-            selected_at=at,
-            last_seen_at=at,
-            ends_at=ends_at,
-        )
+        self._record("session.renewed", SignedIn(again, account.subject), client_id)
+        return again
 
     def _record(self, event: str, account: SignedIn, client_id: str | None = None) -> None:
         session, user_id = account.session, account.subject.user.id

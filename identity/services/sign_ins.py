@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from identity.crypto.secrets import digest, new_id, new_token, same
+from identity.domain.authentication import PASSWORD, Proof
 from identity.domain.errors import Conflict, DomainError
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
@@ -135,8 +136,11 @@ class SignIns(UseCases):
             ),
         )
 
-    def prove(self, pending: PendingAuthorization, subject: Subject, methods: tuple[str, ...]) -> PendingAuthorization:
-        """Note who proved to be who, just now; the session starts when nothing else is asked.
+    def prove(
+        self, pending: PendingAuthorization, subject: Subject, methods: tuple[str, ...], *, factor: str = PASSWORD
+    ) -> PendingAuthorization:
+        """Note who proved to be who, just now, by which factor and methods (RFC 8176); the session starts when nothing
+        else is asked.
 
         Whatever was finished after an earlier proof has to be finished again.
         """
@@ -146,7 +150,7 @@ class SignIns(UseCases):
                 one.begun_anew(),
                 user_id=subject.user.id,
                 authenticated_at=self._now,
-                methods=methods,
+                proofs=(Proof(factor, methods, self._now),),
                 login_name=subject.login_name,
                 done=(one.done & _BEFORE_LOGIN) | {"login"},
             ),
@@ -159,8 +163,10 @@ class SignIns(UseCases):
         *,
         account: SignedIn | None = None,
         methods: tuple[str, ...] = (),
+        factor: str = "",
     ) -> PendingAuthorization:
-        """Note that an interaction is finished, and by which further methods (RFC 8176) the person has proved it.
+        """Note that an interaction is finished, and by which further methods (RFC 8176) the person has proved to be it;
+        the interaction itself is the factor where no other is named.
 
         What the person of a session has finished counts for that ``account`` alone, also where it was the only one.
         Raises Conflict if it is another person's sign-in by now, or nobody's.
@@ -170,7 +176,8 @@ class SignIns(UseCases):
         def finished(one: PendingAuthorization) -> PendingAuthorization:
             if one.proof != pending.proof:
                 raise Conflict(_ELSEWHERE)
-            return replace(one, session_id=session_id, done=one.done | {interaction}, methods=(*one.methods, *methods))
+            further = (Proof(factor or interaction, methods, self._now),) if methods or factor else ()
+            return replace(one, session_id=session_id, done=one.done | {interaction}, proofs=(*one.proofs, *further))
 
         return self._update(pending, finished)
 

@@ -20,6 +20,7 @@ from identity.services.changes import Look
 from identity.services.choices import Choices
 from identity.services.last_uses import LastUses
 from identity.services.outbox import Delivery
+from identity.services.policies import PolicyCache
 from identity.services.records import Records
 from identity.services.signing_keys import KeyRing
 from identity.settings import Settings
@@ -38,6 +39,7 @@ class ProcessState:
     deny: Deny | None
     choices: Choices
     deliveries: Mapping[str, Delivery] = field(default_factory=dict)
+    policy_cache: PolicyCache = field(default_factory=PolicyCache)
     uses: LastUses = field(default_factory=LastUses)
     instance: Instance | None = None
 

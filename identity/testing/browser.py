@@ -23,7 +23,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from webtest import TestApp, Upload
 
-from identity.domain.authentication import BY_PASSWORD
+from identity.domain.authentication import BY_PASSWORD, Proof
 from identity.domain.sessions import Session
 from identity.domain.users import PasswordHash, User
 from identity.testing.cookies import HOST_PREFIX, CookieJar
@@ -215,9 +215,8 @@ class Browser:
         with self.world.transaction() as services:
             subject = services.storage.users.find_subject(person.id)
             assert subject is not None, "there is no such person"
-            account, secret = services.sessions.sign_in(
-                subject, (), methods=(BY_PASSWORD,), user_agent=self.user_agent, at=at
-            )
+            proof = Proof("password", (BY_PASSWORD,), at or services.now)
+            account, secret = services.sessions.sign_in(subject, (), proofs=(proof,), user_agent=self.user_agent, at=at)
         secure = self.login_url.startswith("https://")
         name = f"{HOST_PREFIX if secure else ''}session-{account.session.id}"
         attributes = "; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")

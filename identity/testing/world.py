@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from identity.crypto.keys import PrivateKey, PublicKey
 from identity.crypto.secrets import digest, new_token
 from identity.domain.applications import Application, ApplicationType, ConsentRule
-from identity.domain.authentication import BY_PASSWORD
+from identity.domain.authentication import BY_PASSWORD, Proof
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, organization_resource
@@ -302,7 +302,8 @@ class World(AssembledService):
         with self.transaction() as services:
             subject = services.storage.users.find_subject(person.id)
             assert subject is not None, "there is no such person"
-            account, secret = services.sessions.sign_in(subject, (), methods=(BY_PASSWORD,), user_agent="Browser/1.0")
+            proof = Proof("password", (BY_PASSWORD,), services.now)
+            account, secret = services.sessions.sign_in(subject, (), proofs=(proof,), user_agent="Browser/1.0")
         self.client.secrets.add(secret)
         return BrowserSession(self, person, account.session.id, secret)
 

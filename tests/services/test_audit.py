@@ -9,6 +9,7 @@ from identity.domain.applications import Client
 from identity.domain.audit import EVENTS, AuditFilter
 from identity.domain.domains import Proof
 from identity.domain.permissions import organization_resource
+from identity.domain.policies import Policy
 from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
@@ -31,6 +32,7 @@ from identity.services.commands.service_users import (
 )
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.commands.users import ChangeProfile, CreateHumanUser, InviteHumanUser, RegisterUser
+from identity.services.policies import INSTANCE
 from identity.storage.errors import Unavailable
 from identity.storage.memory import MemoryBackend
 from identity.testing.clock import MovableClock
@@ -107,8 +109,17 @@ def everything(services: Services) -> set[str]:
     services.users.verify_email(email_link.rpartition("/")[2], person.id)
     anna = services.storage.users.find_subject(person.id)
     assert anna is not None
-    account, session_secret = services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")
-    account, renewed_secret = services.sessions.sign_in(anna, (account,), methods=("pwd",), user_agent="")
+    account, session_secret = services.sessions.sign_in(anna, (), proofs=(), user_agent="")
+    account, renewed_secret = services.sessions.sign_in(anna, (account,), proofs=(), user_agent="")
+    app = services.factors.add(anna, "app", {"key": "the app's key"}, name="Phone")
+    app = services.factors.rename(anna, app.id, "Old phone")
+    services.factors.tell_used(app, anna, 3)
+    services.factors.remove(anna, app.id)
+    services.factors.add(anna, "app", {"key": "the app's key"})
+    services.factors.reset(person.id)
+    browser, browser_secret = services.remembered_browsers.remember(anna, "", timedelta(days=1))
+    services.remembered_browsers.forget(anna, browser)
+    services.policies.change(INSTANCE, Policy(remember_browser=7))
     registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
     services.registration.register(own, registered, services.passwords.hash(_PASSWORD))
     web = services.applications.register(project.id, _WEB, by=THE_OPERATOR)[0]
@@ -144,7 +155,7 @@ def everything(services: Services) -> set[str]:
     services.organizations.remove(other.id, by=THE_OPERATOR)
     links = {one.rpartition("/")[2] for one in (link, email_link, invitation.secret)}
     passwords = {password, recovered, initial, _PASSWORD}
-    secrets = {secret, second, robot_secret, session_secret, renewed_secret, token}
+    secrets = {secret, second, robot_secret, session_secret, renewed_secret, token, browser_secret, "the app's key"}
     return {*secrets, file.key, *file.key.splitlines()[1:-1], *links, *passwords}
 
 

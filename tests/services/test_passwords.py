@@ -164,8 +164,8 @@ def test_a_newer_link_ends_the_older(identity: Identity, anna: Subject) -> None:
 def test_a_new_password_ends_links_sessions_and_tokens(identity: Identity, anna: Subject) -> None:
     with identity.transaction() as services:
         code = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
-        _, kept = services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")
-        _, secret = services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")
+        _, kept = services.sessions.sign_in(anna, (), proofs=(), user_agent="")
+        _, secret = services.sessions.sign_in(anna, (), proofs=(), user_agent="")
         services.passwords.change(anna, "$hash$", keep=services.sessions.of_browser([kept])[0].session.id)
     with identity.reading() as services:
         assert services.sessions.of_browser([secret]) == ()

@@ -55,7 +55,7 @@ def test_what_a_sign_in_leaves_behind_goes_too(identity: Identity, clock: Movabl
         anna = subject_of(services, a_person(services, an_organization(services)))
         # Who has no password yet may use a link for longer.
         services.passwords.set_one_time(anna.user.id)
-        services.sessions.sign_in(anna, (), methods=("pwd",), user_agent="")
+        services.sessions.sign_in(anna, (), proofs=(), user_agent="")
         services.sign_ins.begin({"client_id": "c"})
         services.passwords.issue_link(anna.user.id)
         services.storage.attempts.reserve("name:nobody", at=services.now)

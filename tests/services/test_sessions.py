@@ -5,16 +5,20 @@ from dataclasses import replace
 
 import pytest
 
+from identity.domain.authentication import Proof
 from identity.domain.errors import NotFound
 from identity.domain.sessions import SignedIn
 from identity.domain.users import Subject
 from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
+from identity.storage.contract.factories import NOW
 from identity.testing.clock import MovableClock
 from tests.services.people import a_person, an_organization, subject_of
 
 Visit = Callable[..., tuple[SignedIn, str]]
+
+BY_PASSWORD = (Proof("password", ("pwd",), NOW),)
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def anna(identity: Identity) -> Subject:
 def sign_in(identity: Identity, anna: Subject) -> Visit:
     def sign_in(*accounts: SignedIn) -> tuple[SignedIn, str]:
         with identity.transaction() as services:
-            return services.sessions.sign_in(anna, accounts, methods=("pwd",), user_agent="Test")
+            return services.sessions.sign_in(anna, accounts, proofs=BY_PASSWORD, user_agent="Test")
 
     return sign_in
 
@@ -118,7 +122,7 @@ def test_the_account_selected_last_is_the_current_one(
     clock.advance(minutes=1)
     with identity.transaction() as services:
         bert = subject_of(services, a_person(services, anna.organization, "bert"))
-        account, berts = services.sessions.sign_in(bert, (), methods=("pwd",), user_agent="")
+        account, berts = services.sessions.sign_in(bert, (), proofs=BY_PASSWORD, user_agent="")
     clock.advance(minutes=1)
     with identity.transaction() as services:
         current = services.sessions.current([annas, berts])
@@ -147,6 +151,6 @@ def test_all_sessions_but_one_can_be_ended(identity: Identity, sign_in: Visit, a
 
 def test_a_deactivated_person_is_signed_in_nowhere(services: Services) -> None:
     subject = subject_of(services, a_person(services, an_organization(services)))
-    _, secret = services.sessions.sign_in(subject, (), methods=("pwd",), user_agent="")
+    _, secret = services.sessions.sign_in(subject, (), proofs=BY_PASSWORD, user_agent="")
     services.organizations.deactivate(subject.organization.id, by=THE_OPERATOR)
     assert services.sessions.current([secret]) is None

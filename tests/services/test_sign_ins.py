@@ -2,6 +2,7 @@
 
 import pytest
 
+from identity.domain.authentication import methods_of
 from identity.domain.errors import Conflict
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
@@ -74,7 +75,7 @@ def test_two_tabs_change_it_one_after_the_other(identity: Identity, begun: Begun
     with identity.reading() as services:
         after = services.sign_ins.find(pending.id, secret)
     assert after.done == {"terms", "consent"}
-    assert after.methods == ("otp",)
+    assert methods_of(after.proofs) == ("otp",)
 
 
 # --- who has proved what ----------------------------------------------------------------------------------------------
@@ -85,7 +86,7 @@ def people(identity: Identity) -> People:
     with identity.transaction() as services:
         organization = an_organization(services)
         anna, bert = (subject_of(services, a_person(services, organization, name)) for name in ("anna", "bert"))
-        return anna, services.sessions.sign_in(bert, (), methods=("pwd",), user_agent="")[0]
+        return anna, services.sessions.sign_in(bert, (), proofs=(), user_agent="")[0]
 
 
 def test_choosing_an_account_undoes_what_another_has_proved(identity: Identity, begun: Begun, people: People) -> None:
@@ -95,7 +96,7 @@ def test_choosing_an_account_undoes_what_another_has_proved(identity: Identity, 
         proved = services.sign_ins.prove(begun[0], anna, ("pwd",))
         proved = services.sign_ins.done(proved, "one_time_code", methods=("otp",))
         chosen = services.sign_ins.choose(proved, bert)
-    assert (chosen.user_id, chosen.authenticated_at, chosen.methods) == (None, None, ())
+    assert (chosen.user_id, chosen.authenticated_at, chosen.proofs) == (None, None, ())
     assert chosen.session_id == bert.session.id
     assert chosen.done == {"select_account"}
 
@@ -107,7 +108,7 @@ def test_a_second_proof_has_to_pass_every_factor_again(identity: Identity, begun
         proved = services.sign_ins.prove(chosen, anna, ("pwd",))
         proved = services.sign_ins.done(proved, "one_time_code", methods=("otp",))
         again = services.sign_ins.prove(proved, bert.subject, ("pwd",))
-    assert (again.user_id, again.methods) == (bert.subject.user.id, ("pwd",))
+    assert (again.user_id, methods_of(again.proofs)) == (bert.subject.user.id, ("pwd",))
     assert again.done == {"select_account", "login"}
 
 
@@ -121,7 +122,7 @@ def test_nothing_is_answered_by_what_was_true_before(identity: Identity, begun: 
         services.sign_ins.finish(proved)
     with identity.transaction() as services:
         anew = services.sign_ins.find(pending.id, secret)
-        assert (anew.user_id, anew.methods, anew.done) == (None, (), frozenset())
+        assert (anew.user_id, anew.proofs, anew.done) == (None, (), frozenset())
         services.sign_ins.finish(anew)
 
 

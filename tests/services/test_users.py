@@ -34,7 +34,7 @@ def anna(services: Services, organization: Organization) -> HumanUser:
 
 
 def sign_in(services: Services, user: HumanUser) -> str:
-    return services.sessions.sign_in(subject_of(services, user), (), methods=("pwd",), user_agent="")[0].session.id
+    return services.sessions.sign_in(subject_of(services, user), (), proofs=(), user_agent="")[0].session.id
 
 
 def state(services: Services, user: HumanUser) -> UserState:

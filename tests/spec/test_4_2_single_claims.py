@@ -38,7 +38,7 @@ def test_discovery_says_so(world: World) -> None:
     document = world.client.discovery
     assert document["claims_parameter_supported"] is True
     assert {"acr", "amr", "email", "nickname"} <= set(document["claims_supported"])
-    assert document["acr_values_supported"] == [ONE_FACTOR, TWO_FACTORS]
+    assert document["acr_values_supported"] == [ONE_FACTOR, TWO_FACTORS, "urn:service:iam:acr:phr"]
 
 
 def test_userinfo_tells_what_was_asked_for_and_nothing_else(browser: Browser, party: RelyingParty) -> None:

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from identity.domain.organizations import Organization
+from identity.provider.assurance import FACTOR, offered
 from identity.provider.consent import CONSENT, to_agree
 from identity.provider.context import Context
 from identity.provider.errors import (
@@ -11,11 +12,14 @@ from identity.provider.errors import (
     ConsentRequired,
     LoginRequired,
     OAuthError,
+    UnmetAuthenticationRequirements,
 )
-from identity.provider.interaction import Interaction, SignIn
+from identity.provider.interaction import ENROL, Interaction, SignIn
 
 #: What is noted as done when a person refuses on the consent page.
 REFUSED = "consent refused"
+#: The same for somebody who does not want to set up a factor.
+NOT_NOW = "factor refused"
 
 
 class Create(Interaction):
@@ -73,6 +77,50 @@ class Login(Interaction):
         return "password" if known_login_name(sign_in) else ""
 
 
+class ProveFactor(Interaction):
+    """The policy, or the client, asks for more than was proved."""
+
+    name = FACTOR
+    description = "The user has to act on a page: to prove who they are by a second factor."
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        """True until they have. Raises UnmetAuthenticationRequirements."""
+        need = sign_in.need
+        if need is None:
+            return False
+        silent = sign_in.request is not None and sign_in.request.silent
+        if need.by_client and (silent or sign_in.done(NOT_NOW)):
+            raise UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
+        return True
+
+    def path(self, sign_in: SignIn) -> str:
+        """The factor, where there is one alone; else the choice among them, or among those that can be set up."""
+        need = sign_in.need
+        if need is None or len(need.by) > 1:
+            return "factors"
+        return need.by[0] if need.by else "factors/new"
+
+
+class EnrolFactor(Interaction):
+    """A page of the account has sent the person here to set up a factor."""
+
+    name = ENROL
+    late = True
+    description = "The user has to act on a page: to set up a factor."
+
+    def required(self, sign_in: SignIn, context: Context) -> bool:
+        """True until it is done."""
+        wanted, subject = sign_in.demands.get(ENROL), sign_in.subject
+        if not wanted or subject is None or sign_in.done(self.name):
+            return False
+        usable = offered(context, context.services.policies.of(subject.organization.id))
+        return any(one.name == wanted and one.possible(subject, context.services) for one in usable)
+
+    def path(self, sign_in: SignIn) -> str:
+        """Where it is set up."""
+        return f"{sign_in.demands[ENROL]}/new"
+
+
 class ChangePassword(Interaction):
     """The password was set by somebody else or for one use: the person chooses their own first."""
 
@@ -109,7 +157,15 @@ class Consent(Interaction):
 
 
 #: In the order in which they are asked.
-INTERACTIONS: tuple[Interaction, ...] = (Create(), SelectAccount(), Login(), ChangePassword(), Consent())
+INTERACTIONS: tuple[Interaction, ...] = (
+    Create(),
+    SelectAccount(),
+    Login(),
+    ProveFactor(),
+    ChangePassword(),
+    EnrolFactor(),
+    Consent(),
+)
 
 
 def open_organization(sign_in: SignIn) -> Organization | None:

@@ -15,6 +15,8 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Dialect, Integer, LargeBinary, Text
 
+from identity.domain.authentication import Proof
+
 
 class Flag(Boolean):
     """A boolean that SQLite gives back as the number it is: whoever makes something of the row sees if it is none."""
@@ -96,6 +98,17 @@ def _object_text(members: Mapping[str, Any]) -> str:
     return json.dumps(dict(members), ensure_ascii=False)
 
 
+@lru_cache(1024)
+def proofs_of(stored: str) -> tuple[Proof, ...]:
+    """Proofs stored by ``proofs_text``. Raises ValueError, TypeError."""
+    return tuple(Proof(str(factor), tuple(map(str, methods)), moment(at)) for factor, methods, at in json.loads(stored))
+
+
+def proofs_text(proofs: tuple[Proof, ...]) -> str:
+    """Proofs as they are stored: JSON, each as factor, methods and moment."""
+    return json.dumps([(one.factor, one.methods, seconds(one.at)) for one in proofs], ensure_ascii=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """How values of a type are stored: in which column, read and written by what; None leaves them as they are."""
@@ -114,6 +127,7 @@ _CODECS: dict[Any, Codec] = {
     datetime: Codec(Moment, moment, seconds),
     timedelta: Codec(BigInteger, lambda stored: timedelta(seconds=stored), lambda span: int(span.total_seconds())),
     tuple[str, ...]: Codec(String, _tuple_of, listed),
+    tuple[Proof, ...]: Codec(String, proofs_of, proofs_text),
     frozenset[str]: Codec(String, set_of, sorted_list),
     Mapping[str, str]: Codec(String, _texts_by_name, _object_text),
     Mapping[str, Any]: Codec(String, _object_of, _object_text),

@@ -15,6 +15,7 @@ from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
 from identity.provider.admission import admitted
 from identity.provider.answers import redirect
+from identity.provider.assurance import missing, starting, wanted_acr
 from identity.provider.authorization_request import AuthorizationRequest, find_address, read_request
 from identity.provider.authorizations import by_sign_in
 from identity.provider.consent import CONSENT, lacks_consent
@@ -29,7 +30,7 @@ from identity.provider.errors import (
     UnmetAuthenticationRequirements,
     Unredirectable,
 )
-from identity.provider.interaction import Interaction, SignIn, first_required
+from identity.provider.interaction import Interaction, Need, SignIn, first_required
 from identity.provider.issuing import issue, new_code, new_family
 from identity.provider.known_browser import known_browser
 from identity.provider.parameters import Parameters
@@ -147,6 +148,9 @@ def _sign_in(
         pending=pending,
         proved=proved,
         organization=None if asked is None else required_organization(asked.scope, context),
+        browser=browser,
+        assess=lambda sign_in: missing(sign_in, context),
+        counts=lambda account: bool(context.services.policies.counting(account.subject, account.session.proofs)),
     )
 
 
@@ -154,6 +158,8 @@ def _go_on(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolRespo
     """The next page, or the answer."""
     needed = first_required(context.protocol.interactions.values(), sign_in, context)
     if needed is None:
+        if sign_in.need is not None:
+            raise _lacking(sign_in.need)
         return _answer(sign_in, browser, context)
     if sign_in.request is not None and sign_in.request.silent:
         raise needed.error(needed.description)
@@ -190,7 +196,7 @@ def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResp
         account, secret = context.services.sessions.sign_in(
             sign_in.proved,
             sign_in.accounts,
-            methods=pending.methods,
+            proofs=starting(sign_in, context),
             user_agent=browser.user_agent,
             at=pending.authenticated_at,
             client_id=pending.client_id,
@@ -198,6 +204,10 @@ def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResp
         cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, context.settings.session_max_age))
         cookies.extend(_superseded(sign_in, account))
         cookies.extend(known_browser(account.subject.user.id, browser, context.services))
+    elif account is not None and pending is not None and pending.proofs:
+        account, secret = context.services.sessions.strengthen(account, pending.proofs, client_id=pending.client_id)
+        age = account.session.ends_at - context.now
+        cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, age))
     if account is None or not sign_in.live(account) or (sign_in.proved is None and not sign_in.fresh(account)):
         # No interaction stands for this: without pages for signing in, nobody is let through.
         account = None
@@ -213,6 +223,13 @@ def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResp
         # The person may well be signed in now, even if the client gets nothing.
         response = _refusal(error, asked.client, asked.address, context)
     return replace(response, cookies=tuple(cookies)) if cookies else response
+
+
+def _lacking(need: Need) -> OAuthError:
+    """No interaction stands for this: without pages for factors, nobody is let through who lacks one."""
+    if need.by_client:
+        return UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
+    return InteractionRequired("The user has to prove who they are by a second factor.")
 
 
 def _superseded(sign_in: SignIn, account: SignedIn) -> list[Cookie]:
@@ -233,8 +250,6 @@ def _members(
     if asked.subject not in (None, account.subject.user.id):
         raise LoginRequired("Another user is signed in than the one that the request names.")
     methods = account.session.methods
-    if asked.claims.acr_values is not None and acr_of(methods) not in asked.claims.acr_values:
-        raise UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
     issues = asked.response_type.issues
     authorization = by_sign_in(
         account.subject,
@@ -245,6 +260,7 @@ def _members(
         session_id=account.session.id,
         nonce=asked.nonce,
         methods=methods,
+        acr=acr_of(methods, wanted_acr(sign_in)[0]),
         claims=asked.claims,
     )
     granted = admitted(authorization, context, organization=sign_in.organization)

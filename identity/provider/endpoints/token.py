@@ -4,6 +4,7 @@ from identity.domain.applications import Client
 from identity.domain.parties import ServiceUserClient
 from identity.provider.admission import admitted
 from identity.provider.answers import json_answer
+from identity.provider.assurance import refuse_without_factor
 from identity.provider.consent import refuse_without_consent
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
@@ -25,6 +26,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     authorization = grant.authorize(token_request, context)
     granted = admitted(authorization, context, error=InvalidGrant)
     refuse_without_consent(authorization, granted, context)
+    refuse_without_factor(authorization, context)
     tokens = issue(authorization, granted, context)
     from identity.provider.messages import AccessTokenResponse
 

@@ -64,6 +64,8 @@ class AttemptContract(ContractBase):
                 storage.attempts.reserve(key, at=NOW, user_id=human_user.id)
             storage.attempts.reserve("name", at=NOW)
             assert [failures(storage, key) for key in ("account", "browser", "name")] == [1, 2, 1]
+            storage.attempts.clear_of_user(human_user.id, but="acc")
+            assert [failures(storage, key) for key in ("account", "browser", "name")] == [1, 0, 1]
             storage.attempts.clear_of_user(human_user.id)
             storage.attempts.clear_of_user(an_id())
         with on.writing() as storage:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from identity.domain.authentication import Proof
 from identity.domain.sessions import PendingAuthorization
 from identity.storage.backend import Storage
 from identity.storage.contract.base import ContractBase, On, there
@@ -41,7 +42,7 @@ class AuthorizationRequestContract(ContractBase):
             login_name="grace",
             user_id=on.human_user.id,
             authenticated_at=NOW,
-            methods=("pwd",),
+            proofs=(Proof("door", ("pwd",), NOW),),
             session_id=an_id(),
             done=frozenset({"login"}),
             version=2,
@@ -83,7 +84,7 @@ class AuthorizationRequestContract(ContractBase):
         other = on.saved(a_human_user(on.organization))
         proof: dict[str, Any] = {
             "authenticated_at": NOW,
-            "methods": ("pwd", "otp"),
+            "proofs": (Proof("password", ("pwd",), NOW), Proof("totp", ("otp",), NOW)),
             "login_name": "ada",
             "done": frozenset({"login", "consent"}),
         }
@@ -93,7 +94,7 @@ class AuthorizationRequestContract(ContractBase):
         on.save(first, second, finished, foreign, nobody_s)
         assert on.write.authorization_requests.begin_anew(human_user.id, but=first.id) == 1
         anew = on.read.authorization_requests.find(second.id)
-        assert anew == replace(second, user_id=None, authenticated_at=None, methods=(), done=frozenset(), version=4)
+        assert anew == replace(second, user_id=None, authenticated_at=None, proofs=(), done=frozenset(), version=4)
         for one in (first, finished, foreign, nobody_s):
             assert on.read.authorization_requests.find(one.id) == one
         with on.writing() as storage:

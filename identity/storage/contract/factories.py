@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from identity.domain.applications import Application, ApplicationType, ClientSecret
 from identity.domain.audit import SYSTEM, AuditEvent
+from identity.domain.authentication import Proof
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
 from identity.domain.instance import Instance
@@ -201,7 +202,8 @@ def a_manager(user: User | None = None, resource: ResourceKey = INSTANCE_KEY, **
 def a_session(user: User | None = None, **overrides: Any) -> Session:
     """The user signed in just now on a browser, for 30 days at most."""
     browser = {"user_agent": "Browser/1.0", "client_address": "192.0.2.1"}
-    return made(Session, overrides, **ids(user_id=user), **browser, ends_at=NOW + 30 * DAY)
+    proofs = (Proof("password", ("pwd",), NOW),)
+    return made(Session, overrides, **ids(user_id=user), **browser, proofs=proofs, ends_at=NOW + 30 * DAY)
 
 
 def a_pending(application: Application | None = None, **overrides: Any) -> PendingAuthorization:
@@ -232,6 +234,7 @@ def a_family(user: User | None = None, application: Application | None = None, *
         ends_at=NOW + 90 * DAY,
         offline=True,
         methods=("pwd",),
+        acr="urn:service:iam:acr:1",
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedIn
 from identity.domain.users import Subject
 from identity.storage.backend import Storage
@@ -82,15 +83,21 @@ class SessionContract(ContractBase):
     def test_sessions_reauthenticate_moves_the_session_to_a_new_digest(self, on: On) -> None:
         session = on.session
         other, digest, at = a_session(on.human_user), a_digest(), NOW + SECOND
+        proofs = (*session.proofs, Proof("totp", ("otp",), at), Proof("remembered", (), at))
         on.save(other)
         on.write.sessions.reauthenticate(
-            session.id, digest=digest, methods=("pwd", "otp"), at=at, ends_at=session.ends_at + DAY
+            session.id,
+            digest=digest,
+            proofs=proofs,
+            authenticated_at=NOW - SECOND,
+            at=at,
+            ends_at=session.ends_at + DAY,
         )
         moved = replace(
             session,
             digest=digest,
-            methods=("pwd", "otp"),
-            authenticated_at=at,
+            proofs=proofs,
+            authenticated_at=NOW - SECOND,
             selected_at=at,
             last_seen_at=at,
             ends_at=session.ends_at + DAY,
@@ -105,7 +112,7 @@ class SessionContract(ContractBase):
         for session_id in (ended.id, an_id()):
             with on.writing() as storage, pytest.raises(Missing):
                 storage.sessions.reauthenticate(
-                    session_id, digest=a_digest(), methods=("pwd",), at=NOW, ends_at=NOW + DAY
+                    session_id, digest=a_digest(), proofs=(), authenticated_at=NOW, at=NOW, ends_at=NOW + DAY
                 )
         assert on.read.sessions.find(ended.id) == ended
 
@@ -115,7 +122,7 @@ class SessionContract(ContractBase):
         with on.writing() as storage:
             with pytest.raises(Duplicate) as refusal:
                 storage.sessions.reauthenticate(
-                    session.id, digest=other.digest, methods=("pwd",), at=NOW, ends_at=NOW + DAY
+                    session.id, digest=other.digest, proofs=(), authenticated_at=NOW, at=NOW, ends_at=NOW + DAY
                 )
             storage.sessions.touch(other.id, NOW + SECOND)
         assert refusal.value.field == "digest"
@@ -197,7 +204,12 @@ def end(storage: Storage, number: int, *, session_id: str, at: datetime) -> bool
 def reauthenticate(storage: Storage, number: int, *, session: Session, digests: list[bytes]) -> None:
     """Give the session a digest of one's own."""
     storage.sessions.reauthenticate(
-        session.id, digest=digests[number], methods=("pwd",), at=session.started_at, ends_at=session.ends_at
+        session.id,
+        digest=digests[number],
+        proofs=session.proofs,
+        authenticated_at=session.started_at,
+        at=session.started_at,
+        ends_at=session.ends_at,
     )
 
 

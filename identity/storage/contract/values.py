@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from identity.domain import authentication
 from identity.domain.domains import Proof
 from identity.domain.permissions import Level, ResourceKey
 from identity.domain.users import TokenFormat
@@ -75,7 +76,7 @@ FULL: dict[str, Callable[[On], Any]] = {
         selected_at=NOW + 2 * SECOND,
         last_seen_at=NOW + 3 * SECOND,
         ends_at=NOW + 4 * SECOND,
-        methods=("pwd", "otp"),
+        proofs=(authentication.Proof("password", ("pwd",), NOW), authentication.Proof("ü", (), NOW + SECOND)),
         user_agent="Bröwser/1.0 (株; x86_64)",
         client_address="2001:db8::1",
         ended_at=NOW + 5 * SECOND,
@@ -88,7 +89,7 @@ FULL: dict[str, Callable[[On], Any]] = {
         ui_locales="de-CH fr",
         user_id=on.human_user.id,
         authenticated_at=NOW + SECOND,
-        methods=("pwd", "otp"),
+        proofs=(authentication.Proof("password", ("pwd",), NOW), authentication.Proof("ü", (), NOW + SECOND)),
         session_id="gone",
         done=frozenset({"password_change", "consent"}),
         finished_at=NOW + 2 * SECOND,
@@ -102,6 +103,7 @@ FULL: dict[str, Callable[[On], Any]] = {
         session_id="session",
         offline=False,
         methods=("pwd", "otp"),
+        acr="urn:service:iam:acr:2",
         userinfo_claims=("email", "name"),
         id_token_claims=("nickname",),
         ends_at=NOW + SECOND,

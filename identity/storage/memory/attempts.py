@@ -34,8 +34,10 @@ class MemoryAttemptStore(MemoryStore, AttemptStore):
         found = ((key, self._tables.attempts.find(key)) for key in keys)
         return {key: stored.number for key, stored in found if stored is not None}
 
-    def clear_of_user(self, user_id: str) -> None:
-        self._tables.attempts.delete_where(lambda _, count: count.user_id == user_id)
+    def clear_of_user(self, user_id: str, *, but: str | None = None) -> None:
+        self._tables.attempts.delete_where(
+            lambda key, count: count.user_id == user_id and (but is None or not key.startswith(but))
+        )
 
     def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
         stored = self._tables.attempts.find(key)

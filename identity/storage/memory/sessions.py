@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
+from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedIn
 from identity.storage.errors import Missing
 from identity.storage.memory.entities import MemoryStore, move_forward
@@ -36,7 +37,14 @@ class MemorySessionStore(MemoryStore, SessionStore):
         return tuple(sessions[:MOST_OF_USER])
 
     def reauthenticate(
-        self, session_id: str, *, digest: bytes, methods: tuple[str, ...], at: datetime, ends_at: datetime
+        self,
+        session_id: str,
+        *,
+        digest: bytes,
+        proofs: tuple[Proof, ...],
+        authenticated_at: datetime,
+        at: datetime,
+        ends_at: datetime,
     ) -> None:
         session = self._tables.sessions.get(session_id)
         if session.ended_at is not None:
@@ -44,8 +52,8 @@ class MemorySessionStore(MemoryStore, SessionStore):
         moved = replace(
             session,
             digest=digest,
-            methods=methods,
-            authenticated_at=at,
+            proofs=proofs,
+            authenticated_at=authenticated_at,
             selected_at=at,
             last_seen_at=at,
             ends_at=ends_at,

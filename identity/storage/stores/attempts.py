@@ -30,8 +30,8 @@ class AttemptStore(ABC):
         """How many failures stand, by key; a key of which nothing is known is left out."""
 
     @abstractmethod
-    def clear_of_user(self, user_id: str) -> None:
-        """Forget all failures of all keys of the user."""
+    def clear_of_user(self, user_id: str, *, but: str | None = None) -> None:
+        """Forget all failures of all keys of the user, except those that begin with ``but``."""
 
     @abstractmethod
     def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:

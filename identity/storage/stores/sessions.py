@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from datetime import datetime
 
+from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedIn
 
 #: How many sessions of one user are listed.
@@ -33,10 +34,17 @@ class SessionStore(ABC):
 
     @abstractmethod
     def reauthenticate(
-        self, session_id: str, *, digest: bytes, methods: tuple[str, ...], at: datetime, ends_at: datetime
+        self,
+        session_id: str,
+        *,
+        digest: bytes,
+        proofs: tuple[Proof, ...],
+        authenticated_at: datetime,
+        at: datetime,
+        ends_at: datetime,
     ) -> None:
-        """Give the session a new digest and move authenticated_at, selected_at, last_seen_at and ends_at, by one
-        conditional write. Raises Missing if there is none or it is ended."""
+        """Give the session a new digest, proofs, authenticated_at and ends_at, and move selected_at and last_seen_at
+        to ``at``, by one conditional write. Raises Missing if there is none or it is ended."""
 
     @abstractmethod
     def touch(self, session_id: str, at: datetime) -> None:

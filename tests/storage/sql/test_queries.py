@@ -178,7 +178,7 @@ WRITES: dict[str, Call] = {
     "redeem": call("tokens.redeem_code", CODE.digest, client_id=APPLICATION.id, at=NOW),
     "add session": call("sessions.add", a_session(PERSON)),
     "reauthenticate": call(
-        "sessions.reauthenticate", SESSION.id, digest=DIGESTS[1], methods=("pwd",), at=NOW, ends_at=LATER
+        "sessions.reauthenticate", SESSION.id, digest=DIGESTS[1], proofs=(), authenticated_at=NOW, at=NOW, ends_at=LATER
     ),
     "touch session": call("sessions.touch", SESSION.id, LATER),
     "select session": call("sessions.select", SESSION.id, LATER),

@@ -8,6 +8,7 @@ from identity.pages.page import Page
 from identity.plugins.login.pages.accounts import Accounts
 from identity.plugins.login.pages.consent import ConsentPage
 from identity.plugins.login.pages.entrance import configure as configure_entrance
+from identity.plugins.login.pages.factors import Factors, NewFactor
 from identity.plugins.login.pages.login_name import LoginName
 from identity.plugins.login.pages.new_password import NewPassword
 from identity.plugins.login.pages.password import Password
@@ -21,6 +22,8 @@ _BELOW: dict[str, type[Page]] = {
     "/register": Register,
     "/register/sent": RegistrationSent,
     "/password/change": NewPassword,
+    "/factors": Factors,
+    "/factors/new": NewFactor,
     "/consent": ConsentPage,
 }
 

@@ -11,7 +11,7 @@ from identity.domain.words import say
 from identity.pages.forms import Form
 from identity.pages.frame import initials
 from identity.pages.page import Again
-from identity.plugins.login.pages.sign_in_page import SignInPage
+from identity.pages.sign_in_page import SignInPage
 from identity.provider.interaction import is_named
 
 #: The value of the button for an account that is not in the list.

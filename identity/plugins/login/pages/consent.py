@@ -11,8 +11,8 @@ from identity.domain.organizations import Organization
 from identity.http.endpoints import context_of
 from identity.pages.forms import Form
 from identity.pages.scope_words import is_told, received
+from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import REFUSED, Consent
-from identity.plugins.login.pages.sign_in_page import SignInPage
 from identity.provider.consent import to_agree
 from identity.provider.scope import OFFLINE_ACCESS, OPENID, GrantedScopes
 

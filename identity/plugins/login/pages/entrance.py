@@ -9,10 +9,14 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.http.cookies import headers_for
+from identity.http.endpoints import context_of
 from identity.http.locale import in_address
 from identity.pages.drawing import HOME, redirect
 from identity.pages.errors import LOGIN, TARGET
+from identity.pages.signed_in_page import FRESH, FRESH_FOR
+from identity.provider.assurance import STRONGEST
 from identity.provider.endpoints.authorize import PATH as AUTHORIZE
+from identity.provider.interaction import ENROL
 from identity.provider.request import Cookie, CookieKind
 
 _TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
@@ -29,8 +33,21 @@ def safe_target(asked: str) -> str:
 def enter(request: Request) -> Response:
     """Begin a sign-in of our own, and go on with it: whoever is signed in arrives at once."""
     target = safe_target(request.GET.get(TARGET, ""))
-    pending, secret = request.services.sign_ins.begin({}, target=target, ui_locales=in_address(request))
+    sign_ins, demands = request.services.sign_ins, _demands(request)
+    pending, secret = sign_ins.begin(demands, target=target, ui_locales=in_address(request))
+    if demands and request.account is not None:
+        sign_ins.choose(pending, request.account)
     return going_on(request, pending.id, secret)
+
+
+def _demands(request: Request) -> dict[str, str]:
+    """What the page that sent somebody here needs: that they have just proved who they are as well as they can, and
+    perhaps that they set up a factor."""
+    enrol = request.GET.get(ENROL, "")
+    if not enrol and FRESH not in request.GET:
+        return {}
+    demands = {"max_age": str(int(FRESH_FOR.total_seconds())), "acr": STRONGEST}
+    return {**demands, ENROL: enrol} if enrol in context_of(request).protocol.factors else demands
 
 
 def going_on(request: Request, request_id: str, secret: str) -> Response:

@@ -8,8 +8,8 @@ from identity.domain.errors import Invalid
 from identity.domain.names import whole_login_name
 from identity.domain.words import say
 from identity.pages.forms import Form
+from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import open_organization, organization_in_question
-from identity.plugins.login.pages.sign_in_page import SignInPage
 
 _LONGEST = 500
 
@@ -24,7 +24,11 @@ class LoginName(SignInPage):
         return {"login_name": self.pending.login_name}
 
     def show(self) -> Mapping[str, object]:
-        return {"registration": open_organization(self.sign_in) is not None, "return_line": self.return_line}
+        return {
+            "registration": open_organization(self.sign_in) is not None,
+            "return_line": self.return_line,
+            "options": self.options,
+        }
 
     def submit(self, form: Form) -> Response:
         login_name = form.one("login_name").strip()

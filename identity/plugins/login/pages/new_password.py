@@ -8,8 +8,8 @@ from identity.domain.users import HumanUser
 from identity.hashing import Busy
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
+from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import ChangePassword
-from identity.plugins.login.pages.sign_in_page import SignInPage
 
 
 class NewPassword(SignInPage):

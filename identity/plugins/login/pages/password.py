@@ -13,8 +13,8 @@ from identity.http.sign_ins import try_password
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
 from identity.pages.page import Again
+from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import known_login_name
-from identity.plugins.login.pages.sign_in_page import SignInPage
 from identity.provider.scope import OFFLINE_ACCESS
 from identity.services.attempts import TooManyAttempts
 
@@ -41,6 +41,7 @@ class Password(SignInPage):
             "login_name": self.login_name,
             "again": chosen is not None and not self.sign_in.fresh(chosen),
             "received": self.received,
+            "options": self.options,
             "stays_connected": asked is not None and OFFLINE_ACCESS in asked.scope,
         }
 

@@ -13,8 +13,8 @@ from identity.pages.forms import Form
 from identity.pages.held_back import held_back
 from identity.pages.mails import mail_announcement
 from identity.pages.registration import NAMES, SECRETS, typed_account
+from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import Create, open_organization
-from identity.plugins.login.pages.sign_in_page import SignInPage
 from identity.services.attempts import TooManyAttempts
 
 

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from itertools import count, takewhile
 
-from sqlalchemy import bindparam, case, delete, or_, select, update
+from sqlalchemy import bindparam, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS, NEVER, Attempt, delay_after
-from identity.plugins.sql.codecs import moment, seconds
+from identity.plugins.sql.codecs import String, moment, seconds
 from identity.plugins.sql.mapping import Row, row_of
 from identity.plugins.sql.rows import Prepared, SqlStore
 from identity.plugins.sql.tables import attempts as table
@@ -71,7 +71,9 @@ _UNCOUNT = (
 )
 # In the order in which attempts hold them, names before accounts: nobody waits for one and holds what comes later.
 _OF_USER = select(table.c.key).where(table.c.user_id == bindparam("owner")).order_by(table.c.key).with_for_update()
+_SPARED = func.substr(table.c.key, 1, func.length(bindparam("but", type_=String))) == bindparam("but", type_=String)
 _CLEAR_OF_USER = delete(table).where(table.c.key.in_(_OF_USER))
+_CLEAR_OTHERS = delete(table).where(table.c.key.in_(_OF_USER.where(~_SPARED)))
 
 
 class SqlAttemptStore(SqlStore, AttemptStore):
@@ -98,8 +100,11 @@ class SqlAttemptStore(SqlStore, AttemptStore):
     def failures(self, keys: Collection[str]) -> Mapping[str, int]:
         return dict(self._many(_FAILURES, keys, _failures_of))
 
-    def clear_of_user(self, user_id: str) -> None:
-        self._change(_CLEAR_OF_USER, {"owner": user_id})
+    def clear_of_user(self, user_id: str, *, but: str | None = None) -> None:
+        if but is None:
+            self._change(_CLEAR_OF_USER, {"owner": user_id})
+        else:
+            self._change(_CLEAR_OTHERS, {"owner": user_id, "but": but})
 
     def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
         now = seconds(at)

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, update
 
 from identity.domain.sessions import PendingAuthorization
-from identity.plugins.sql.codecs import listed, seconds, sorted_list
+from identity.plugins.sql.codecs import proofs_text, seconds, sorted_list
 from identity.plugins.sql.mapping import Mapped
 from identity.plugins.sql.rows import Prepared, SqlStore, find_by_id, versioned
 from identity.plugins.sql.tables import authorization_requests as table
@@ -25,7 +25,7 @@ _BEGIN_ANEW = (
     .values(
         user_id=None,
         authenticated_at=None,
-        methods=listed(()),
+        proofs=proofs_text(()),
         session_id=None,
         done=sorted_list(frozenset()),
         version=table.c.version + 1,

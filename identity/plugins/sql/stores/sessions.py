@@ -5,8 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, select, update
 
+from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedIn
-from identity.plugins.sql.codecs import listed, seconds
+from identity.plugins.sql.codecs import proofs_text, seconds
 from identity.plugins.sql.mapping import Mapped, Row, slices
 from identity.plugins.sql.rows import Prepared, SqlStore, find_by_id
 from identity.plugins.sql.stores import users
@@ -76,14 +77,21 @@ class SqlSessionStore(SqlStore, SessionStore):
         return self._list(_ROWS.of, _LIST, {"user": user_id, "at": seconds(at)})
 
     def reauthenticate(
-        self, session_id: str, *, digest: bytes, methods: tuple[str, ...], at: datetime, ends_at: datetime
+        self,
+        session_id: str,
+        *,
+        digest: bytes,
+        proofs: tuple[Proof, ...],
+        authenticated_at: datetime,
+        at: datetime,
+        ends_at: datetime,
     ) -> None:
         now = seconds(at)
         values = {
             "session": session_id,
             "digest": digest,
-            "methods": listed(methods),
-            "authenticated_at": now,
+            "proofs": proofs_text(proofs),
+            "authenticated_at": seconds(authenticated_at),
             "selected_at": now,
             "last_seen_at": now,
             "ends_at": seconds(ends_at),

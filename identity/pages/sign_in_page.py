@@ -1,10 +1,11 @@
 """SignInPage: what every page below ``/login/{request}`` has: heading, language, the way on."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
+from pyramid.config import Configurator
 from pyramid.response import Response
 
 from identity.domain.applications import ApplicationType
@@ -54,9 +55,11 @@ class SignInPage(FormPage):
         return self.redirect(self.context.continue_at)
 
     def preferred_locales(self) -> str:
+        """The language that the client asked for, or that was chosen on a page before."""
         return self.pending.ui_locales
 
     def keep_language(self, language: str) -> bool:
+        """Have the pages that follow speak it, too."""
         self.request.services.sign_ins.speak(self.pending, language)
         return True
 
@@ -65,6 +68,7 @@ class SignInPage(FormPage):
         return super().get() if self._is_good() else self.go_on()
 
     def post(self) -> Response:
+        """The answer to the form, under the same condition."""
         return super().post() if self._is_good() else self.go_on()
 
     def _is_good(self) -> bool:
@@ -97,6 +101,11 @@ class SignInPage(FormPage):
         namespaces = self.request.registry.identity.settings.urn_namespaces
         return received(asked.disclosed, asked.client.project.name, self.words, namespaces)
 
+    @property
+    def options(self) -> list[Markup]:
+        """Other ways in, which plugins offer."""
+        return [one for provide in self.pages.sign_in_options for one in provide(self)]
+
     def lead(self) -> Markup:
         """The line below the heading."""
         client = self.sign_in.client
@@ -121,6 +130,19 @@ class SignInPage(FormPage):
         if application.type is ApplicationType.NATIVE or not host:
             return say("After signing in you return to the app {application}.", application=application.name)
         return say("After signing in you return to {host}.", host=host)
+
+
+def add_sign_in_options(config: Configurator, provide: Callable[[SignInPage], Iterable[Markup]]) -> None:
+    """Directive for plugins: other ways in, drawn below the button of the first two steps of a sign-in.
+
+    ``provide`` gets the page each time, and returns markup for each way that it offers there.
+    """
+    config.registry.pages.sign_in_options.append(provide)
+
+
+def includeme(config: Configurator) -> None:
+    """Make the directive known."""
+    config.add_directive("add_sign_in_options", add_sign_in_options)
 
 
 def _strong(text: str) -> Markup:

@@ -1,0 +1,128 @@
+"""Policy: the rules of signing in, of the instance and of organizations, which can only make them tighter."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from identity.domain.entity import entity, members, setting
+from identity.domain.words import say
+
+#: The longest that a browser can be remembered, in days.
+MOST_DAYS = 30
+
+
+class SecondFactor(StrEnum):
+    """Who has to prove who they are by a second factor; each asks more than the one before."""
+
+    OFF = "off"
+    OFFERED = "offered"
+    REQUIRED_FOR_IAM = "required_for_iam"
+    REQUIRED_FOR_MANAGERS = "required_for_managers"
+    REQUIRED = "required"
+
+
+def _days_problem(days: int) -> str | None:
+    return None if 0 <= days <= MOST_DAYS else say("Use a number of days from 0 to {most}.", most=MOST_DAYS)
+
+
+def _factors_problem(factors: tuple[str, ...]) -> str | None:
+    return None if factors else say("Leave at least one way to sign in.")
+
+
+@entity
+class Policy:
+    """The rules that one level sets itself; None leaves a rule to the level above.
+
+    Of the rules that hold in the end ``factors`` alone can be None: all that there are.
+    """
+
+    second_factor: SecondFactor | None = setting(
+        default=None,
+        label=say("Second factor"),
+        hint=say("What people prove besides their password, or by a passkey alone."),
+        words={
+            SecondFactor.OFF: say("Nobody is asked, and nobody can set one up"),
+            SecondFactor.OFFERED: say("Whoever has set one up is asked for it"),
+            SecondFactor.REQUIRED_FOR_IAM: say("Managers of the instance need one"),
+            SecondFactor.REQUIRED_FOR_MANAGERS: say("All managers need one"),
+            SecondFactor.REQUIRED: say("Everybody needs one"),
+        },
+    )
+    factors: tuple[str, ...] | None = setting(
+        default=None,
+        rule=_factors_problem,
+        label=say("Ways to sign in"),
+        hint=say("By which people can prove who they are."),
+    )
+    remember_browser: int | None = setting(
+        default=None,
+        rule=_days_problem,
+        label=say("Remember browsers for"),
+        hint=say("For so many days people can have a browser not ask for a second factor. 0: it is asked every time."),
+    )
+
+    @property
+    def remembered_for(self) -> timedelta:
+        """How long a browser can be remembered; not at all where nothing says so."""
+        return timedelta(days=self.remember_browser or 0)
+
+
+def tightest(above: Policy, below: Policy) -> Policy:
+    """What holds where ``below`` overrides ``above``, which holds by itself: of each rule the tighter one."""
+    held = {one.name: _TIGHTER[one.name](getattr(above, one.name), getattr(below, one.name)) for one in fields(Policy)}
+    return Policy(**held)
+
+
+def looser(above: Policy, below: Policy) -> tuple[str, ...]:
+    """The rules of ``below`` that allow more than ``above`` does, by name."""
+    together = tightest(above, below)
+    return tuple(
+        one.name
+        for one in fields(Policy)
+        if getattr(below, one.name) is not None and getattr(together, one.name) != getattr(below, one.name)
+    )
+
+
+def policy_of(stored: Mapping[str, Any]) -> Policy:
+    """The policy that ``stored_policy`` told; what is not known any more is passed over. Raises ValueError."""
+    known = members(Policy)
+    return Policy(**{name: _value(known[name].type, value) for name, value in stored.items() if name in known})
+
+
+def stored_policy(policy: Policy) -> dict[str, Any]:
+    """The rules that are set, as JSON has them."""
+    values = {one.name: getattr(policy, one.name) for one in fields(Policy)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value is not None
+    }
+
+
+def _value(kind: Any, value: Any) -> Any:
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return kind(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _stricter(above: SecondFactor, below: SecondFactor | None) -> SecondFactor:
+    order = list(SecondFactor)
+    return above if below is None else max(above, below, key=order.index)
+
+
+def _fewer_days(above: int, below: int | None) -> int:
+    return above if below is None else min(above, below)
+
+
+def _fewer_factors(above: tuple[str, ...] | None, below: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """None allows all, none of them nothing."""
+    if above is None or below is None:
+        return below if above is None else above
+    return tuple(one for one in below if one in above)
+
+
+_TIGHTER: Mapping[str, Any] = {
+    "second_factor": _stricter,
+    "factors": _fewer_factors,
+    "remember_browser": _fewer_days,
+}

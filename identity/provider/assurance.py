@@ -1,0 +1,150 @@
+"""Assurance: whether somebody proved enough, and by which factors they could prove more.
+
+What is asked for comes from the policy of the person's organization, from what they have set up, and from the client:
+``acr_values`` and an essential ``acr`` claim (OpenID Connect Core §3.1.2.1, §5.5.1.1; RFC 9470).
+"""
+
+from collections.abc import Collection
+
+from identity.domain.authentication import ACR_VALUES, REMEMBERED, TWO_FACTORS, Proof, methods_of, reaches
+from identity.domain.policies import Policy, SecondFactor
+from identity.domain.users import HumanUser, Subject
+from identity.provider.context import Context
+from identity.provider.errors import InvalidGrant, UnmetAuthenticationRequirements
+from identity.provider.factor import Factor
+from identity.provider.grant import Authorization
+from identity.provider.interaction import Need, SignIn
+
+#: The interaction by which somebody proves more, and the demand of our own pages for the most that somebody can prove.
+FACTOR, STRONGEST = "factor", "strongest"
+
+_UNMET = "The user cannot be authenticated in the way that acr asks for."
+
+
+def proofs_of(sign_in: SignIn) -> tuple[Proof, ...]:
+    """What whoever is to answer has proved: in their session, and in this sign-in."""
+    given = () if sign_in.pending is None else sign_in.pending.proofs
+    if sign_in.proved is not None or sign_in.chosen is None:
+        return given
+    return (*sign_in.chosen.session.proofs, *given)
+
+
+def wanted_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
+    """The classes that the client asks for, of ACR_VALUES, in its order, and whether it asks for them.
+
+    An essential claim counts before ``acr_values``, of which words that nobody knows ask for nothing.
+    """
+    asked = sign_in.request
+    if asked is None:
+        return (), False
+    values = asked.acr_values if asked.claims.acr_values is None else asked.claims.acr_values
+    known = tuple(one for one in values if one in ACR_VALUES)
+    return known, bool(known) or asked.claims.acr_values is not None
+
+
+def missing(sign_in: SignIn, context: Context) -> Need | None:
+    """What is still to be proved; None if nothing is, or nobody is there.
+
+    Raises UnmetAuthenticationRequirements where a client asks for what there is no way to.
+    """
+    subject = sign_in.subject
+    if subject is None or not isinstance(subject.user, HumanUser):
+        return None
+    proved = methods_of(proofs_of(sign_in))
+    wanted, asked = wanted_acr(sign_in)
+    if asked and not any(reaches(proved, one) for one in wanted):
+        return _need(sign_in, context, proved, wanted, by_client=True)
+    if reaches(proved, TWO_FACTORS):
+        return None
+    if sign_in.demands.get("acr") == STRONGEST:
+        need = _need(sign_in, context, proved, (TWO_FACTORS,), by_client=False)
+        if need.by:
+            return need
+    policies = context.services.policies
+    policy = policies.of(subject.organization.id)
+    if policy.second_factor is SecondFactor.OFF or remembered(sign_in, policy, context):
+        return None
+    if sign_in.proved is None and not policies.lacks_factor(subject, proved):
+        # Who was signed in before they set one up, or were asked for none, is not asked until they sign in again.
+        return None
+    need = _need(sign_in, context, proved, (TWO_FACTORS,), by_client=False)
+    return need if need.by or policies.asks_second_factor(subject) else None
+
+
+def remembered(sign_in: SignIn, policy: Policy, context: Context) -> Proof | None:
+    """That a second factor was proved at this browser some time ago, which stands for one by the policy; a client that
+    asks for two factors has them asked for."""
+    subject = sign_in.subject
+    if subject is None or not policy.remember_browser:
+        return None
+    held = next((one for one in proofs_of(sign_in) if one.factor == REMEMBERED), None)
+    if held is not None or sign_in.proved is None or not sign_in.browser.remembered:
+        return held
+    known = context.services.remembered_browsers
+    since = known.recognise(subject.user.id, sign_in.browser.remembered, policy.remembered_for)
+    return None if since is None else Proof(REMEMBERED, (REMEMBERED,), since)
+
+
+def could_prove_more(subject: Subject, proved: Collection[str], context: Context) -> bool:
+    """True if somebody who proved to be it by these methods has set up a factor by which they would prove more."""
+    if reaches(proved, TWO_FACTORS):
+        return False
+    had = _enrolled(subject, offered(context, context.services.policies.of(subject.organization.id)), context)
+    return any(reaches((*proved, *one.methods), TWO_FACTORS) for one in had)
+
+
+def starting(sign_in: SignIn, context: Context) -> tuple[Proof, ...]:
+    """The proofs with which a session of whoever has just proved to be it begins."""
+    given, subject = proofs_of(sign_in), sign_in.subject
+    if subject is None or reaches(methods_of(given), TWO_FACTORS):
+        return given
+    kept = remembered(sign_in, context.services.policies.of(subject.organization.id), context)
+    return given if kept is None else (*given, kept)
+
+
+def offered(context: Context, policy: Policy) -> tuple[Factor, ...]:
+    """The factors that the policy lets people use, besides the password."""
+    if policy.second_factor is SecondFactor.OFF:
+        return ()
+    allowed = policy.factors
+    return tuple(one for one in context.protocol.factors.values() if allowed is None or one.name in allowed)
+
+
+def refuse_without_factor(authorization: Authorization, context: Context) -> None:
+    """Raise InvalidGrant if the policy asks more of a person than they proved when the grant began."""
+    subject = authorization.subject
+    if subject is not None and context.services.policies.lacks_factor(subject, authorization.methods):
+        raise InvalidGrant("the user has to sign in again, with a second factor")
+
+
+def _need(
+    sign_in: SignIn, context: Context, proved: Collection[str], wanted: tuple[str, ...], *, by_client: bool
+) -> Need:
+    subject = sign_in.subject
+    if subject is None:
+        raise ValueError("somebody is there")
+    services = context.services
+    usable = offered(context, services.policies.of(subject.organization.id))
+    enrolled = _enrolled(subject, usable, context)
+    for acr in wanted:
+        by = tuple(one.name for one in enrolled if reaches((*proved, *one.methods), acr))
+        if by:
+            return Need(acr, by_client, by)
+    possible = [one for one in usable if not one.spare and one.possible(subject, services)]
+    for acr in wanted:
+        to_enrol = tuple(one.name for one in possible if reaches((*proved, *one.methods), acr))
+        if to_enrol and enrolled and not reaches(proved, TWO_FACTORS):
+            # Nobody sets up another factor by the password alone who has one.
+            return Need(acr, by_client, tuple(one.name for one in enrolled), to_enrol)
+        if to_enrol:
+            return Need(acr, by_client, (), to_enrol)
+    if by_client:
+        raise UnmetAuthenticationRequirements(_UNMET)
+    return Need(TWO_FACTORS, by_client)
+
+
+def _enrolled(subject: Subject, usable: tuple[Factor, ...], context: Context) -> tuple[Factor, ...]:
+    """Those of the factors that the person has set up; having spare ones alone asks for nothing."""
+    had = {one.factor for one in context.services.factors.of(subject.user.id)} if usable else set()
+    enrolled = tuple(one for one in usable if one.name in had)
+    return enrolled if any(not one.spare for one in enrolled) else ()

@@ -1,0 +1,144 @@
+"""Factors: what people have set up to prove who they are by, for every factor that a plugin offers."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from identity.crypto.secrets import new_id
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.factors import Enrolment
+from identity.domain.names import name_problem
+from identity.domain.records import CORE, NameSpace, Record
+from identity.domain.users import HumanUser, Subject
+from identity.domain.words import say
+from identity.services.changes import UseCases
+from identity.services.records import Records
+from identity.services.remembered_browsers import RememberedBrowsers
+
+_KIND = "factor"
+#: The most that one person sets up of one factor.
+MOST = 20
+
+
+class Factors(UseCases):
+    """Each is a sealed record of its person. What a factor keeps of it is the factor's own."""
+
+    _remembered_browsers: RememberedBrowsers
+
+    def of(self, user_id: str, factor: str | None = None) -> tuple[Enrolment, ...]:
+        """What the person has set up, of one factor or of all, newest first."""
+        found = (_enrolment(one) for one in self._records.of_owner(_KIND, user_id=user_id))
+        return tuple(one for one in found if factor in (None, one.factor))
+
+    def find(self, factor: str, key: str) -> Enrolment | None:
+        """What was added with this key, whosever it is."""
+        found = self._records.find(_KIND, _key(factor, key))
+        return None if found is None else _enrolment(found)
+
+    def get(self, user_id: str, enrolment_id: str) -> Enrolment:
+        """The person's own by its id. Raises NotFound."""
+        for one in self.of(user_id):
+            if one.id == enrolment_id:
+                return one
+        raise NotFound("factor", enrolment_id)
+
+    def add(
+        self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "", key: str | None = None
+    ) -> Enrolment:
+        """Set up one more. ``key`` is unique in the instance among those of the factor, by default a new one.
+
+        Raises Conflict if somebody has the key, or the person has as many as there can be; NotFound if they are gone.
+        """
+        if len(self.of(subject.user.id, factor)) >= MOST:
+            raise Conflict(say("There can be no more of these. Remove one first."))
+        id_ = new_id()
+        key = _key(factor, key or id_)
+        content = {"id": id_, "factor": factor, "name": name, "used_at": None, "value": dict(value)}
+        if self._records.add(_KIND, key, content, user_id=subject.user.id, seal=True) is not None:
+            raise Conflict(say("This is set up already."))
+        kept = self._records.find(_KIND, key)
+        if kept is None:
+            raise NotFound("user", subject.user.id)
+        self._tell("factor.added", subject, {"factor": factor, "name": name})
+        return _enrolment(kept)
+
+    def update(self, enrolment: Enrolment, value: Mapping[str, Any]) -> Enrolment:
+        """Note that it was used just now, with what the factor knows of it from now on.
+
+        Raises Conflict if it was used or changed since it was read, so that of racing proofs one counts; NotFound.
+        """
+        return self._replaced(enrolment, value=dict(value), used_at=int(self._now.timestamp()))
+
+    def rename(self, subject: Subject, enrolment_id: str, name: str) -> Enrolment:
+        """Call it otherwise. Raises NotFound, Conflict, Invalid."""
+        problem = name_problem(name)
+        if problem is not None:
+            raise Invalid({"name": problem})
+        before = self.get(subject.user.id, enrolment_id)
+        if before.name == name:
+            return before
+        after = self._replaced(before, name=name)
+        self._tell("factor.changed", subject, {"factor": after.factor, "name": after.name})
+        return after
+
+    def remove(self, subject: Subject, enrolment_id: str) -> Enrolment:
+        """Have it prove nothing any more. Remembered browsers are asked again. Raises NotFound."""
+        removed = self.get(subject.user.id, enrolment_id)
+        if not self._storage.records.drop(CORE, _KIND, removed.record.key):
+            raise NotFound("factor", enrolment_id)
+        self._remembered_browsers.forget_all(subject.user.id)
+        self._tell("factor.removed", subject, {"factor": removed.factor, "name": removed.name})
+        return removed
+
+    def replace_all(self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "") -> Enrolment:
+        """Set up one in place of all that the person has of this factor. Raises NotFound."""
+        for one in self.of(subject.user.id, factor):
+            self._storage.records.drop(CORE, _KIND, one.record.key)
+        return self.add(subject, factor, value, name=name)
+
+    def reset(self, user_id: str) -> int:
+        """Remove all that a person has set up, for whoever may not see it; returns how many. Raises NotFound."""
+        subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
+        if not isinstance(subject.user, HumanUser):
+            raise NotFound("user", user_id)
+        removed = self._records.drop_of_owner(_KIND, user_id=user_id)
+        self._remembered_browsers.forget_all(user_id)
+        if removed:
+            self._tell("factor.reset", subject, {"factors": removed})
+        return removed
+
+    def tell_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:
+        """Have the audit trail tell that one of few was used up, of which so many are left."""
+        self._tell("factor.used", subject, {"factor": enrolment.factor, "left": left})
+
+    @property
+    def _records(self) -> Records:
+        return Records(self._services, NameSpace(CORE))
+
+    def _replaced(self, enrolment: Enrolment, **changed: Any) -> Enrolment:
+        content = {**enrolment.record.value, **changed}
+        return _enrolment(self._records.replace(enrolment.record, content))
+
+    def _tell(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:
+        self._audit.record(
+            event, kind="user", id=subject.user.id, organization_id=subject.organization.id, detail=dict(detail)
+        )
+
+
+def _key(factor: str, key: str) -> str:
+    return f"{factor}\n{key}"
+
+
+def _enrolment(record: Record) -> Enrolment:
+    content = record.value
+    used_at = content["used_at"]
+    return Enrolment(
+        id=content["id"],
+        factor=content["factor"],
+        user_id=record.user_id or "",
+        name=content["name"],
+        added_at=record.created_at,
+        last_used_at=None if used_at is None else datetime.fromtimestamp(used_at, UTC),
+        value=content["value"],
+        record=record,
+    )

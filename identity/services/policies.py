@@ -1,0 +1,177 @@
+"""Policies: the rules of signing in that hold for somebody, and who set them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+
+from identity.domain.authentication import REMEMBERED, TWO_FACTORS, Proof, reaches
+from identity.domain.errors import Conflict, Invalid
+from identity.domain.permissions import Level
+from identity.domain.policies import Policy, SecondFactor, looser, policy_of, stored_policy, tightest
+from identity.domain.records import CORE, NameSpace, Record
+from identity.domain.users import HumanUser, Subject
+from identity.domain.words import say
+from identity.services.changes import Look, Parts, UseCases
+from identity.services.records import Records
+from identity.settings import Settings
+
+#: Under which the rules of the instance are kept.
+INSTANCE = "instance"
+
+_KIND = "policy"
+_CHANGED = say("This was changed by somebody else meanwhile. Read it again, then repeat.")
+#: How long a process goes by what it has read; what it changes itself holds at once.
+_FRESH = timedelta(seconds=5)
+
+
+@dataclass
+class PolicyCache:
+    """What a process has read lately, by whose it is."""
+
+    read: dict[str, tuple[datetime, Policy]] = field(default_factory=dict)
+
+    def find(self, owner: str, now: datetime) -> Policy | None:
+        """What was read a few seconds ago at most."""
+        at, policy = self.read.get(owner, (None, None))
+        return policy if at is not None and abs(now - at) < _FRESH else None
+
+    def drop(self, owners: Iterable[str]) -> None:
+        """Read these anew when they are asked for."""
+        for owner in owners:
+            self.read.pop(owner, None)
+
+    def keep(self, owner: str, policy: Policy, now: datetime) -> None:
+        """Keep what is committed."""
+        if len(self.read) >= 10_000:
+            self.read.clear()
+        self.read[owner] = (now, policy)
+
+
+@dataclass(frozen=True, slots=True)
+class SetPolicy:
+    """The rules that one level sets itself, with the version to change them by; 0 where it sets none."""
+
+    policy: Policy
+    version: int
+    changed_at: datetime | None
+
+
+class Policies(UseCases):
+    """The instance's rules take the place of what the ini file says. An organization's can only be tighter."""
+
+    _settings: Settings
+    _policy_cache: PolicyCache
+    _look: Look
+
+    def __init__(self, services: Parts) -> None:
+        super().__init__(services)
+        self._changed: set[str] = set()
+
+    @property
+    def default(self) -> Policy:
+        """What the ini file says."""
+        return Policy(second_factor=self._settings.second_factor, remember_browser=0)
+
+    def of(self, organization_id: str) -> Policy:
+        """What holds for people of the organization."""
+        return tightest(self.of_instance(), self._cached(organization_id))
+
+    def of_instance(self) -> Policy:
+        """What holds where no organization says more."""
+        return _overridden(self.default, self._cached(INSTANCE))
+
+    def set_at(self, owner: str) -> SetPolicy:
+        """What the instance or an organization sets itself, as stored right now."""
+        found = self._records.find(_KIND, owner)
+        if found is None:
+            return SetPolicy(Policy(), 0, None)
+        at = found.value.get("at")
+        changed_at = found.created_at if at is None else datetime.fromtimestamp(at, found.created_at.tzinfo)
+        return SetPolicy(policy_of(found.value["policy"]), found.version, changed_at)
+
+    def change(self, owner: str, policy: Policy, *, version: int | None = None) -> SetPolicy:
+        """Have these rules hold from now on. ``owner`` is INSTANCE or the id of an organization.
+
+        Raises Invalid for a rule of an organization that allows more than the instance does; Conflict if the rules are
+        not of this version any more.
+        """
+        if owner != INSTANCE:
+            said = {name: say("The instance does not allow that much.") for name in looser(self.of_instance(), policy)}
+            if said:
+                raise Invalid(said)
+        before, found = self.set_at(owner), self._records.find(_KIND, owner)
+        if version is not None and version != before.version:
+            raise Conflict(_CHANGED)
+        value = {"policy": stored_policy(policy), "at": int(self._now.timestamp())}
+        if policy == before.policy:
+            return before
+        self._store(owner, found, value)
+        organization_id = None if owner == INSTANCE else owner
+        self._audit.record(
+            "policy.changed",
+            kind="instance" if owner == INSTANCE else "organization",
+            id=owner,
+            organization_id=organization_id,
+            detail={"before": stored_policy(before.policy), "after": stored_policy(policy)},
+        )
+        return self.set_at(owner)
+
+    def forget(self, organization_id: str) -> None:
+        """Drop what an organization that is gone had set."""
+        self._records.drop(_KIND, organization_id)
+
+    def asks_second_factor(self, subject: Subject) -> bool:
+        """True if the person has to prove who they are by a second factor."""
+        rule = self.of(subject.organization.id).second_factor
+        if rule in (SecondFactor.REQUIRED_FOR_IAM, SecondFactor.REQUIRED_FOR_MANAGERS):
+            with self._look() as storage:
+                held = storage.managers.of_user(subject.user.id)
+            return any(
+                rule is SecondFactor.REQUIRED_FOR_MANAGERS or one.resource.level is Level.INSTANCE for one in held
+            )
+        return rule is SecondFactor.REQUIRED
+
+    def lacks_factor(self, subject: Subject, methods: Iterable[str]) -> bool:
+        """True if the methods by which a person proved to be it are not enough, by what holds for them now."""
+        known = frozenset(methods)
+        if not isinstance(subject.user, HumanUser) or reaches(known, TWO_FACTORS):
+            return False
+        if REMEMBERED in known and self.of(subject.organization.id).remember_browser:
+            return False
+        return self.asks_second_factor(subject)
+
+    def counting(self, subject: Subject, proofs: Iterable[Proof]) -> tuple[Proof, ...]:
+        """Those of the proofs whose factor may be used; of none, if that by which it began may not be."""
+        allowed = self.of(subject.organization.id).factors
+        if allowed is None:
+            return tuple(proofs)
+        kept = tuple(one for one in proofs if one.factor in (*allowed, REMEMBERED))
+        first = next(iter(proofs), None)
+        return kept if first is not None and first in kept else ()
+
+    @property
+    def _records(self) -> Records:
+        return Records(self._services, NameSpace(CORE))
+
+    def _store(self, owner: str, found: Record | None, value: Mapping[str, object]) -> None:
+        self._changed.add(owner)
+        if found is not None:
+            self._records.replace(found, value)
+        elif self._records.add(_KIND, owner, value) is not None:
+            raise Conflict(_CHANGED)
+
+    def _cached(self, owner: str) -> Policy:
+        # What this transaction changed is not committed yet, and may never be.
+        if owner in self._changed:
+            return self.set_at(owner).policy
+        known = self._policy_cache.find(owner, self._now)
+        if known is None:
+            known = self.set_at(owner).policy
+            self._policy_cache.keep(owner, known, self._now)
+        return known
+
+
+def _overridden(above: Policy, below: Policy) -> Policy:
+    """The rules of ``below`` where it sets any, and those of ``above`` elsewhere."""
+    said = {one.name: getattr(below, one.name) for one in fields(Policy)}
+    return replace(above, **{name: value for name, value in said.items() if value is not None})

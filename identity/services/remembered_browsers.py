@@ -1,0 +1,87 @@
+"""Browsers at which a person is not asked for a second factor for some time, because they said so there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from identity.crypto.secrets import new_id, new_token
+from identity.domain.errors import NotFound
+from identity.domain.records import CORE, NameSpace
+from identity.domain.users import Subject
+from identity.services.changes import UseCases
+from identity.services.records import Records
+
+KIND = "remembered_browser"
+_LONGEST_USER_AGENT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedBrowser:
+    """One of them, as its person sees it."""
+
+    id: str
+    user_agent: str
+    client_address: str
+    added_at: datetime
+    ends_at: datetime | None
+
+
+class RememberedBrowsers(UseCases):
+    """A browser shows a secret for one person; its digest is kept until it is over, revoked, or the person's password
+    or factors change."""
+
+    def remember(self, subject: Subject, user_agent: str, lifetime: timedelta) -> tuple[str, str]:
+        """An id for the browser, and the secret to show from now on. Raises NotFound."""
+        id_, secret = new_id(), new_token()
+        value = {
+            "id": id_,
+            "user_agent": user_agent[:_LONGEST_USER_AGENT],
+            "client_address": self._audit.actor.client_address or "",
+        }
+        ends_at = self._now + lifetime
+        self._records.add(KIND, _key(id_, secret), value, user_id=subject.user.id, expires_at=ends_at)
+        self._tell("browser.remembered", subject)
+        return id_, secret
+
+    def recognise(self, user_id: str, shown: Mapping[str, str], longest: timedelta) -> datetime | None:
+        """Since when the person is not asked at a browser that shows these secrets by id; None if they are.
+
+        What was remembered longer ago than ``longest`` counts no more.
+        """
+        for id_, secret in shown.items():
+            found = self._records.find(KIND, _key(id_, secret))
+            if found is not None and found.user_id == user_id and self._now < found.created_at + longest:
+                return found.created_at
+        return None
+
+    def of(self, user_id: str) -> tuple[RememberedBrowser, ...]:
+        """All of a person, newest first."""
+        return tuple(
+            RememberedBrowser(
+                one.value["id"], one.value["user_agent"], one.value["client_address"], one.created_at, one.expires_at
+            )
+            for one in self._records.of_owner(KIND, user_id=user_id)
+        )
+
+    def forget(self, subject: Subject, browser_id: str) -> None:
+        """Have the person be asked again there. Raises NotFound."""
+        for one in self._records.of_owner(KIND, user_id=subject.user.id):
+            if one.value["id"] == browser_id and self._storage.records.drop(CORE, KIND, one.key):
+                self._tell("browser.forgotten", subject)
+                return
+        raise NotFound("browser", browser_id)
+
+    def forget_all(self, user_id: str) -> int:
+        """Have the person be asked everywhere; returns at how many browsers they were not."""
+        return self._records.drop_of_owner(KIND, user_id=user_id)
+
+    @property
+    def _records(self) -> Records:
+        return Records(self._services, NameSpace(CORE))
+
+    def _tell(self, event: str, subject: Subject) -> None:
+        self._audit.record(event, kind="user", id=subject.user.id, organization_id=subject.organization.id)
+
+
+def _key(browser_id: str, secret: str) -> str:
+    return f"{browser_id}\n{secret}"
