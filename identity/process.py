@@ -107,6 +107,8 @@ class Identity:
             ],
         )
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
+        #: Pages below ``/login/{request}`` that write when they are shown.
+        self.writing_steps: set[str] = set()
         self.host_of_path: Mapping[str, Host] = {endpoint.path: endpoint.host for endpoint in ENDPOINTS}
         self.strict_transport = self.settings.base_url.startswith("https://")
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ATTEMPTS = 4
 #: Where requests go on that waited: the paths of endpoints that write, up to what differs.
+_STEPS = "/login/"
 _RESUMED = tuple(one.path.partition("{")[0] for one in ENDPOINTS if one.writes and "{" in one.path)
 
 
@@ -28,6 +29,8 @@ def writes(request: Request) -> bool:
     declared = identity.writing_paths.get(path)
     if declared is None and path.startswith(_RESUMED):
         return True
+    if declared is None and path.startswith(_STEPS):
+        declared = path.removeprefix(_STEPS).partition("/")[2] in identity.writing_steps or None
     return request.method not in _SAFE_METHODS if declared is None else declared
 
 

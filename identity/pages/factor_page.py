@@ -46,6 +46,8 @@ class FactorPage(SignInPage):
     """A page of one factor. Whoever comes to it out of turn is sent on."""
 
     factor: ClassVar[type[Factor]]
+    #: True if GET keeps something, such as a challenge: it is a transaction then.
+    writes_when_shown: ClassVar[bool] = False
 
     @property
     def person(self) -> Subject:
@@ -201,6 +203,8 @@ def add_factor_pages(config: Configurator, prove: type[ProvePage] | None, enrol:
         pages[name] = prove
     for route, page in pages.items():
         path = route.replace(".", "/")
+        if page.writes_when_shown:
+            config.registry.identity.writing_steps.add(path)
         config.add_page(
             f"login.{route}",
             f"/login/{{request}}/{path}",

@@ -4,10 +4,10 @@ from pyramid.interfaces import IRoutesMapper
 from pyramid.request import Request
 
 from identity.testing.world import World
-from tests.browser import account_pages, console_pages, sign_in_pages
+from tests.browser import account_pages, console_pages, factor_pages, sign_in_pages
 from tests.browser.scene import PAGES
 
-__all__ = ["PAGES", "UNOPENED", "account_pages", "console_pages", "route_of", "sign_in_pages"]
+__all__ = ["PAGES", "UNOPENED", "account_pages", "console_pages", "factor_pages", "route_of", "sign_in_pages"]
 
 #: Routes for people of which no page is opened in a browser, and why not.
 UNOPENED = {

@@ -34,7 +34,7 @@ PUBLIC = {
     "pages.static",
     # The way in and out of a session.
     *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.password.change"),
-    *("login.factors", "login.factors.new"),
+    *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
     # Behind links, which are credentials themselves, and before them.
     *("password.reset", "password.reset.sent", "password.reset.link", "password.changed"),

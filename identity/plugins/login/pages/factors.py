@@ -39,7 +39,12 @@ class _Choice(SignInPage):
         need = self.need
         if need is None:
             return self.go_on()
-        return {"rows": self._factors(need), "need": need, "subject": self.sign_in.subject}
+        subject = self.sign_in.subject
+        return {
+            "rows": self._factors(need),
+            "need": need,
+            "login_name": "" if subject is None else subject.login_name,
+        }
 
     def submit(self, form: Form) -> Response:
         need = self.need

@@ -1,0 +1,48 @@
+"""Authenticator apps: codes of six digits that change every half minute (RFC 6238)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from identity import hookimpl
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+    from identity.domain.records import NameSpace
+    from identity.provider.factor import Factor
+
+
+class Plugin:
+    """People prove who they are by a code that an app on their phone shows."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_name_space(self, name_space: "NameSpace") -> None:
+        """Where secrets lie that nobody has confirmed yet."""
+        self._name_space = name_space
+
+    @hookimpl
+    def identity_factors(self) -> "Iterable[Factor]":
+        """Offer the factor totp."""
+        from identity.plugins.totp.factor import Totp
+
+        return [Totp()]
+
+    @hookimpl
+    def identity_configure(self, config: "Configurator") -> None:
+        """The page that asks for a code, and the one that sets an app up."""
+        from identity.plugins.totp.pages import EnrolTotp, ProveTotp
+
+        config.include("identity.pages")
+        config.add_page_templates("identity.plugins.totp:templates")
+        EnrolTotp.name_space = self._name_space
+        config.add_factor_pages(ProveTotp, EnrolTotp)

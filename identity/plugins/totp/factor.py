@@ -1,0 +1,59 @@
+"""The factor totp, and what its codes are: RFC 6238 with SHA-1, six digits and 30 seconds, which every app knows."""
+
+from datetime import datetime
+from typing import ClassVar
+
+import pyotp
+
+from identity.crypto.secrets import same
+from identity.domain.words import say
+from identity.provider.factor import Factor
+
+#: How many steps the clocks of app and service may differ.
+_DRIFT = 1
+#: How much of the organization's name, and of the login name, apps are shown: more would not fit into the picture.
+_LONGEST_ISSUER, _LONGEST_NAME = 40, 100
+
+
+class Totp(Factor):
+    """What is kept of an app: its secret, and the last step of which a code was used."""
+
+    name: ClassVar[str] = "totp"
+    label: ClassVar[str] = say("Authenticator app")
+    hint: ClassVar[str] = say("Six digits that an app on your phone shows.")
+    methods: ClassVar[tuple[str, ...]] = ("otp",)
+    icon: ClassVar[str] = "device"
+
+
+def new_secret() -> str:
+    """A secret of 160 random bits in Base32, as many as the hash has (RFC 4226 §4)."""
+    return pyotp.random_base32()
+
+
+def address_of(secret: str, login_name: str, issuer: str) -> str:
+    """The ``otpauth:`` address by which apps take the secret over, under these names."""
+    # A colon would end the issuer.
+    names = {
+        "name": login_name.replace(":", " ")[:_LONGEST_NAME],
+        "issuer_name": issuer.replace(":", " ")[:_LONGEST_ISSUER],
+    }
+    return pyotp.TOTP(secret).provisioning_uri(**names)
+
+
+def step_of(secret: str, code: str, now: datetime, *, after: int = -1) -> int | None:
+    """The step whose code this is, around the present one and later than ``after``; None for any other text.
+
+    The time that it takes tells nothing of the code.
+    """
+    totp, given = pyotp.TOTP(secret), _digits(code)
+    present = totp.timecode(now)
+    found = None
+    for step in range(max(0, present - _DRIFT), present + _DRIFT + 1):
+        if same(totp.generate_otp(step).encode(), given) and step > after:
+            found = step
+    return found
+
+
+def _digits(code: str) -> bytes:
+    """The code without the spaces in which people and apps group it."""
+    return "".join(code.split()).encode("utf-8", "surrogatepass")

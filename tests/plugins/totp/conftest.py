@@ -1,0 +1,23 @@
+"""People at browsers, and the apps on their phones."""
+
+import pytest
+
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.login.conftest import Person
+
+
+@pytest.fixture
+def browser(world: World) -> Browser:
+    return Browser(world)
+
+
+@pytest.fixture
+def party(world: World) -> RelyingParty:
+    return RelyingParty.of(world, name="Invoices")
+
+
+@pytest.fixture
+def ada(world: World) -> Person:
+    return Person(world)

@@ -1,0 +1,137 @@
+"""Authenticator apps: set up in the account or in a sign-in, asked for after the password, each code once."""
+
+import pytest
+
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.login.conftest import Person, opened
+from tests.plugins.totp.app import ENROL, app_on, enrol
+
+WRONG = "This code is wrong or was used already. Enter the one that your app shows now."
+
+
+def test_somebody_sets_an_app_up_in_the_account(world: World, browser: Browser, ada: Person) -> None:
+    browser.start_session(ada.user)
+    browser.open(ENROL)
+    tree = check_page(browser.page, 200, "Set up an authenticator app")
+    app = app_on(browser)
+    assert (app.issuer, app.label) == (ada.organization.name, f"{ada.organization.name}:{ada.login_name}")
+    assert app.secret in "".join(tree.find(".//code[@id='setup-key']").itertext()).replace(" ", "")
+    assert browser.form()["name"].value == "Authenticator app"
+    field = tree.find(".//input[@id='field-code']").attrib
+    assert (field["autocomplete"], field["inputmode"]) == ("one-time-code", "numeric")
+    browser.submit({"code": app.wrong()})
+    assert browser.page.status_int == 422
+    assert app_on(browser) == app, "it is the same one until it works"
+    browser.submit({"code": app.code(), "name": "My phone"})
+    assert browser.path == "/account/security"
+    (kept,) = world.operator.factors.of(ada.user.id)
+    assert (kept.factor, kept.name) == ("totp", "My phone")
+    assert app.secret not in browser.open(ENROL).text
+
+
+def test_it_is_asked_for_after_the_password(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+    app = enrol(browser, ada)
+    other = Browser(world)
+    asked = opened(other, party)
+    other.sign_in(ada.login_name)
+    assert other.step == "totp"
+    tree = check_page(other.page, 200, "Enter the code of your app")
+    field = tree.find(".//input[@id='field-code']").attrib
+    assert (field["autocomplete"], field["inputmode"]) == ("one-time-code", "numeric")
+    assert not other.session_cookies
+    code = app.code()
+    tokens = party.tokens(other.submit({"code": f" {code[:3]} {code[3:]} "}), asked)
+    assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
+    assert tokens.claims["acr"] == "urn:service:iam:acr:2"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("", "Enter the six digits that your app shows."), ("12345", WRONG), ("一二三四五六", WRONG), ("1" * 5000, WRONG)],
+)
+def test_what_is_no_code_proves_nothing(
+    world: World, browser: Browser, party: RelyingParty, ada: Person, typed: str, said: str
+) -> None:
+    enrol(browser, ada)
+    other = Browser(world)
+    opened(other, party)
+    other.sign_in(ada.login_name)
+    other.submit({"code": typed})
+    assert other.page.status_int == 422
+    assert said in other.page.text
+    assert other.step == "totp"
+    assert not other.session_cookies
+
+
+def signing_in(world: World, party: RelyingParty, person: Person) -> Browser:
+    """At the page that asks for the code, at a new browser."""
+    browser = Browser(world)
+    opened(browser, party)
+    browser.sign_in(person.login_name)
+    assert browser.step == "totp"
+    return browser
+
+
+def test_a_code_counts_once(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+    app = enrol(browser, ada)
+    code = app.code()
+    first, second = signing_in(world, party, ada), signing_in(world, party, ada)
+    first.submit({"code": code})
+    assert first.left_for is not None
+    second.submit({"code": code})
+    assert (second.page.status_int, second.step) == (422, "totp")
+    assert WRONG in second.page.text
+    second.submit({"code": app.code(1)})
+    assert second.left_for is not None
+
+
+def test_the_code_that_set_the_app_up_is_used(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+    app = enrol(browser, ada)
+    world.clock.advance(seconds=-30)
+    other = signing_in(world, party, ada)
+    other.submit({"code": app.code()})
+    assert other.page.status_int == 422
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(-60, False), (-30, True), (30, True), (60, False)])
+def test_clocks_may_differ_by_one_step(
+    world: World, browser: Browser, party: RelyingParty, ada: Person, seconds: int, taken: bool
+) -> None:
+    app = enrol(browser, ada)
+    world.clock.advance(minutes=5)
+    other = signing_in(world, party, ada)
+    other.submit({"code": app.code(seconds // 30)})
+    assert (other.left_for is not None) is taken
+
+
+def test_the_page_is_not_reached_before_the_password(
+    world: World, browser: Browser, party: RelyingParty, ada: Person
+) -> None:
+    app = enrol(browser, ada)
+    other = Browser(world)
+    opened(other, party)
+    other.submit({"login_name": ada.login_name})
+    begun = other.path.removesuffix("/password")
+    token = other.form()["csrf_token"].value
+    for path in ("totp", "totp/new", "factors", "factors/new"):
+        other.open(f"{begun}/{path}")
+        assert other.step == "", path
+        other.send(f"{begun}/{path}", {"code": app.code(), "csrf_token": token, "factor": "totp"}, by=other.login_url)
+        assert other.step == "", path
+    other.sign_in(ada.login_name)
+    assert other.step == "totp"
+    assert other.open(f"{begun}/totp/new").request.path == f"{begun}/totp"
+
+
+def test_somebody_else_gets_another_secret_in_the_same_sign_in(world: World, browser: Browser, ada: Person) -> None:
+    browser.start_session(ada.user)
+    browser.open(ENROL)
+    app = app_on(browser)
+    bert = Person(world)
+    browser.click("Not you?")
+    browser.sign_in(bert.login_name)
+    assert browser.step == "totp/new"
+    assert app_on(browser).secret != app.secret
