@@ -16,6 +16,7 @@ from pyramid.paster import get_app, get_appsettings
 from benchmarks.service import Place
 from identity import first_start
 from identity.app import assemble
+from identity.domain.authentication import Proof
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.projects import ProjectRole
 from identity.domain.users import Profile
@@ -132,7 +133,9 @@ def _fill(identity: Identity) -> _Filled:
         services.managers.add(INSTANCE, role, by=THE_OPERATOR)
         subject = services.storage.users.find_subject(owner.id)
         assert subject is not None  # noqa: S101 - made above
-        account, secret = services.sessions.sign_in(subject, (), methods=("pwd",), user_agent="Benchmark/1.0")
+        account, secret = services.sessions.sign_in(
+            subject, (), proofs=(Proof("password", ("pwd",), services.now),), user_agent="Benchmark/1.0"
+        )
     user_id = service_user_id = project_id = application_id = ""
     for number, storage in _in_batches(identity, USERS):
         user = factories.a_human_user(organization, user_name=f"person{number:06}", profile=_profile(number))

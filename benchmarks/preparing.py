@@ -11,7 +11,7 @@ from benchmarks.stock import REDIRECT_URI, VERIFIER, Signer, Stock, Visitor, Wai
 from identity import first_start
 from identity.app import assemble
 from identity.domain.applications import ApplicationType
-from identity.domain.sessions import BY_PASSWORD
+from identity.domain.authentication import BY_PASSWORD, PASSWORD, Proof
 from identity.domain.users import TokenFormat
 from identity.provider.request import CookieKind
 from identity.services.access import THE_OPERATOR
@@ -69,7 +69,9 @@ def _add_visitor(services: Services, organization_id: str) -> Visitor:
     person = CreateHumanUser(user_name="visitor", given_name="Ada", family_name="Example", email="ada@app.example")
     subject = services.storage.users.find_subject(services.users.create(organization_id, person).id)
     assert subject is not None  # noqa: S101 - made just now
-    account, shown = services.sessions.sign_in(subject, (), methods=(BY_PASSWORD,), user_agent="benchmark")
+    account, shown = services.sessions.sign_in(
+        subject, (), proofs=(Proof(PASSWORD, (BY_PASSWORD,), services.now),), user_agent="benchmark"
+    )
     authorization = {
         "client_id": application.id,
         "redirect_uri": REDIRECT_URI,

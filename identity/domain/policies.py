@@ -23,6 +23,10 @@ class SecondFactor(StrEnum):
     REQUIRED = "required"
 
 
+#: The rules under which a session goes on as it began: what they ask for is asked at the sign-in alone.
+ASKED_ONCE = (SecondFactor.OFF, SecondFactor.OFFERED)
+
+
 def _days_problem(days: int) -> str | None:
     return None if 0 <= days <= MOST_DAYS else say("Use a number of days from 0 to {most}.", most=MOST_DAYS)
 

@@ -7,7 +7,7 @@ What is asked for comes from the policy of the person's organization, from what 
 from collections.abc import Collection
 
 from identity.domain.authentication import ACR_VALUES, REMEMBERED, TWO_FACTORS, Proof, methods_of, reaches
-from identity.domain.policies import Policy, SecondFactor
+from identity.domain.policies import ASKED_ONCE, Policy, SecondFactor
 from identity.domain.users import HumanUser, Subject
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant, UnmetAuthenticationRequirements
@@ -35,8 +35,8 @@ def wanted_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
     An essential claim counts before ``acr_values``, of which words that nobody knows ask for nothing.
     """
     asked = sign_in.request
-    if asked is None:
-        return (), False
+    if asked is None or not (asked.acr_values or asked.claims.acr_values):
+        return (), asked is not None and asked.claims.acr_values is not None
     values = asked.acr_values if asked.claims.acr_values is None else asked.claims.acr_values
     known = tuple(one for one in values if one in ACR_VALUES)
     return known, bool(known) or asked.claims.acr_values is not None
@@ -50,8 +50,13 @@ def missing(sign_in: SignIn, context: Context) -> Need | None:
     subject = sign_in.subject
     if subject is None or not isinstance(subject.user, HumanUser):
         return None
-    proved = methods_of(proofs_of(sign_in))
+    policies = context.services.policies
+    policy = policies.of(subject.organization.id)
     wanted, asked = wanted_acr(sign_in)
+    if not asked and policy.second_factor in ASKED_ONCE and sign_in.proved is None and not sign_in.demands:
+        # Who was signed in before they set one up is not asked until they sign in again.
+        return None
+    proved = methods_of(proofs_of(sign_in))
     if asked and not any(reaches(proved, one) for one in wanted):
         return _need(sign_in, context, proved, wanted, by_client=True)
     if reaches(proved, TWO_FACTORS):
@@ -60,12 +65,9 @@ def missing(sign_in: SignIn, context: Context) -> Need | None:
         need = _need(sign_in, context, proved, (TWO_FACTORS,), by_client=False)
         if need.by:
             return need
-    policies = context.services.policies
-    policy = policies.of(subject.organization.id)
     if policy.second_factor is SecondFactor.OFF or remembered(sign_in, policy, context):
         return None
     if sign_in.proved is None and not policies.lacks_factor(subject, proved):
-        # Who was signed in before they set one up, or were asked for none, is not asked until they sign in again.
         return None
     need = _need(sign_in, context, proved, (TWO_FACTORS,), by_client=False)
     return need if need.by or policies.asks_second_factor(subject) else None

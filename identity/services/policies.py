@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from identity.domain.authentication import REMEMBERED, TWO_FACTORS, Proof, reaches
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.permissions import Level
-from identity.domain.policies import Policy, SecondFactor, looser, policy_of, stored_policy, tightest
+from identity.domain.policies import ASKED_ONCE, Policy, SecondFactor, looser, policy_of, stored_policy, tightest
 from identity.domain.records import CORE, NameSpace, Record
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
@@ -26,18 +26,20 @@ _FRESH = timedelta(seconds=5)
 
 @dataclass
 class PolicyCache:
-    """What a process has read lately, by whose it is."""
+    """What holds where, as a process has found it lately."""
 
     read: dict[str, tuple[datetime, Policy]] = field(default_factory=dict)
 
     def find(self, owner: str, now: datetime) -> Policy | None:
-        """What was read a few seconds ago at most."""
-        at, policy = self.read.get(owner, (None, None))
-        return policy if at is not None and abs(now - at) < _FRESH else None
+        """What was found a few seconds ago at most."""
+        known = self.read.get(owner)
+        return known[1] if known is not None and abs(now - known[0]) < _FRESH else None
 
     def drop(self, owners: Iterable[str]) -> None:
-        """Read these anew when they are asked for."""
+        """Find out anew what holds there; below the instance that is everywhere."""
         for owner in owners:
+            if owner == INSTANCE:
+                self.read.clear()
             self.read.pop(owner, None)
 
     def keep(self, owner: str, policy: Policy, now: datetime) -> None:
@@ -65,7 +67,7 @@ class Policies(UseCases):
 
     def __init__(self, services: Parts) -> None:
         super().__init__(services)
-        self._changed: set[str] = set()
+        self._changed = False
 
     @property
     def default(self) -> Policy:
@@ -74,11 +76,19 @@ class Policies(UseCases):
 
     def of(self, organization_id: str) -> Policy:
         """What holds for people of the organization."""
-        return tightest(self.of_instance(), self._cached(organization_id))
+        known = None if self._changed else self._policy_cache.find(organization_id, self._now)
+        if known is None:
+            known = tightest(self.of_instance(), self.set_at(organization_id).policy)
+            self._keep(organization_id, known)
+        return known
 
     def of_instance(self) -> Policy:
         """What holds where no organization says more."""
-        return _overridden(self.default, self._cached(INSTANCE))
+        known = None if self._changed else self._policy_cache.find(INSTANCE, self._now)
+        if known is None:
+            known = _overridden(self.default, self.set_at(INSTANCE).policy)
+            self._keep(INSTANCE, known)
+        return known
 
     def set_at(self, owner: str) -> SetPolicy:
         """What the instance or an organization sets itself, as stored right now."""
@@ -133,10 +143,11 @@ class Policies(UseCases):
 
     def lacks_factor(self, subject: Subject, methods: Iterable[str]) -> bool:
         """True if the methods by which a person proved to be it are not enough, by what holds for them now."""
-        known = frozenset(methods)
-        if not isinstance(subject.user, HumanUser) or reaches(known, TWO_FACTORS):
+        policy = self.of(subject.organization.id)
+        if policy.second_factor in ASKED_ONCE or not isinstance(subject.user, HumanUser):
             return False
-        if REMEMBERED in known and self.of(subject.organization.id).remember_browser:
+        known = frozenset(methods)
+        if reaches(known, TWO_FACTORS) or (REMEMBERED in known and policy.remember_browser):
             return False
         return self.asks_second_factor(subject)
 
@@ -154,21 +165,16 @@ class Policies(UseCases):
         return Records(self._services, NameSpace(CORE))
 
     def _store(self, owner: str, found: Record | None, value: Mapping[str, object]) -> None:
-        self._changed.add(owner)
+        self._changed = True
         if found is not None:
             self._records.replace(found, value)
         elif self._records.add(_KIND, owner, value) is not None:
             raise Conflict(_CHANGED)
 
-    def _cached(self, owner: str) -> Policy:
+    def _keep(self, owner: str, holding: Policy) -> None:
         # What this transaction changed is not committed yet, and may never be.
-        if owner in self._changed:
-            return self.set_at(owner).policy
-        known = self._policy_cache.find(owner, self._now)
-        if known is None:
-            known = self.set_at(owner).policy
-            self._policy_cache.keep(owner, known, self._now)
-        return known
+        if not self._changed:
+            self._policy_cache.keep(owner, holding, self._now)
 
 
 def _overridden(above: Policy, below: Policy) -> Policy:
