@@ -55,6 +55,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.services.lookup",
         "identity.services.outbox",
         "identity.services.overview",
+        "identity.services.own_data",
         "identity.services.policies",
         "identity.services.records",
         "identity.services.registration",

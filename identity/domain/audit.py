@@ -134,7 +134,7 @@ EVENTS: frozenset[str] = frozenset(
         "user_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
         "user": (
             *("created", "registered", "changed", "deactivated", "reactivated", "removed"),
-            *("recovered", "unlocked", "reported"),
+            *("recovered", "unlocked", "reported", "exported"),
         ),
         "password": ("set", "changed", "link_issued", "link_asked"),
         "email": ("link_issued", "verified"),

@@ -1,7 +1,7 @@
 """Documents that are too large to be made, sent or read in one piece."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import IO, TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from identity.domain.audit import Actor
 from identity.framing import ADMIT_BODY
 from identity.http.errors import TooLarge
 from identity.services.access import Principal
+from identity.services.bundle import Services
 from identity.services.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -30,12 +31,22 @@ def exported(request: Request, organization_id: str, *, by: Principal) -> Respon
     the answer. Raises NotFound, Denied, Unavailable.
     """
     organization = Transfer(request.services).begin_export(organization_id, by=by)
+    name = f"{organization.primary_domain}.json"
+    return sent_as_file(request, name, lambda services: Transfer(services).document(organization_id, by=by))
+
+
+def sent_as_file(request: Request, name: str, make: Callable[[Services], Iterator[str]]) -> Response:
+    """JSON as a file of this name, which is made while it is sent, of what is stored now.
+
+    What was done until now is committed before the first byte. A failure further on ends the connection before the end
+    of the answer. Raises whatever the first piece raises.
+    """
     actor = request.services.audit.actor
     request.commit()
-    content = _content(request.registry.identity, organization_id, actor, by)
+    content = _content(request.registry.identity, actor, make)
     # Whatever is wrong from the start is still answered as such.
     answer = Response(app_iter=_Sent(next(content), content), content_type="application/json", charset=None)
-    answer.content_disposition = f'attachment; filename="{organization.primary_domain}.json"'
+    answer.content_disposition = f'attachment; filename="{name}"'
     answer.cache_control = "no-store"
     return answer
 
@@ -83,11 +94,11 @@ class _Sent:
         self._rest.close()  # type: ignore[attr-defined]
 
 
-def _content(identity: "Identity", organization_id: str, actor: Actor, by: Principal) -> Iterator[bytes]:
+def _content(identity: "Identity", actor: Actor, make: Callable[[Services], Iterator[str]]) -> Iterator[bytes]:
     # It takes as long as whoever reads it.
     with hashing.stepping_aside(), identity.snapshot(actor) as services:
         size, found = 0, []
-        for piece in Transfer(services).document(organization_id, by=by):
+        for piece in make(services):
             found.append(piece.encode())
             size += len(found[-1])
             if size > _PIECE:

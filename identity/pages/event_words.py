@@ -58,6 +58,7 @@ _EVENTS = {
     "user.removed": (say("User deleted"), say("User deleted.")),
     "user.recovered": (say("User let back in by the operator"), ""),
     "user.unlocked": (say("User unlocked"), say("User unlocked. The password counts in every browser again.")),
+    "user.exported": (say("Copy of one's data taken"), ""),
     "user.reported": (say("Access by somebody else reported"), ""),
     "password.set": (say("One-time password set"), ""),
     "password.changed": (say("Password changed"), ""),

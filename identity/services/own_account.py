@@ -21,6 +21,11 @@ class OwnAccount(UseCases):
             raise NotFound("audit event", event_id)
         return event
 
+    def take_along(self, subject: Subject) -> None:
+        """Note that the person takes a copy of all that is kept of them."""
+        user_id = subject.user.id
+        self._audit.record("user.exported", kind="user", id=user_id, organization_id=subject.organization.id)
+
     def report(self, subject: Subject, *, event_id: str = "") -> None:
         """Put everybody out, as somebody else was at the account; ``event_id`` names what they did there.
 

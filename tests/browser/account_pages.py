@@ -106,6 +106,12 @@ def not_me(scene: Scene) -> None:
     scene.tab.all(".table__actions a")[0].click()
 
 
+@page("/account/data")
+def data(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/account/data")
+
+
 @page("/account/profile", names=True)
 def account_menu(scene: Scene) -> None:
     scene.site.start_session(scene.profile, scene.a_person("Bert", "Sommer"))

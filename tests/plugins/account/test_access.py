@@ -157,6 +157,7 @@ FORMS: dict[str, dict[str, str]] = {
     "/account/password": {"current_password": OLD, "new_password": NEW, "new_password_again": NEW},
     "/account/sessions": {"others": "yes"},
     "/account/activity/not-me": {},
+    "/account/data": {},
     "/account/switch": {"session": "new"},
 }
 

@@ -40,10 +40,8 @@ ADDRESS = {
 
 # --- who may see them -------------------------------------------------------------------------------------------------
 
-OWN = [
-    "/account",
-    *(f"/account/{page}" for page in ("profile", "security", "password", "sessions", "applications", "activity")),
-]
+_SECTIONS = ("profile", "security", "password", "sessions", "applications", "activity", "data")
+OWN = ["/account", *(f"/account/{page}" for page in _SECTIONS)]
 
 
 def test_somebody_who_is_not_signed_in_signs_in_and_comes_back(world: World, ada: HumanUser) -> None:
@@ -72,6 +70,7 @@ def test_pages_are_whole_and_their_titles_unique(browser: Browser) -> None:
         "/account/sessions": "Sessions",
         "/account/applications": "Applications",
         "/account/activity": "Activity",
+        "/account/data": "Data",
     }
     seen = set()
     for path, title in titles.items():

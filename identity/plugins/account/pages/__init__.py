@@ -10,6 +10,7 @@ from identity.pages.signed_in_page import SWITCH
 from identity.plugins.account.pages.account_page import (
     ACTIVITY,
     APPLICATIONS,
+    DATA,
     NOT_ME,
     PASSWORD,
     PROFILE,
@@ -18,6 +19,7 @@ from identity.plugins.account.pages.account_page import (
 )
 from identity.plugins.account.pages.activity import Activity, NotMe
 from identity.plugins.account.pages.applications import Applications, Disconnect
+from identity.plugins.account.pages.data import Data
 from identity.plugins.account.pages.password import Password
 from identity.plugins.account.pages.profile import ConfirmEmail, Profile
 from identity.plugins.account.pages.security import Security
@@ -44,6 +46,7 @@ _PAGES: dict[str, type[Page]] = {
     f"{APPLICATIONS}/{{client_id}}/disconnect": Disconnect,
     ACTIVITY: Activity,
     NOT_ME: NotMe,
+    DATA: Data,
     SWITCH: Switch,
 }
 

@@ -21,6 +21,7 @@ SESSIONS = f"{HOME}/sessions"
 APPLICATIONS = f"{HOME}/applications"
 ACTIVITY = f"{HOME}/activity"
 NOT_ME = f"{ACTIVITY}/not-me"
+DATA = f"{HOME}/data"
 
 _SECTIONS = (
     (PROFILE, say("Profile"), "users"),
@@ -28,6 +29,7 @@ _SECTIONS = (
     (SESSIONS, say("Sessions"), "device"),
     (APPLICATIONS, say("Applications"), "apps"),
     (ACTIVITY, say("Activity"), "audit"),
+    (DATA, say("Data"), "download"),
 )
 
 #: What is said after a change, by its event; of several the first one here.
