@@ -142,7 +142,12 @@ def _worded(identity: "Identity", pages: Pages, notice: Notice) -> Mail:
     """The mail that tells a person of their account, in their language."""
     words = pages.catalogs.words(choose(*(tags.replace("_", "-") for tags in notice.languages)))
     at = datetime.fromisoformat(notice.at)
-    about = {"at": f"{at:%Y-%m-%d %H:%M} UTC", "device": device(notice.values.get("user_agent", ""), words).unescape()}
+    factor = identity.protocol.factors.get(notice.values.get("factor", ""))
+    about = {
+        "at": f"{at:%Y-%m-%d %H:%M} UTC",
+        "device": device(notice.values.get("user_agent", ""), words).unescape(),
+        "what": notice.values.get("factor", "") if factor is None else words.plain(factor.label),
+    }
     return _drawn(identity, pages, notice.template, notice.to, {**about, **notice.values}, words)
 
 

@@ -55,8 +55,13 @@ class SignedInPage(Page):
         """To a sign-in that leads back here, if who they are has to be proved again."""
         if not self.needs_fresh or self.is_fresh():
             return None
+        return self.redirect(self.sign_in_again)
+
+    @property
+    def sign_in_again(self) -> str:
+        """Where who they are is proved again, as well as they can; it leads back here."""
         path = self.request.path_qs if self.request.method == "GET" else self.request.path
-        return self.redirect(f"{LOGIN}?{urlencode({TARGET: path, FRESH: 'yes'})}")
+        return f"{LOGIN}?{urlencode({TARGET: path, FRESH: 'yes'})}"
 
     def is_fresh(self) -> bool:
         """True if the person has proved in the last ten minutes who they are, as well as they can."""

@@ -24,11 +24,26 @@ def _if_they_were_here(event: AuditEvent, person: HumanUser) -> Mapping[str, str
     return None if person.last_sign_in_at is None else {}
 
 
+def _new_browser(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    if not event.detail.get("new_browser"):
+        return None
+    return {"user_agent": str(event.detail.get("browser", "")), "address": event.actor.client_address or ""}
+
+
+def _factor(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    return {name: str(value) for name, value in event.detail.items()}
+
+
 #: The template of the mail about each event, and what it says besides whose account it is.
 _TOLD: Mapping[str, tuple[str, _Values]] = {
     "password.changed": ("password_changed", _always),
     "password.set": ("password_set", _if_they_were_here),
     "user.reported": ("reported", _always),
+    "session.started": ("new_browser", _new_browser),
+    "factor.added": ("factor_added", _factor),
+    "factor.removed": ("factor_removed", _factor),
+    "factor.reset": ("factor_reset", _always),
+    "factor.used": ("factor_used", _factor),
 }
 #: What may bring another address: the former one is told.
 _ADDRESSES = frozenset({"user.changed", "email.verified"})

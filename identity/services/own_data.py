@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from identity.domain.audit import ActorKind, AuditEvent, AuditFilter
+from identity.domain.factors import Enrolment
 from identity.domain.managers import Manager
 from identity.domain.projects import UserGrant
 from identity.domain.sessions import Session
@@ -14,6 +15,7 @@ from identity.domain.users import Subject
 from identity.services.audit import facts, json_value
 from identity.services.bundle import Services
 from identity.services.json_pieces import pieces
+from identity.services.remembered_browsers import RememberedBrowser
 from identity.storage.paging import every_row
 
 FORMAT = "identity-account"
@@ -37,6 +39,8 @@ def own_data(services: Services, subject: Subject, further: Mapping[str, object]
             "primary_domain": subject.organization.primary_domain,
         },
         "password": None if password is None else {"changed_at": _at(password.changed_at)},
+        "ways_to_sign_in": [_enrolment(one) for one in services.factors.of(user.id)],
+        "remembered_browsers": [_browser(one) for one in services.remembered_browsers.of(user.id)],
         "project_roles": [_grant(services, one) for one in grants],
         "manager_roles": [_manager(one) for one in storage.managers.of_user(user.id)],
         "sessions": [_session(one) for one in services.sessions.of_user(user.id)],
@@ -64,6 +68,25 @@ def _manager(manager: Manager) -> dict[str, Any]:
         "resource_id": manager.resource.id,
         "roles": sorted(manager.roles),
         "since": _at(manager.created_at),
+    }
+
+
+def _enrolment(enrolment: Enrolment) -> dict[str, Any]:
+    used = enrolment.last_used_at
+    return {
+        "kind": enrolment.factor,
+        "name": enrolment.name,
+        "added_at": _at(enrolment.added_at),
+        "last_used_at": None if used is None else _at(used),
+    }
+
+
+def _browser(browser: RememberedBrowser) -> dict[str, Any]:
+    return {
+        "browser": browser.user_agent,
+        "network_address": browser.client_address,
+        "remembered_at": _at(browser.added_at),
+        "ends_at": None if browser.ends_at is None else _at(browser.ends_at),
     }
 
 

@@ -1,6 +1,6 @@
 """Sessions: start, recognise, touch and end them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -9,7 +9,7 @@ from identity.domain.authentication import Proof, methods_of
 from identity.domain.errors import NotFound
 from identity.domain.records import CORE
 from identity.domain.sessions import Session, SignedIn
-from identity.domain.users import Subject
+from identity.domain.users import HumanUser, Subject
 from identity.services.changes import Look, UseCases, told
 from identity.services.links import CodeKind
 from identity.services.policies import Policies
@@ -67,12 +67,13 @@ class Sessions(UseCases):
         user_agent: str,
         at: datetime | None = None,
         client_id: str | None = None,
+        known: bool = True,
     ) -> tuple[SignedIn, str]:
         """The person's session at this browser, and the new secret to show for it from now on.
 
         ``accounts`` are the sessions that the browser has: a live one of the same person goes on under its id, an
         expired one is ended. ``at`` is when they began to prove who they are, ``client_id`` the application signed in
-        to. Raises NotFound if the user is gone by now.
+        to. With ``known`` they signed in at the browser before. Raises NotFound if the user is gone by now.
         """
         secret = new_token()
         at = at or self._now
@@ -101,7 +102,10 @@ class Sessions(UseCases):
         )
         with told("user", subject.user.id):
             self._storage.sessions.add(session)
-        self._record("session.started", SignedIn(session, subject), client_id)
+        # Where somebody signs in for the first time is no news to them.
+        first = isinstance(subject.user, HumanUser) and subject.user.last_sign_in_at is None
+        about = {"browser": session.user_agent} | ({} if known or first else {"new_browser": True})
+        self._record("session.started", SignedIn(session, subject), client_id, about)
         return SignedIn(session, subject), secret
 
     def strengthen(
@@ -213,7 +217,9 @@ class Sessions(UseCases):
         self._record("session.renewed", SignedIn(again, account.subject), client_id)
         return again
 
-    def _record(self, event: str, account: SignedIn, client_id: str | None = None) -> None:
+    def _record(
+        self, event: str, account: SignedIn, client_id: str | None = None, about: Mapping[str, object] | None = None
+    ) -> None:
         session, user_id = account.session, account.subject.user.id
         with self._audit.acting(user_id, client_id=client_id, session_id=session.id):
             self._audit.record(
@@ -221,5 +227,5 @@ class Sessions(UseCases):
                 kind="user",
                 id=user_id,
                 organization_id=account.subject.organization.id,
-                detail={"session_id": session.id, "methods": list(session.methods)},
+                detail={"session_id": session.id, "methods": list(session.methods), **(about or {})},
             )

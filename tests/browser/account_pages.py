@@ -1,6 +1,8 @@
 """Pages of the account, each with the way to it."""
 
-from tests.browser.scene import Scene, page
+from datetime import timedelta
+
+from tests.browser.scene import LONG_WORD, Scene, page
 
 
 @page("/account/profile", main=True, chinese=True, names=True)
@@ -36,6 +38,49 @@ def profile_conflict(scene: Scene) -> None:
 def security(scene: Scene) -> None:
     scene.sign_in()
     scene.open("/account/security")
+
+
+def _factor(scene: Scene) -> str:
+    """Something that the person has set up, and a browser at which it is not asked for; its id."""
+    user_id = scene.person.user.id
+    with scene.site.world.transaction() as services:
+        subject = services.storage.users.find_subject(user_id)
+        assert subject is not None
+        made = services.factors.add(subject, "pager", {}, name=LONG_WORD if scene.long else "Phone")
+        services.remembered_browsers.remember(subject, "Firefox/1 Windows", timedelta(days=30))
+    return made.id
+
+
+@page("/account/security", main=True, names=True)
+def security_with_factors(scene: Scene) -> None:
+    _sign_in_for(scene, "/account/profile")
+    _factor(scene)
+    scene.open("/account/security")
+
+
+@page("/account/factors/1/rename", names=True)
+def factor_rename(scene: Scene) -> None:
+    _sign_in_for(scene, "/account/profile")
+    scene.open(f"/account/factors/{_factor(scene)}/rename")
+
+
+@page("/account/factors/1/remove", names=True)
+def factor_remove(scene: Scene) -> None:
+    _sign_in_for(scene, "/account/profile")
+    scene.open(f"/account/factors/{_factor(scene)}/remove")
+
+
+@page("/account/browsers")
+def browsers(scene: Scene) -> None:
+    _sign_in_for(scene, "/account/profile")
+    _factor(scene)
+    scene.open("/account/browsers")
+
+
+@page("/account/browsers")
+def browsers_empty(scene: Scene) -> None:
+    scene.sign_in()
+    scene.open("/account/browsers")
 
 
 @page("/account/password", main=True)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
@@ -81,9 +82,9 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
     reader.submit({"password": NEW}, form="page-form")
     assert reader.path == "/account/profile"
 
-    # And the person is told of it.
-    assert world.identity.senders["mail"].send_due() == 1
-    assert post.only()["Subject"] == "Your password was changed"
+    # And the person is told of it, and of the browser.
+    assert world.identity.senders["mail"].send_due() == 2
+    assert {one["Subject"] for one in post.letters} == {"Your password was changed", "New sign-in to your account"}
 
     # It worked once.
     again = Browser(world)
@@ -245,6 +246,35 @@ def test_an_address_that_was_never_proved_is_proved_by_a_link(world: World, post
     assert post.letters == []
     assert "ada@acme.example is confirmed." in browser.open("/account/profile").text
     assert browser.open("/account/profile/email").request.path == "/account/profile"
+
+
+# --- another browser --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.storages("memory")
+def test_a_browser_that_the_account_does_not_know_is_told_of(world: World, post: Post) -> None:
+    person, login_name = a_person(world)
+    sender = world.identity.senders["mail"]
+
+    def sign_in(browser: Browser) -> None:
+        browser.open("/account")
+        browser.sign_in(login_name, OLD)
+        assert browser.path == "/account/profile"
+        sender.send_due()
+
+    laptop, phone = Browser(world), Browser(world, user_agent="<b>Firefox/1 Windows</b>")
+    sign_in(laptop)
+    assert post.letters == [], "the first one of all is no news"
+    sign_in(phone)
+    letter = post.only()
+    assert (letter["To"], letter["Subject"]) == ("ada@acme.example", "New sign-in to your account")
+    assert "Firefox on Windows" in text_of(letter)
+    assert "https://id.example.com/account/activity/not-me" in text_of(letter)
+    with world.transaction() as services:
+        services.users.end_sessions(person.id, by=THE_OPERATOR)
+    for browser in (laptop, phone):
+        sign_in(browser)
+    assert post.letters == [], "both are known by now"
 
 
 # --- languages --------------------------------------------------------------------------------------------------------

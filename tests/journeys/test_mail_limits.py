@@ -7,8 +7,10 @@ from itertools import count
 
 import pytest
 
+from identity.domain.factors import Enrolment
 from identity.domain.permissions import INSTANCE
-from identity.domain.users import HumanUser
+from identity.domain.users import HumanUser, Subject
+from identity.services.bundle import Services
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser, give_password
 from identity.testing.post import Post
@@ -149,6 +151,39 @@ def _not_me(scene: Scene) -> None:
     assert browser.step == "password"
 
 
+def _sign_in_elsewhere(scene: Scene) -> None:
+    _set_password(scene)
+    scene.browser(scene.person)
+    browser = scene.browser(None)
+    browser.open("/account")
+    browser.sign_in(_login_name(scene.world, scene.person), PASSWORD)
+    assert browser.path == "/account/profile"
+
+
+def _about_a_factor(deed: Callable[[Services, Subject, Enrolment], object]) -> Callable[[Scene], None]:
+    """What is done to something that the person has set up, which itself they are not told of here."""
+
+    def cause(scene: Scene) -> None:
+        with scene.world.transaction() as services:
+            subject = services.storage.users.find_subject(scene.person.id)
+            assert subject is not None
+            services.notices.tell = lambda event: None  # type: ignore[method-assign]
+            enrolment = services.factors.add(subject, "pager", {}, name="Phone")
+        with scene.world.transaction() as services:
+            deed(services, subject, enrolment)
+
+    return cause
+
+
+def _add_factor(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        subject = services.storage.users.find_subject(scene.person.id)
+        assert subject is not None
+        for one in services.factors.of(subject.user.id):
+            services.storage.records.drop(one.record.plugin, one.record.kind, one.record.key)
+        services.factors.add(subject, "pager", {}, name="Phone")
+
+
 #: What makes a mail, by its template: what strangers, people or managers can ask for.
 ASKED: dict[str, Callable[[Scene], None]] = {
     "registration": _register,
@@ -163,6 +198,11 @@ NOTICES: dict[str, Callable[[Scene], None]] = {
     "password_changed": _new_password,
     "password_set": _set_one_time,
     "reported": _not_me,
+    "new_browser": _sign_in_elsewhere,
+    "factor_added": _add_factor,
+    "factor_removed": _about_a_factor(lambda services, subject, one: services.factors.remove(subject, one.id)),
+    "factor_reset": _about_a_factor(lambda services, subject, one: services.factors.reset(subject.user.id)),
+    "factor_used": _about_a_factor(lambda services, subject, one: services.factors.tell_used(one, subject, 9)),
     "email_changed": _leave_address,
 }
 #: The same as another one, where somebody has the address already.
@@ -196,7 +236,9 @@ def test_none_uses_up_another(world: World, post: Post, used_up: str) -> None:
         (ASKED | NOTICES)[used_up](scene)
     assert received(world, post) == MOST
     spent = next((group for group in TOGETHER if used_up in group), {used_up})
-    for name, causes in (ASKED | NOTICES).items():
+    # The notices of an address that nobody proved are counted together: one stands for all.
+    one_notice = next(iter(NOTICES))
+    for name, causes in (ASKED | {one_notice: NOTICES[one_notice]}).items():
         before = received(world, post)
         _have_address(scene)
         causes(scene)

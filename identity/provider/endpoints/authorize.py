@@ -200,6 +200,7 @@ def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResp
             user_agent=browser.user_agent,
             at=pending.authenticated_at,
             client_id=pending.client_id,
+            known=bool(context.services.known_browsers.of(sign_in.proved.user.id, browser.known)),
         )
         cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, context.settings.session_max_age))
         cookies.extend(_superseded(sign_in, account))

@@ -10,7 +10,9 @@ from identity.pages.signed_in_page import SWITCH
 from identity.plugins.account.pages.account_page import (
     ACTIVITY,
     APPLICATIONS,
+    BROWSERS,
     DATA,
+    FACTORS,
     NOT_ME,
     PASSWORD,
     PROFILE,
@@ -19,7 +21,9 @@ from identity.plugins.account.pages.account_page import (
 )
 from identity.plugins.account.pages.activity import Activity, NotMe
 from identity.plugins.account.pages.applications import Applications, Disconnect
+from identity.plugins.account.pages.browsers import Browsers
 from identity.plugins.account.pages.data import Data
+from identity.plugins.account.pages.factors import Remove, Rename
 from identity.plugins.account.pages.password import Password
 from identity.plugins.account.pages.profile import ConfirmEmail, Profile
 from identity.plugins.account.pages.security import Security
@@ -41,6 +45,9 @@ _PAGES: dict[str, type[Page]] = {
     f"{PROFILE}/email": ConfirmEmail,
     SECURITY: Security,
     PASSWORD: Password,
+    f"{FACTORS}/{{factor_id}}/rename": Rename,
+    f"{FACTORS}/{{factor_id}}/remove": Remove,
+    BROWSERS: Browsers,
     SESSIONS: Sessions,
     APPLICATIONS: Applications,
     f"{APPLICATIONS}/{{client_id}}/disconnect": Disconnect,
@@ -54,5 +61,5 @@ _PAGES: dict[str, type[Page]] = {
 def configure(config: Configurator) -> None:
     """Each page for whoever is signed in."""
     for path, page in _PAGES.items():
-        name = path.strip("/").replace("/{client_id}", "").replace("/", ".")
+        name = path.strip("/").replace("/{client_id}", "").replace("/{factor_id}", "").replace("/", ".")
         config.add_page(name, path, page, permission=SIGNED_IN, authenticate="session")

@@ -3,20 +3,27 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from identity.domain.authentication import BY_PASSWORD
 from identity.domain.errors import Invalid
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.hashing import Busy
+from identity.http.endpoints import context_of
 from identity.http.sign_ins import try_password
 from identity.pages.drawing import HOME
+from identity.pages.forms import Form
 from identity.pages.frame import Group, Item
 from identity.pages.held_back import held_back
+from identity.pages.page import Again
 from identity.pages.signed_in_page import SignedInPage
+from identity.provider.assurance import could_prove_more
 from identity.services.attempts import TooManyAttempts
 
 PROFILE = f"{HOME}/profile"
 SECURITY = f"{HOME}/security"
 PASSWORD = f"{HOME}/password"
+FACTORS = f"{HOME}/factors"
+BROWSERS = f"{HOME}/browsers"
 SESSIONS = f"{HOME}/sessions"
 APPLICATIONS = f"{HOME}/applications"
 ACTIVITY = f"{HOME}/activity"
@@ -37,6 +44,10 @@ _DONE = {
     "email.link_issued": say("We have sent a link to the new address. It becomes yours once you open it."),
     "user.changed": say("Your profile is saved."),
     "password.changed": say("Your password is changed. All your other sessions are ended."),
+    "factor.added": say("The way to sign in is added."),
+    "factor.changed": say("The name is changed."),
+    "factor.removed": say("The way to sign in is removed."),
+    "browser.forgotten": say("The browser is asked again."),
     "session.ended": say("Signed out."),
     "consent.withdrawn": say("The application is disconnected."),
     "application.disconnected": say("The application is disconnected."),
@@ -64,6 +75,23 @@ class AccountPage(SignedInPage):
             Item(label=t(label), href=href, icon=icon, current=href == self.section) for href, label, icon in _SECTIONS
         )
         return (Group(items=tuple(items)),)
+
+    @property
+    def password_proves(self) -> bool:
+        """True if the password is all by which the person can prove who they are."""
+        services, context = self.request.services, context_of(self.request)
+        has_one = services.storage.users.find_password(self.subject.user.id) is not None
+        return has_one and not could_prove_more(self.subject, (BY_PASSWORD,), context)
+
+    def prove_for(self, form: Form, field: str) -> None:
+        """Go on if the person has just proved who they are, as well as they can (security 19.5): by the password in
+        this very form where they have nothing stronger, else by a sign-in. Raises Invalid for the field; Again."""
+        if self.password_proves:
+            self.prove(form.one(field))
+        elif not self.is_fresh():
+            raise Again(
+                say("This asks for a sign-in of the last ten minutes."), link=(self.sign_in_again, say("Sign in again"))
+            )
 
     def prove(self, current: str) -> Subject:
         """The person, once the present password is right: a session left open is not enough to take an account.

@@ -83,7 +83,7 @@ class Activity(AccountPage):
         actor, words = event.actor, self.words
         own = actor.id == self.subject.user.id
         theirs = own or actor.kind is ActorKind.ANONYMOUS
-        agent = agents.get(actor.session_id or "", "") if own else ""
+        agent = (str(event.detail.get("browser", "")) or agents.get(actor.session_id or "", "")) if own else ""
         return Row(
             what=words.t(EVENT_WORDS.get(event.event, event.event)),
             note=self._note(event, names, own=own),

@@ -17,6 +17,11 @@ class Data(AccountPage, FormPage):
 
     template = "account/data.html"
     section = DATA
+    needs_fresh = True
+
+    def before(self) -> Response | None:
+        """Looked at by whoever is signed in; taken by whoever has just proved who they are."""
+        return super().before() if self.request.method == "POST" else None
 
     def submit(self, form: Form) -> Response:
         """The file; that it was taken is written before."""

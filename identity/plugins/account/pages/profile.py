@@ -63,17 +63,18 @@ class Profile(AccountPage, FormPage):
             "languages": _languages(profile.locale),
             "zones": _zones(),
             "more": (*_MORE, *_ADDRESS),
+            "password_proves": self.password_proves,
         }
 
     def submit(self, form: Form) -> Response:
         """Save it; where mail can be sent, a new address gets a link first, which makes it the person's.
 
-        Whoever reads the mail of the address can choose a new password, so the present one is asked for.
+        Whoever reads the mail of the address can choose a new password, so who they are is proved again.
         """
         command = _command(form)
         version = version_of(form.one(VERSION))
         if command.email != self.person.profile.email:
-            self.prove(form.one(_PROOF))
+            self.prove_for(form, _PROOF)
         services, before = self.request.services, self.person
         asked = ""
         if services.mails.enabled and command.email not in ("", before.profile.email):

@@ -12,6 +12,7 @@ from identity.plugins.account.pages.account_page import (
     SESSIONS,
     AccountPage,
 )
+from identity.plugins.account.pages.factors import Factors
 
 
 class Security(AccountPage):
@@ -25,7 +26,11 @@ class Security(AccountPage):
 
     def _sections(self) -> Iterator[SecuritySection]:
         t = self.words.t
-        yield SecuritySection(id="methods", title=t("Ways to sign in"), rows=(self._password(),))
+        factors = Factors(self)
+        yield SecuritySection(id="methods", title=t("Ways to sign in"), rows=(self._password(), *factors.rows()))
+        to_add = factors.to_add()
+        if to_add is not None:
+            yield to_add
         for provide in self.pages.security_sections:
             yield from provide(self)
         yield SecuritySection(id="access", title=t("Who has access"), rows=(self._sessions(), self._applications()))

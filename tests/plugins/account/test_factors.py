@@ -1,0 +1,150 @@
+"""What a person has set up to sign in by: listed, renamed and removed by whoever has just proved who they are."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from identity.domain.factors import Enrolment
+from identity.domain.users import HumanUser
+from identity.provider.factor import Factor
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.account.conftest import HERE, OLD, a_person, form_of, stored, token_of
+
+
+def a_factor(world: World, person: HumanUser, name: str = "My phone") -> Enrolment:
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(person.id)
+        assert subject is not None
+        return services.factors.add(subject, "pager", {"secret": "of the factor"}, name=name)
+
+
+def factors_of(world: World, person: HumanUser) -> list[str]:
+    with world.reading() as services:
+        return [one.name for one in services.factors.of(person.id)]
+
+
+def test_what_is_set_up_is_listed_and_tells_no_secret(world: World, browser: Browser, ada: HumanUser) -> None:
+    a_factor(world, ada, "My <phone>")
+    a_factor(world, a_person(world), "Eve's phone")
+    check_page(browser.open("/account/security"), 200, "Security")
+    assert "pager: My &lt;phone&gt;" in browser.page.text
+    assert "never used" in browser.page.text
+    assert "of the factor" not in browser.page.text
+    assert "Eve" not in browser.page.text
+
+
+def test_one_is_renamed(world: World, browser: Browser, ada: HumanUser) -> None:
+    a_factor(world, ada)
+    browser.open("/account/security")
+    browser.click("Rename … pager: My phone")
+    browser.submit({"name": ""}, form="page-form")
+    assert browser.page.status_int == 422
+    browser.submit({"name": " Old phone "}, form="page-form")
+    assert browser.path == "/account/security"
+    assert "The name is changed." in browser.page.text
+    assert factors_of(world, ada) == ["Old phone"]
+
+
+def test_one_is_removed(world: World, browser: Browser, ada: HumanUser) -> None:
+    a_factor(world, ada)
+    browser.open("/account/security")
+    browser.click("Remove … pager: My phone")
+    assert factors_of(world, ada) == ["My phone"]
+    browser.submit(form="page-form")
+    assert browser.path == "/account/security"
+    assert "The way to sign in is removed." in browser.page.text
+    assert factors_of(world, ada) == []
+
+
+@pytest.mark.parametrize("deed", ["rename", "remove"])
+def test_those_of_others_are_not_there(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
+    eve = a_person(world)
+    theirs, token, shown = a_factor(world, eve), token_of(browser), set()
+    for factor_id in (theirs.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
+        path = f"/account/factors/{factor_id}/{deed}"
+        for answer in (browser.open(path), browser.send(path, {"csrf_token": token, "name": "Mine"}, by=HERE)):
+            assert answer.status_int == 404
+            shown.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?[^\"]*ui_locales", "", answer.text))
+    assert len(shown) == 1
+    assert factors_of(world, eve) == ["My phone"]
+
+
+@pytest.mark.parametrize("deed", ["rename", "remove"])
+def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
+    one = a_factor(world, ada)
+    path, token = f"/account/factors/{one.id}/{deed}", token_of(browser)
+    world.clock.advance(minutes=10)
+    for begin in (
+        lambda: browser.open(path),
+        lambda: browser.send(path, {"csrf_token": token, "name": "Mine"}, by=HERE),
+    ):
+        begin()
+        assert browser.step == "password"
+        assert factors_of(world, ada) == ["My phone"]
+    browser.submit({"password": OLD}, form="page-form")
+    assert browser.path == path
+
+
+def test_data_is_taken_by_whoever_has_just_proved_who_they_are(world: World, browser: Browser, ada: HumanUser) -> None:
+    browser.open("/account/data")
+    world.clock.advance(minutes=10)
+    browser.open("/account/data")
+    assert browser.page.status_int == 200
+    browser.submit(form="page-form")
+    assert browser.step == "password"
+    assert [one for one in world.audit_events(event="user.exported") if one.object_id == ada.id] == []
+    browser.submit({"password": OLD}, form="page-form")
+    assert browser.path == "/account/data"
+    assert browser.submit(form="page-form").content_type == "application/json"
+
+
+def test_remembered_browsers_are_listed_and_forgotten(world: World, browser: Browser, ada: HumanUser) -> None:
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(ada.id)
+        assert subject is not None
+        id_, _ = services.remembered_browsers.remember(subject, "Firefox/1 Linux", timedelta(days=30))
+    browser.open("/account/security")
+    browser.click("Show Remembered browsers")
+    check_page(browser.page, 200, "Remembered browsers")
+    assert "Firefox on Linux" in browser.page.text
+    token = token_of(browser)
+    other = Browser(world)
+    other.start_session(a_person(world))
+    answer = other.send("/account/browsers", {"csrf_token": token_of(other), "browser": id_}, by=HERE)
+    assert answer.status_int == 404
+    browser.send("/account/browsers", {"csrf_token": token, "browser": id_}, by=HERE)
+    assert "The browser is asked again." in browser.page.text
+    assert "No remembered browsers" in browser.page.text
+
+
+# --- another address --------------------------------------------------------------------------------------------------
+
+
+class Pager(Factor):
+    """A factor that is nowhere proved here."""
+
+    name, label, hint, methods = "pager", "Pager", "A pager.", ("otp",)
+
+
+@pytest.mark.storages("memory")
+def test_another_address_needs_the_strongest_factor(
+    world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The password alone does not do where there is more."""
+    monkeypatch.setitem(world.identity.protocol.factors, "pager", Pager())  # type: ignore[arg-type]
+    browser.open("/account/profile")
+    assert "Needed only for another email address." in browser.page.text
+    a_factor(world, ada)
+    browser.open("/account/profile")
+    assert "Needed only for another email address." not in browser.page.text
+    typed = {**dict(form_of(browser).submit_fields()), "email": "eve@acme.example", "current_password": OLD}
+    browser.send("/account/profile", typed, by=HERE)
+    assert browser.page.status_int == 422
+    assert "This asks for a sign-in of the last ten minutes." in browser.page.text
+    assert stored(world, ada).profile.email == ada.profile.email
+    # Other things can be said all the same.
+    browser.submit({"email": ada.profile.email, "nickname": "Ada"}, form="page-form")
+    assert stored(world, ada).profile.nickname == "Ada"
