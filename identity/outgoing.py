@@ -4,12 +4,14 @@ import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from threading import Timer
+from threading import BoundedSemaphore, Thread, Timer
 from time import monotonic
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -68,6 +70,36 @@ def resolve_by_system(host: str, seconds: float) -> Sequence[str]:
     return [str(sockaddr[0]) for *_, sockaddr in found]
 
 
+#: Look-ups of names that are waited for: the system's own way gives up when it likes.
+_MOST_LOOKUPS = 8
+
+
+class TimelyResolver:
+    """Resolves as this machine does, and waits no longer than it may: a name server that is silent keeps nobody."""
+
+    def __init__(self) -> None:
+        self._places = BoundedSemaphore(_MOST_LOOKUPS)
+
+    def __call__(self, host: str, seconds: float) -> Sequence[str]:
+        """The addresses. Raises OSError, also if too many look-ups are waited for."""
+        if not self._places.acquire(blocking=False):
+            raise TimeoutError("too many names are looked up just now")
+        found: Future[Sequence[str]] = Future()
+        Thread(target=self._look_up, args=(host, found), name="identity-names", daemon=True).start()
+        try:
+            return found.result(seconds)
+        except FutureTimeout:
+            raise TimeoutError("no name server has answered") from None
+
+    def _look_up(self, host: str, found: "Future[Sequence[str]]") -> None:
+        try:
+            found.set_result(resolve_by_system(host, 0))
+        except (OSError, UnicodeError) as problem:
+            found.set_exception(OSError(type(problem).__name__))
+        finally:
+            self._places.release()
+
+
 class Outgoing:
     """One way out. A request takes ``seconds`` at most, from the connection to the end of the answer.
 
@@ -90,10 +122,18 @@ class Outgoing:
         self._ca_file = ca_file
         self._proxy = urlsplit(proxy) if proxy else None
 
-    def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
-        """The answer. Raises Refused and other kinds of OSError, HTTPException."""
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        seconds: float | None = None,
+    ) -> Answer:
+        """The answer, within ``seconds`` if they are fewer. Raises Refused, other kinds of OSError, HTTPException."""
         parts = urlsplit(url)
-        ends_at = monotonic() + self._seconds
+        ends_at = monotonic() + min(self._seconds, self._seconds if seconds is None else seconds)
         with closing(self._connection(parts, ends_at)) as connection, _watched(connection.sock, ends_at):
             connection.request(method, self._asked(parts, url), body=body, headers=dict(headers))
             answer = connection.getresponse()

@@ -166,9 +166,10 @@ def sign_elliptic(claims: Mapping[str, Any], key: EllipticKey, *, key_id: str) -
 def half_hash(value: str, algorithm: str) -> str:
     """``at_hash`` or ``c_hash`` of a token or code, by the hash of the signing algorithm (OIDC Core §3.1.3.6).
 
-    Raises ValueError if ``algorithm`` is none of ALGORITHMS.
+    Raises ValueError if ``algorithm`` is none of ALGORITHMS and ELLIPTIC_ALGORITHMS.
     """
-    _model(algorithm)
+    if algorithm not in _ELLIPTIC_MODELS:
+        _model(algorithm)
     hashed: bytes = _HASHES[algorithm[-3:]](value.encode("ascii")).digest()
     return base64url.encode(hashed[: len(hashed) // 2])
 

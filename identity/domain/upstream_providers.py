@@ -217,6 +217,7 @@ class UpstreamProvider:
     trust_methods: bool = setting(
         section=_MORE,
         default=False,
+        permission="instance.write",
         label=say("Trust authentication methods"),
         hint=say("What the provider says of how somebody signed in there counts here, second factors too."),
         words={

@@ -79,8 +79,13 @@ def what_was_sent(request: Request) -> ProtocolRequest:
 
 
 def checked_form(view: View, info: Any) -> View:
-    """View deriver: the check. The view option ``checks_form`` is for views that look at the token themselves."""
-    if info.exception_only or str(info.options.get("route_name") or "").startswith(PROTOCOL_ROUTE):
+    """View deriver: the check.
+
+    The view option ``checks_form`` is for views that look at the token themselves, ``from_elsewhere`` for those to
+    which other sites send people with a form.
+    """
+    exempt = info.exception_only or info.options.get("from_elsewhere")
+    if exempt or str(info.options.get("route_name") or "").startswith(PROTOCOL_ROUTE):
         return view
     checks_token = bool(info.options.get("checks_form"))
 
@@ -95,7 +100,7 @@ def checked_form(view: View, info: Any) -> View:
     return with_check
 
 
-checked_form.options = ("checks_form",)  # type: ignore[attr-defined]
+checked_form.options = ("checks_form", "from_elsewhere")  # type: ignore[attr-defined]
 
 
 def _secret(request: Request) -> str:

@@ -27,7 +27,7 @@ def writes(request: Request) -> bool:
     identity: Identity = request.registry.identity
     path = request.environ.get("PATH_INFO", "")
     declared = identity.writing_paths.get(path)
-    if declared is None and path.startswith(_RESUMED):
+    if declared is None and path.startswith((*_RESUMED, *request.registry.writing_paths)):
         return True
     if declared is None and path.startswith(_STEPS):
         declared = path.removeprefix(_STEPS).partition("/")[2] in identity.writing_steps or None
@@ -45,12 +45,22 @@ def _attempts(request: Request) -> int:
     return _ATTEMPTS if identity.backend.contends and writes(request) else 1
 
 
+def add_writing_path(config: Configurator, start: str) -> None:
+    """Directive: whatever is asked at a path that starts so may write, also with GET.
+
+    For addresses to which others send people, and where what they bring is used up.
+    """
+    config.registry.writing_paths = (*config.registry.writing_paths, start)
+
+
 def includeme(config: Configurator) -> None:
     """Put pyramid_retry and pyramid_tm in place with our rules, and the audit tween above them.
 
     pyramid_tm is put in by its tween alone: its ``includeme`` would add ``tm`` as a request property, which
     IdentityRequest has already (and far cheaper).
     """
+    config.registry.writing_paths = ()
+    config.add_directive("add_writing_path", add_writing_path)
     config.add_settings(
         {
             "tm.activate_hook": writes,

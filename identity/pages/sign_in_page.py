@@ -106,6 +106,11 @@ class SignInPage(FormPage):
         """Other ways in, which plugins offer."""
         return [one for provide in self.pages.sign_in_options for one in provide(self)]
 
+    def way_of(self, login_name: str) -> str:
+        """Where whoever enters this login name goes on: a plugin's way, else the password."""
+        ways = (find(self, login_name) for find in self.pages.login_name_ways)
+        return next((way for way in ways if way is not None), f"{self.root}/password")
+
     def lead(self) -> Markup:
         """The line below the heading."""
         client = self.sign_in.client
@@ -140,9 +145,19 @@ def add_sign_in_options(config: Configurator, provide: Callable[[SignInPage], It
     config.registry.pages.sign_in_options.append(provide)
 
 
+def add_login_name_way(config: Configurator, find: Callable[[SignInPage, str], str | None]) -> None:
+    """Directive for plugins: where whoever enters a login name goes on instead of being asked for a password.
+
+    ``find`` gets the page and the name, and returns a path on the login host or None. It must not depend on whether
+    anybody has the name.
+    """
+    config.registry.pages.login_name_ways.append(find)
+
+
 def includeme(config: Configurator) -> None:
     """Make the directive known."""
     config.add_directive("add_sign_in_options", add_sign_in_options)
+    config.add_directive("add_login_name_way", add_login_name_way)
 
 
 def _strong(text: str) -> Markup:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Denied, Invalid
+from identity.domain.names import user_name_problem
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, PasswordHash, Profile, Subject
 from identity.domain.words import say
@@ -11,6 +12,9 @@ from identity.services.changes import UseCases, told
 from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 from identity.services.links import CodeKind, Links, LinkUsed
+
+#: How many people of one name are told apart by numbers, and how long the name is at most.
+_MOST_ALIKE, _LONGEST_NAME = 100, 100
 
 #: The same words whether somebody has the name or it is reserved: nobody learns who is there.
 _TAKEN = {"user_name": say("Choose another user name; this one cannot be used.")}
@@ -77,6 +81,38 @@ class Registration(UseCases):
         """Who in the organization has this address."""
         return self._storage.users.find_by_email(organization.id, email)
 
+    def admit(self, organization: Organization, user_name: str, profile: Profile) -> Subject:
+        """The new account of a person who is known elsewhere, without a password.
+
+        ``user_name`` is what they are called there: what cannot be a user name is left out of it, and another one of
+        the name gets a number. Raises Denied if the organization is deactivated.
+        """
+        if not organization.active:
+            raise Denied("The organization is deactivated.")
+        user = HumanUser(
+            id=new_id(),
+            organization_id=organization.id,
+            user_name=self._free_name(organization, user_name),
+            profile=profile,
+            registered=True,
+            named_at=self._now if profile.email_verified else None,
+            created_at=self._now,
+            changed_at=self._now,
+        )
+        with told("organization", organization.id, _TAKEN):
+            self._storage.users.add(user)
+        with self._audit.acting(user.id):
+            self._record_created("user.registered", "user", user, organization.id)
+        return Subject(user, organization)
+
+    def _free_name(self, organization: Organization, wanted: str) -> str:
+        start = _nameable(wanted)
+        for number in range(1, _MOST_ALIKE):
+            name = start if number == 1 else f"{start}-{number}"
+            if self._storage.users.find_by_name(organization.id, name) is None:
+                return name
+        return f"{start}-{new_id()}"
+
     def look(self, code: str) -> Announced:
         """What was announced by the link; looking uses nothing up. Raises LinkUsed."""
         _, content = self._links.look(CodeKind.REGISTRATION, code)
@@ -132,6 +168,12 @@ class Registration(UseCases):
         with self._audit.acting(user.id):
             self._record_created("user.registered", "user", user, organization.id)
         return Subject(user, organization)
+
+
+def _nameable(text: str) -> str:
+    """A user name made of a text, such as an email address."""
+    letters = "".join(one for one in text.partition("@")[0] if one.isalnum() or one in "._-")[:_LONGEST_NAME]
+    return letters if letters and user_name_problem(letters) is None else "user"
 
 
 def _announced(content: dict[str, str]) -> RegisterUser:

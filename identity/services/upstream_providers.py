@@ -23,8 +23,9 @@ OF_INSTANCE = "instance.write"
 class UpstreamProviders(Lifecycle[UpstreamProvider]):
     """Identity providers of organizations. Nobody signs in at one that is deactivated.
 
-    Those for all organizations are the instance's: whatever makes, changes or removes one raises Denied unless ``by``
-    holds instance.write.
+    Those for all organizations are the instance's, and those that are believed about factors, of which no organization
+    asks for fewer than the instance: whatever makes, changes or removes one raises Denied unless ``by`` holds
+    instance.write.
     """
 
     kind = "upstream_provider"
@@ -102,9 +103,9 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
         return replace(provider, secret=sealed, secret_changed_at=self._now)
 
     def _check(self, thing: UpstreamProvider, by: Principal) -> None:
-        if thing.everywhere and not self._access.may(by, OF_INSTANCE, INSTANCE):
+        if (thing.everywhere or thing.trust_methods) and not self._access.may(by, OF_INSTANCE, INSTANCE):
             raise Denied(
-                say("Only who manages the instance can let people of all organizations sign in somewhere."),
+                say("Only who manages the instance can let others decide for all organizations, or about factors."),
                 permission=OF_INSTANCE,
             )
 

@@ -215,13 +215,22 @@ class Users(Lifecycle[HumanUser]):
         self._audit.record("user.recovered", kind="user", id=user_id, organization_id=before.organization_id)
         return self._passwords.set_one_time(user_id)
 
-    def change_profile(self, user_id: str, command: ChangeProfile, *, expected_version: int | None = None) -> HumanUser:
+    def change_profile(
+        self,
+        user_id: str,
+        command: ChangeProfile,
+        *,
+        expected_version: int | None = None,
+        verified_email: str = "",
+    ) -> HumanUser:
         """The person with what they said of themselves; an address that changed is no longer a verified one.
 
-        Raises NotFound, Conflict.
+        ``verified_email`` is an address for which somebody else vouches. Raises NotFound, Conflict.
         """
         before = self.get(user_id)
         profile = command.apply_to(before.profile)
+        if verified_email and profile.email == verified_email:
+            profile = replace(profile, email_verified=True)
         return self._change(before, self._next(before, expected_version=expected_version, profile=profile))
 
     def issue_email_link(self, user_id: str, email: str) -> str:

@@ -16,6 +16,9 @@ UNOPENED = {
     "account": "only redirects",
     "console": "only redirects",
     "account.switch": "only takes a POST, from the account menu",
+    "login.upstream": "only redirects",
+    "upstream.go": "only redirects, to an identity provider",
+    "upstream.answered": "comes from an identity provider; redirects, or shows an error page",
     "login.again": "only takes a POST, from the page that says that the sign-in took too long",
 }
 

@@ -36,6 +36,8 @@ PUBLIC = {
     *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.password.change"),
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
+    # The ways to other identity providers and back.
+    *("login.upstream", "upstream.go", "upstream.answered"),
     # Behind links, which are credentials themselves, and before them.
     *("password.reset", "password.reset.sent", "password.reset.link", "password.changed"),
     *("email.link", "email.confirmed", "register.link"),

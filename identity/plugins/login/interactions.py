@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from identity.domain.authentication import PASSWORD
 from identity.domain.organizations import Organization
 from identity.provider.assurance import FACTOR, offered
 from identity.provider.consent import CONSENT, to_agree
@@ -129,8 +130,11 @@ class ChangePassword(Interaction):
     description = "The user has to act on a page: to choose a new password."
 
     def required(self, sign_in: SignIn, context: Context) -> bool:
-        """True as long as the password of whoever has just given it must be changed."""
-        return sign_in.proved is not None and context.services.passwords.must_change(sign_in.proved.user.id)
+        """True as long as the password of whoever has just given it must be changed; others need none."""
+        pending = sign_in.pending
+        if sign_in.proved is None or pending is None or all(proof.factor != PASSWORD for proof in pending.proofs):
+            return False
+        return context.services.passwords.must_change(sign_in.proved.user.id)
 
     def path(self, sign_in: SignIn) -> str:
         """The new password."""

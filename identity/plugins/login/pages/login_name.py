@@ -37,8 +37,9 @@ class LoginName(SignInPage):
         if len(login_name) > _LONGEST:
             raise Invalid({"login_name": say("Use at most {length} characters.", length=_LONGEST)})
         sign_ins = self.request.services.sign_ins
-        sign_ins.remember_login_name(self.pending, self._whole(login_name))
-        return self.redirect(f"{self.root}/password")
+        login_name = self._whole(login_name)
+        sign_ins.remember_login_name(self.pending, login_name)
+        return self.redirect(self.way_of(login_name))
 
     def _whole(self, login_name: str) -> str:
         """A bare name is one of the organization in question, whether or not anybody has it there."""

@@ -1,0 +1,53 @@
+"""Signing in elsewhere: at OpenID providers and at GitHub."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from identity import hookimpl
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+    from identity.domain.records import NameSpace
+    from identity.provider.interaction import Interaction
+
+
+class Plugin:
+    """People sign in at other identity providers: OpenID providers, Google, Microsoft Entra, GitLab, Apple, GitHub.
+
+    Stands before ``login``, so that people who are sent there at once are not asked for a login name first.
+    """
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._name_space: NameSpace | None = None
+
+    @hookimpl
+    def identity_name_space(self, name_space: "NameSpace") -> None:
+        """Links, and what waits for people who were sent away."""
+        self._name_space = name_space
+
+    @hookimpl
+    def identity_interactions(self) -> "Iterable[Interaction]":
+        """One that sends people straight to a provider."""
+        from identity.plugins.upstream.ways import SignInElsewhere
+
+        return [SignInElsewhere()]
+
+    @hookimpl
+    def identity_configure(self, config: "Configurator") -> None:
+        """The ways there and back, buttons on the pages of signing in, linked accounts."""
+        from identity.plugins.upstream import routes
+        from identity.plugins.upstream.desk import Desk
+
+        if self._name_space is None:
+            raise ValueError("the plugin has no name space")
+        config.registry.upstream = Desk(config.registry.identity.settings, self._name_space)
+        routes.configure(config)

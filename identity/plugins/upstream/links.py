@@ -1,0 +1,109 @@
+"""Links: who of elsewhere is who of here, by provider, issuer and subject alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from identity.crypto.secrets import digest
+from identity.domain.errors import Conflict
+from identity.domain.records import Record
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.words import say
+from identity.plugins.upstream.clients import Somebody
+from identity.services.records import Records
+
+_KIND = "link"
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """An account elsewhere of a person here. ``id`` names it to its person, ``name`` is how the provider calls it."""
+
+    id: str
+    user_id: str
+    provider_id: str
+    issuer: str
+    subject: str
+    name: str
+    linked_at: datetime
+    last_used_at: datetime | None = None
+
+
+class Links:
+    """The links that the plugin keeps. A provider's are those to it alone, whatever other providers say."""
+
+    def __init__(self, records: Records, now: datetime) -> None:
+        self._records = records
+        self._now = now
+
+    def find(self, provider: UpstreamProvider, somebody: Somebody) -> Link | None:
+        """Whose account here it is."""
+        record = self._records.find(_KIND, _key(provider.id, somebody.issuer, somebody.subject))
+        return None if record is None else _link(record)
+
+    def of(self, user_id: str) -> tuple[Link, ...]:
+        """Those of a person, newest first."""
+        return tuple(_link(one) for one in self._records.of_owner(_KIND, user_id=user_id))
+
+    def add(self, provider: UpstreamProvider, somebody: Somebody, user_id: str) -> Link:
+        """Link them. Raises Conflict if it is linked to somebody else; NotFound if the person is gone."""
+        kept = {
+            "provider": provider.id,
+            "issuer": somebody.issuer,
+            "subject": somebody.subject,
+            "name": _called(somebody.claims),
+            "used": int(self._now.timestamp()),
+        }
+        key = _key(provider.id, somebody.issuer, somebody.subject)
+        holder = self._records.add(_KIND, key, kept, user_id=user_id)
+        if holder is not None and holder.user_id != user_id:
+            raise Conflict(say("This account is linked to somebody else here."))
+        return Link(
+            id=digest(key).hex(),
+            user_id=user_id,
+            provider_id=provider.id,
+            issuer=somebody.issuer,
+            subject=somebody.subject,
+            name=str(kept["name"]),
+            linked_at=self._now,
+        )
+
+    def used(self, provider: UpstreamProvider, somebody: Somebody) -> None:
+        """Note that they have signed in by it, and how they are called now."""
+        record = self._records.find(_KIND, _key(provider.id, somebody.issuer, somebody.subject))
+        if record is not None:
+            later = {"name": _called(somebody.claims), "used": int(self._now.timestamp())}
+            self._records.replace(record, {**record.value, **later})
+
+    def remove(self, link: Link) -> bool:
+        """Unlink it; False if it was gone."""
+        return self._records.drop(_KIND, _key(link.provider_id, link.issuer, link.subject))
+
+
+def _key(provider_id: str, issuer: str, subject: str) -> str:
+    return f"{provider_id}\n{issuer}\n{subject}"
+
+
+def _link(record: Record) -> Link:
+    kept, zone = record.value, record.created_at.tzinfo
+    return Link(
+        id=record.key.hex(),
+        user_id=record.user_id or "",
+        provider_id=kept["provider"],
+        issuer=kept["issuer"],
+        subject=kept["subject"],
+        name=kept["name"],
+        linked_at=record.created_at,
+        last_used_at=datetime.fromtimestamp(kept["used"], zone),
+    )
+
+
+def _called(claims: Mapping[str, Any]) -> str:
+    """How people know an account elsewhere again."""
+    for name in ("email", "preferred_username", "name", "sub"):
+        value = claims.get(name)
+        if isinstance(value, str) and value.isprintable() and value:
+            return value[:_LONGEST_NAME]
+    return ""

@@ -1,0 +1,119 @@
+"""What providers say of themselves (OpenID Connect Discovery §4), and their keys; both are kept for a while."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from time import monotonic
+from typing import Any
+from urllib.parse import urlsplit
+
+from identity.crypto.jwt import ALGORITHMS, ELLIPTIC_ALGORITHMS
+from identity.crypto.key_sets import ForeignKey, read_key_set
+from identity.crypto.keys import UnreadableKey
+from identity.plugins.upstream.asking import Asking, Refusal
+
+#: How long they are kept, and how soon keys are asked for again because one is missing.
+_KEPT_SECONDS = 3600.0
+SOONEST_SECONDS = 30.0
+_MOST_KEPT = 500
+_LONGEST_ADDRESS = 2000
+
+#: With which we believe a signature (RFC 7518 §3.1); none of them is made with a shared secret, or with nothing.
+BELIEVED = frozenset({*ALGORITHMS, *ELLIPTIC_ALGORITHMS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """Where a provider has what. ``algorithms`` are those with which it signs and that we believe."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str = ""
+    end_session_endpoint: str = ""
+    algorithms: frozenset[str] = BELIEVED
+    names_itself: bool = False
+
+
+class Known:
+    """Metadata and keys, by issuer. One per process."""
+
+    def __init__(self, seconds: Callable[[], float] = monotonic) -> None:
+        self._seconds = seconds
+        self._lock = Lock()
+        self._metadata: dict[str, tuple[float, Metadata]] = {}
+        self._keys: dict[str, tuple[float, tuple[ForeignKey, ...]]] = {}
+
+    def kept(self, issuer: str) -> Metadata | None:
+        """What is known of the provider without asking it."""
+        with self._lock:
+            at, found = self._metadata.get(issuer, (0.0, None))
+        return found if found is not None and self._seconds() < at + _KEPT_SECONDS else None
+
+    def metadata(self, issuer: str, asking: Asking) -> Metadata:
+        """What the provider says of itself. Raises Unreachable, Refusal."""
+        found = self.kept(issuer)
+        if found is None:
+            address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+            found = read_metadata(asking.get_object(address), issuer)
+            self._keep(self._metadata, issuer, found)
+        return found
+
+    def keys(self, uri: str, asking: Asking, *, missing: bool = False) -> tuple[ForeignKey, ...]:
+        """The provider's keys; ``missing`` says that one is not among those kept. Raises Unreachable, Refusal."""
+        with self._lock:
+            at, found = self._keys.get(uri, (0.0, ()))
+        age = self._seconds() - at
+        if found and age < (SOONEST_SECONDS if missing else _KEPT_SECONDS):
+            return found
+        try:
+            found = read_key_set(asking.get(uri))
+        except UnreadableKey:
+            raise Refusal("the provider's keys cannot be read") from None
+        self._keep(self._keys, uri, found)
+        return found
+
+    def _keep(self, kept: dict[str, tuple[float, Any]], name: str, value: Any) -> None:
+        with self._lock:
+            if len(kept) >= _MOST_KEPT:
+                kept.clear()
+            kept[name] = (self._seconds(), value)
+
+
+def read_metadata(document: Mapping[str, Any], issuer: str) -> Metadata:
+    """The metadata, if they are those of this issuer (§4.3). Raises Refusal."""
+    if document.get("issuer") != issuer:
+        raise Refusal("the provider calls itself otherwise than it is called here")
+    listed = document.get("id_token_signing_alg_values_supported", ["RS256"])
+    algorithms = BELIEVED & {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else frozenset()
+    if not algorithms:
+        raise Refusal("the provider signs with nothing that is believed here")
+    return Metadata(
+        issuer=issuer,
+        authorization_endpoint=_address(document, "authorization_endpoint", issuer),
+        token_endpoint=_address(document, "token_endpoint", issuer),
+        jwks_uri=_address(document, "jwks_uri", issuer),
+        userinfo_endpoint=_address(document, "userinfo_endpoint", issuer, needed=False),
+        end_session_endpoint=_address(document, "end_session_endpoint", issuer, needed=False),
+        algorithms=frozenset(algorithms),
+        names_itself=document.get("authorization_response_iss_parameter_supported") is True,
+    )
+
+
+def _address(document: Mapping[str, Any], name: str, issuer: str, *, needed: bool = True) -> str:
+    """An address of the provider: over https, unless the issuer itself is of this machine."""
+    address = document.get(name, "")
+    if address == "" and not needed:
+        return ""
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except (ValueError, TypeError, AttributeError):
+        host = None
+    plain = isinstance(address, str) and address.isascii() and address.isprintable() and " " not in address
+    if not plain or not host or len(address) > _LONGEST_ADDRESS or "@" in parts.netloc or parts.fragment:
+        raise Refusal(f"the provider's {name} is no address")
+    if parts.scheme != "https" and parts.scheme != urlsplit(issuer).scheme:
+        raise Refusal(f"the provider's {name} does not start with https://")
+    return str(address)

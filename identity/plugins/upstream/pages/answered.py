@@ -1,0 +1,191 @@
+"""The way back: what a provider's answer is worth, and what comes of it."""
+
+from collections.abc import Callable, Mapping
+from urllib.parse import urlencode
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.errors import Conflict, NotFound
+from identity.domain.sessions import PendingAuthorization
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.words import say
+from identity.http.endpoints import context_of, protocol_request
+from identity.pages.drawing import redirect
+from identity.pages.errors import error_page
+from identity.plugins.upstream import states, ways
+from identity.plugins.upstream.accounts import Accounts, NoAccount
+from identity.plugins.upstream.asking import Refusal, Unreachable
+from identity.plugins.upstream.clients import Somebody
+from identity.plugins.upstream.desk import credentials_of
+from identity.plugins.upstream.links import Links
+from identity.plugins.upstream.pages.going import desk_of, failed
+from identity.plugins.upstream.profile import apple_name
+from identity.plugins.upstream.states import Purpose, Waiting
+from identity.provider.endpoints.authorize import PATH, sign_in_of
+from identity.provider.errors import MethodNotAllowed, OAuthError
+from identity.provider.parameters import Parameters
+from identity.services.sign_ins import NoSignIn
+
+#: What a provider's answer can hold (RFC 6749 §4.1.2, RFC 9207); ``user`` is Apple's.
+_MEMBERS = ("code", "state", "iss", "error", "user")
+_LONGEST = 4096
+
+Answered = Callable[[Request, UpstreamProvider, Waiting, Somebody], Response]
+
+
+def answered(request: Request) -> Response:
+    """What comes of an answer; one that came as a form from elsewhere comes again with GET, when cookies do too."""
+    if request.method == "HEAD":
+        # It must not do what GET does (RFC 9110 §9.3.2).
+        raise MethodNotAllowed(("GET", "POST"))
+    if request.method == "POST":
+        return _again(request)
+    try:
+        said = _members(Parameters.parse(request.environ.get("QUERY_STRING", "").encode("latin-1")))
+    except OAuthError:
+        return _unknown(request)
+    records = request.services.records(desk_of(request).name_space)
+    waiting = states.find(records, said.get("state", ""))
+    provider = request.services.upstream_providers.find(request.matchdict["provider"])
+    if waiting is None or provider is None or not provider.usable or waiting.provider_id != provider.id:
+        return _unknown(request)
+    back = _back(request, waiting)
+    if back is None or not states.use_up(records, waiting.begun.state):
+        return _unknown(request)
+    credentials = credentials_of(provider, request.services)
+    # What was begun is used up whatever comes, and nothing is locked while the provider is asked.
+    request.commit()
+    try:
+        with desk_of(request).client(provider) as client:
+            client.refuse_mixed_up(said.get("iss"))
+            if "error" in said or "code" not in said:
+                return _not_signed_in(request, provider, back)
+            somebody = client.redeem(said["code"], waiting.begun, credentials, request.services.now)
+    except (Unreachable, Refusal) as problem:
+        return failed(request, provider, problem, back=back)
+    return PURPOSES[waiting.purpose](request, provider, waiting, apple_name(provider, somebody, said.get("user", "")))
+
+
+def _again(request: Request) -> Response:
+    form = Parameters.parse(protocol_request(request).body)
+    return redirect(request, f"{request.path}?{urlencode(_members(form))}")
+
+
+def _members(parameters: Parameters) -> dict[str, str]:
+    """What counts of an answer. Raises OAuthError for what is given twice."""
+    parameters.refuse_repeated()
+    return {name: value for name in _MEMBERS if (value := parameters.get(name, "")) and len(value) <= _LONGEST}
+
+
+def _back(request: Request, waiting: Waiting) -> str | None:
+    """Where this browser was when it was sent away; None if it was another one, or is not there any more."""
+    if waiting.purpose is Purpose.SIGN_IN:
+        return None if _pending(request, waiting) is None else f"/login/{waiting.of}"
+    account = request.account
+    if account is None or account.session.id != waiting.of:
+        return None
+    return "/account/security" if waiting.purpose is Purpose.LINK else "/console"
+
+
+def _pending(request: Request, waiting: Waiting) -> PendingAuthorization | None:
+    """The sign-in that waits in this very browser."""
+    try:
+        found: PendingAuthorization = request.services.sign_ins.find(
+            waiting.of, request.browser.sign_ins.get(waiting.of)
+        )
+    except NoSignIn:
+        return None
+    return found
+
+
+def _unknown(request: Request) -> Response:
+    """An answer to nothing that was asked in this browser, or that was given already."""
+    return error_page(
+        request,
+        400,
+        say("This sign-in cannot go on here"),
+        [say("It was begun in another browser, took too long, or is done already.")],
+        advice=say("Go back to the application and open it again."),
+        action=(say("Your account"), "/account"),
+    )
+
+
+def _not_signed_in(request: Request, provider: UpstreamProvider, back: str) -> Response:
+    return error_page(
+        request,
+        400,
+        say("You have not signed in at {provider}", provider=provider.name),
+        advice=say("Try it again, or choose another way."),
+        action=(say("Choose another way"), back),
+    )
+
+
+def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, somebody: Somebody) -> Response:
+    """The person has proved who they are: on with the sign-in that waits."""
+    services = request.services
+    pending = _pending(request, waiting)
+    if pending is None:
+        return _unknown(request)
+    try:
+        under_way = sign_in_of(pending, request.browser, context_of(request))
+    except OAuthError:
+        return redirect(request, f"{PATH}/{pending.id}")
+    links = Links(services.records(desk_of(request).name_space), services.now)
+    accounts = Accounts(services, links, provider)
+    try:
+        subject = accounts.subject_of(somebody, ways.organization_of(under_way, services))
+        required = under_way.organization
+        if required is not None and subject.organization.id != required.id:
+            why = say("You need an account of {organization}.", organization=required.name)
+            raise NoAccount(why, "another organization is required")
+    except NoAccount as refused:
+        return _no_account(request, provider, refused, f"/login/{pending.id}")
+    methods = somebody.methods if provider.trust_methods else ()
+    services.sign_ins.prove(pending, subject, methods, factor="upstream")
+    return redirect(request, f"{PATH}/{pending.id}")
+
+
+def _no_account(request: Request, provider: UpstreamProvider, refused: NoAccount, back: str) -> Response:
+    request.services.audit.refuse(
+        "authentication.refused",
+        kind="upstream_provider",
+        id=provider.id,
+        organization_id=provider.organization_id,
+        reason=refused.reason,
+    )
+    # What was begun for them, such as an account in another organization, is not kept.
+    request.tm.doom()
+    return error_page(
+        request,
+        403,
+        say("You have signed in at {provider}, but not here", provider=provider.name),
+        [refused.why],
+        action=(say("Choose another way"), back),
+    )
+
+
+def link(request: Request, provider: UpstreamProvider, waiting: Waiting, somebody: Somebody) -> Response:
+    """From now on it is an account of whoever is signed in. Raises Conflict if it is somebody else's."""
+    services = request.services
+    accounts = Accounts(services, Links(services.records(desk_of(request).name_space), services.now), provider)
+    account = request.account
+    if account is None or account.session.id != waiting.of:
+        return _unknown(request)
+    if not provider.everywhere and account.subject.organization.id != provider.organization_id:
+        raise NotFound("identity provider", provider.id)
+    try:
+        accounts.link(somebody, account.subject)
+    except Conflict:
+        request.tm.doom()
+        return error_page(
+            request,
+            409,
+            say("This account is linked to somebody else here"),
+            [say("Sign in with it, unlink it there, then link it here.")],
+            action=(say("Your account"), "/account/security"),
+        )
+    return redirect(request, "/account/security")
+
+
+PURPOSES: Mapping[Purpose, Answered] = {Purpose.SIGN_IN: sign_in, Purpose.LINK: link}

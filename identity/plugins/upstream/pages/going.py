@@ -1,0 +1,121 @@
+"""The way out: somebody is sent to a provider, and what they are to bring back is remembered."""
+
+from typing import TYPE_CHECKING
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.errors import NotFound
+from identity.domain.upstream_providers import RETURN_PATH, UpstreamProvider
+from identity.domain.words import say
+from identity.http.endpoints import context_of
+from identity.http.sign_ins import WaitingSignIn
+from identity.pages.drawing import redirect
+from identity.pages.errors import error_page
+from identity.pages.sign_in_page import SignInPage
+from identity.plugins.upstream import states, ways
+from identity.plugins.upstream.asking import Refusal, Unreachable
+from identity.plugins.upstream.states import Purpose
+
+if TYPE_CHECKING:
+    from identity.plugins.upstream.desk import Desk
+
+#: Where somebody who signs in is sent to a provider: below the providers' paths, where GET may write.
+WAY = f"{RETURN_PATH}/{{provider}}/for/{{request}}"
+
+
+def way_to(provider: UpstreamProvider, request_id: str) -> str:
+    """The path that leads to a provider, from a sign-in that waits."""
+    return WAY.format(provider=provider.id, request=request_id)
+
+
+def desk_of(request: Request) -> "Desk":
+    """What the plugin keeps for all requests."""
+    desk: Desk = request.registry.upstream
+    return desk
+
+
+class Straight(SignInPage):
+    """/login/{request}/upstream: there is one way, and nothing to choose."""
+
+    def get(self) -> Response:
+        """303 to it."""
+        provider = ways.straight(self.sign_in, context_of(self.request)) if self.is_next("upstream") else None
+        return self.go_on() if provider is None else self.redirect(way_to(provider, self.pending.id))
+
+    def post(self) -> Response:
+        """The same: the page has no form."""
+        return self.get()
+
+
+def go(context: WaitingSignIn, request: Request) -> Response:
+    """303 to the provider. Raises NotFound for one at which they cannot sign in."""
+    services, provider_id = request.services, request.matchdict["provider"]
+    found = {one.id: one for one in ways.offered(context.sign_in, services)}
+    if provider_id not in found:
+        raise NotFound("identity provider", provider_id)
+    pending, sign_in = context.pending, context.sign_in
+    anew = sign_in.chosen is not None and not sign_in.fresh(sign_in.chosen)
+    anew = anew or "login" in sign_in.prompts
+    return send(
+        request,
+        found[provider_id],
+        Purpose.SIGN_IN,
+        pending.id,
+        anew=anew,
+        login_hint=pending.login_name,
+        ui_locales=pending.ui_locales,
+        back=f"/login/{pending.id}",
+    )
+
+
+def send(
+    request: Request,
+    provider: UpstreamProvider,
+    purpose: Purpose,
+    of: str,
+    *,
+    back: str,
+    anew: bool = False,
+    login_hint: str = "",
+    ui_locales: str = "",
+) -> Response:
+    """303 to the provider, or a page that says why not, from which a link leads ``back``."""
+    desk = desk_of(request)
+    login_url, now = request.registry.identity.settings.login_url, request.services.now
+    records = request.services.records(desk.name_space)
+    begun = states.begin(records, provider, purpose, of, login_url=login_url, now=now, anew=anew)
+    # Nothing is locked while the provider is asked where it is.
+    request.commit()
+    try:
+        with desk.client(provider) as client:
+            address = client.address(begun, login_hint=login_hint, ui_locales=ui_locales)
+    except (Unreachable, Refusal) as problem:
+        return failed(request, provider, problem, back=back)
+    response = redirect(request, "/")
+    response.headers["Location"] = address
+    # What follows is the provider's business, and where they come from is not.
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def failed(request: Request, provider: UpstreamProvider, problem: Exception, *, back: str) -> Response:
+    """The page that says that the provider is of no use now; only its own button is lost."""
+    services = request.services
+    why = getattr(problem, "why", type(problem).__name__)
+    services.audit.refuse(
+        "authentication.refused",
+        kind="upstream_provider",
+        id=provider.id,
+        organization_id=provider.organization_id,
+        reason=why,
+    )
+    absent = isinstance(problem, Unreachable)
+    return error_page(
+        request,
+        503 if absent else 400,
+        say("You cannot sign in at {provider} now", provider=provider.name),
+        [say("It does not answer.") if absent else say("What it answered cannot be relied on.")],
+        advice=say("Try it again, or choose another way."),
+        action=(say("Choose another way"), back),
+    )

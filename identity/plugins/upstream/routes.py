@@ -1,0 +1,47 @@
+"""Where the pages of signing in elsewhere lie."""
+
+from collections.abc import Iterable
+
+from markupsafe import Markup
+from pyramid.config import Configurator
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.domain.upstream_providers import RETURN_PATH
+from identity.http.sign_ins import WaitingSignIn
+from identity.pages.sign_in_page import SignInPage
+from identity.plugins.upstream import ways
+from identity.plugins.upstream.pages.answered import answered
+from identity.plugins.upstream.pages.going import WAY, Straight, go, way_to
+
+
+def configure(config: Configurator) -> None:
+    """All of them, and the buttons."""
+    config.include("identity.pages")
+    config.add_page_templates("identity.plugins.upstream:templates")
+    config.add_page(
+        "login.upstream",
+        "/login/{request}/upstream",
+        Straight,
+        permission=NO_PERMISSION_REQUIRED,
+        factory=WaitingSignIn,
+    )
+    config.add_writing_path(f"{RETURN_PATH}/")
+    config.add_route("upstream.go", WAY, host="login", factory=WaitingSignIn, request_method="GET")
+    config.add_view(go, route_name="upstream.go", permission=NO_PERMISSION_REQUIRED)
+    config.add_route("upstream.answered", f"{RETURN_PATH}/{{provider}}", host="login", request_method=("GET", "POST"))
+    config.add_view(answered, route_name="upstream.answered", permission=NO_PERMISSION_REQUIRED, from_elsewhere=True)
+    config.add_sign_in_options(buttons)
+    config.add_login_name_way(way_by_name)
+
+
+def way_by_name(page: SignInPage, login_name: str) -> str | None:
+    """Where people are sent whose login name is of a domain for which a provider stands."""
+    provider = ways.by_name(login_name, page.request.services)
+    return None if provider is None else way_to(provider, page.pending.id)
+
+
+def buttons(page: SignInPage) -> Iterable[Markup]:
+    """A button for each provider at which somebody can sign in here."""
+    for one in ways.offered(page.sign_in, page.request.services):
+        words = page.words.t("Sign in with {provider}", provider=one.name)
+        yield page.ui.button_link(words, way_to(one, page.pending.id))

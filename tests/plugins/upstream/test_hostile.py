@@ -1,0 +1,354 @@
+"""Providers that lie, and strangers who bring answers that are not theirs (security 19.6, 19.7)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from identity.crypto import base64url
+from identity.outgoing import Answer
+from identity.testing.browser import Browser
+from tests.plugins.upstream.conftest import Scene
+from tests.plugins.upstream.elsewhere import CLIENT_ID, ISSUER, Elsewhere, never
+
+
+def refused(scene: Scene, answer: Any, status: int = 400) -> str:
+    """The reason that stands in the audit trail; nobody is signed in, and nobody got an account."""
+    assert answer.status_int == status, answer
+    assert not scene.browser.session_cookies
+    assert not scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
+    events = scene.world.audit_events(event="authentication.refused", object_id=scene.provider.id)
+    return str(events[0].reason) if events else ""
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"iss": "https://evil.example"}, "the ID token is of another issuer"),
+        ({"iss": f"{ISSUER}/"}, "the ID token is of another issuer"),
+        ({"aud": "another"}, "the ID token is for somebody else"),
+        ({"aud": ["another"]}, "the ID token is for somebody else"),
+        ({"aud": None}, "the ID token is for somebody else"),
+        ({"aud": [CLIENT_ID, "another"]}, "the ID token was made for somebody else"),
+        ({"aud": [CLIENT_ID, "another"], "azp": "another"}, "the ID token was made for somebody else"),
+        ({"azp": "another"}, "the ID token was made for somebody else"),
+        ({"nonce": "another"}, "the ID token belongs to another request"),
+        ({"nonce": None}, "the ID token belongs to another request"),
+        ({"sub": ""}, "the ID token names nobody"),
+        ({"sub": None}, "the ID token names nobody"),
+        ({"sub": 7}, "the ID token names nobody"),
+        ({"sub": "x" * 256}, "the ID token names nobody"),
+        ({"sub": "a\nb"}, "the ID token names nobody"),
+        ({"exp": None}, "the ID token does not say when it was made and ends"),
+        ({"iat": True}, "the ID token does not say when it was made and ends"),
+        ({"exp": -HOUR}, "the ID token has expired"),
+        ({"iat": -HOUR}, "the ID token was not made just now"),
+        ({"iat": HOUR}, "the ID token was not made just now"),
+        ({"nbf": HOUR}, "the ID token does not count yet"),
+        ({"nbf": "now"}, "the ID token does not count yet"),
+        ({"at_hash": "another"}, "the ID token was made with another access token"),
+    ],
+)
+def test_an_id_token_that_says_something_else_is_refused(scene: Scene, claims: dict[str, Any], reason: str) -> None:
+    now = scene.world.clock.seconds
+    moved = {
+        name: now + value if name in ("exp", "iat", "nbf") and type(value) is int else value
+        for name, value in claims.items()
+    }
+    scene.elsewhere.claims = moved
+    scene.ask()
+    assert refused(scene, scene.sign_in()) == reason
+
+
+def of_another_key(elsewhere: Elsewhere) -> None:
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    shown = elsewhere.key_set
+    elsewhere.keys["one"], published = stranger, shown()
+    elsewhere.key_set = lambda: published  # type: ignore[method-assign]
+
+
+def unknown_key(elsewhere: Elsewhere) -> None:
+    elsewhere.header = {"kid": "unknown"}
+
+
+def no_algorithm(elsewhere: Elsewhere) -> None:
+    elsewhere.header = {"alg": "none"}
+
+
+def shared_secret(elsewhere: Elsewhere) -> None:
+    """The public key, taken for a shared secret."""
+    import hashlib
+    import hmac
+
+    from identity.crypto.keys import PrivateKey
+
+    pem = PrivateKey(elsewhere.keys["one"]).public_key().to_pem().encode()
+    right = elsewhere.id_token
+
+    def forged(nonce: str) -> str:
+        claims = right(nonce).split(".")[1]
+        text = f"{base64url.encode(json.dumps({'alg': 'HS256', 'kid': 'one'}).encode())}.{claims}"
+        return f"{text}.{base64url.encode(hmac.digest(pem, text.encode(), hashlib.sha256))}"
+
+    elsewhere.id_token = forged  # type: ignore[method-assign]
+
+
+def brings_its_key(elsewhere: Elsewhere) -> None:
+    elsewhere.header = {"jwk": {"kty": "RSA"}}
+
+
+def points_to_a_key(elsewhere: Elsewhere) -> None:
+    elsewhere.header = {"jku": "https://evil.example/keys"}
+
+
+def no_id_token(elsewhere: Elsewhere) -> None:
+    elsewhere.header = {"typ": "at+jwt"}
+
+
+def other_algorithm(elsewhere: Elsewhere) -> None:
+    elsewhere.metadata["id_token_signing_alg_values_supported"] = ["ES256"]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        of_another_key,
+        unknown_key,
+        no_algorithm,
+        shared_secret,
+        brings_its_key,
+        points_to_a_key,
+        no_id_token,
+        other_algorithm,
+    ],
+)
+def test_an_id_token_that_is_not_signed_by_the_provider_is_refused(scene: Scene, lie: Any) -> None:
+    scene.ask()
+    lie(scene.elsewhere)
+    assert refused(scene, scene.sign_in())
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"issuer": "https://evil.example"},
+        {"issuer": f"{ISSUER}/"},
+        {"token_endpoint": "http://login.elsewhere.example/token"},
+        {"token_endpoint": "file:///etc/passwd"},
+        {"jwks_uri": None},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"authorization_endpoint": "https://user@login.elsewhere.example/"},
+        {"userinfo_endpoint": 7},
+        {"id_token_signing_alg_values_supported": ["HS256", "none"]},
+        {"id_token_signing_alg_values_supported": "RS256"},
+    ],
+)
+def test_metadata_that_cannot_be_is_refused(scene: Scene, metadata: dict[str, Any]) -> None:
+    scene.elsewhere.metadata = metadata
+    scene.ask()
+    scene.browser.click(scene.button)
+    assert refused(scene, scene.browser.page)
+    assert scene.browser.left_for is None
+
+
+def test_user_info_of_somebody_else_is_refused(scene: Scene) -> None:
+    scene.elsewhere.userinfo = {"sub": "another"}
+    scene.ask()
+    assert refused(scene, scene.sign_in()) == "user info tells of somebody else than the ID token"
+
+
+def test_the_id_token_counts_before_user_info(scene: Scene) -> None:
+    scene.elsewhere.claims = {"email": "right@people.example"}
+    scene.elsewhere.userinfo = {"email": "wrong@people.example", "iss": "https://evil.example"}
+    asked = scene.ask()
+    person = scene.world.operator.users.get(scene.party.tokens(scene.sign_in(), asked).claims["sub"])
+    assert person.profile.email == "right@people.example"
+
+
+@pytest.mark.parametrize("issuer", ["https://evil.example", None, ""])
+def test_an_answer_of_another_provider_is_refused(scene: Scene, issuer: str | None) -> None:
+    scene.ask()
+    assert refused(scene, scene.sign_in(iss=issuer))
+    assert not [path for _, path, _, _ in scene.elsewhere.asked if path == "/token"], "the code was shown to somebody"
+
+
+def test_an_answer_that_comes_to_another_providers_address_is_refused(scene: Scene) -> None:
+    other = scene.world.an_upstream_provider(scene.organization, issuer=ISSUER, client_id=CLIENT_ID)
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    assert refused(scene, scene.back(url.replace(scene.provider.id, other.id))) == ""
+    assert scene.party.redirect_uri in str(scene.back(url).location), "the state was burnt by a stranger"
+
+
+def test_the_state_of_another_browser_is_refused_and_goes_on_in_its_own(scene: Scene) -> None:
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    victim = Browser(scene.world)
+    scene.ask(victim)
+    assert scene.back(url, victim).status_int == 400
+    assert not victim.session_cookies
+    assert scene.party.redirect_uri in str(scene.back(url).location)
+
+
+def test_a_state_counts_once(scene: Scene) -> None:
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    scene.back(url)
+    assert scene.back(url).status_int == 400
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/token"]) == 1
+
+
+@pytest.mark.parametrize("state", ["", "unknown", "x" * 5000])
+def test_an_unknown_state_is_refused(scene: Scene, state: str) -> None:
+    scene.ask()
+    assert refused(scene, scene.sign_in(state=state)) == ""
+
+
+def test_a_state_gets_old(scene: Scene) -> None:
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    scene.world.clock.advance(minutes=16)
+    assert scene.back(url).status_int == 400
+
+
+def test_a_foreign_code_brings_nobody(scene: Scene) -> None:
+    """The code that somebody else got there is bound to their challenge and to the nonce of their request."""
+    attacker = Browser(scene.world)
+    scene.ask(attacker)
+    stolen = dict(pair.split("=") for pair in scene.elsewhere.approve(scene.go(attacker)).partition("?")[2].split("&"))
+    scene.ask()
+    assert refused(scene, scene.sign_in(code=stolen["code"])) == "the provider answered 400 (invalid_grant)"
+
+
+def test_a_code_that_was_used_brings_nobody(scene: Scene) -> None:
+    scene.elsewhere.answers["/token"] = Answer(400, b'{"error":"invalid_grant","error_description":"<b>evil</b>"}')
+    scene.ask()
+    answer = scene.sign_in()
+    assert refused(scene, answer) == "the provider answered 400 (invalid_grant)"
+    assert "evil" not in answer
+
+
+def test_who_refuses_there_can_choose_another_way(scene: Scene) -> None:
+    scene.ask()
+    answer = scene.sign_in(code=None, error="access_denied", error_description="<script>")
+    assert answer.status_int == 400
+    assert "script>" not in answer.text.replace("</script>", "").replace("<script ", "")
+    scene.browser.click("Choose another way")
+    assert scene.browser.step == ""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        never,
+        ConnectionRefusedError(),
+        Answer(200, b"{" * 60_000),
+        Answer(200, b'{"a":' * 20_000),
+        Answer(200, b"[]"),
+        Answer(200, b"\xff"),
+        Answer(200, b""),
+        Answer(302, b""),
+        Answer(500, b""),
+    ],
+    ids=["never", "down", "huge", "deep", "no object", "no text", "empty", "redirect", "error"],
+)
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/keys", "/userinfo"])
+def test_answers_that_never_come_or_are_none_cost_this_sign_in_alone(scene: Scene, path: str, answer: Any) -> None:
+    scene.elsewhere.answers[path] = answer
+    scene.ask()
+    scene.browser.click(scene.button)
+    if scene.browser.left_for is not None:
+        scene.back(scene.elsewhere.approve(scene.browser.left_for))
+    assert scene.browser.page.status_int in (400, 503)
+    assert refused(scene, scene.browser.page, scene.browser.page.status_int)
+    assert scene.browser.click("Choose another way").status_int == 200
+
+
+def test_who_does_not_answer_is_left_alone_for_a_while(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    from identity.plugins.upstream import asking
+
+    moment = [100.0]
+    monkeypatch.setattr(asking, "monotonic", lambda: moment[0])
+    scene.elsewhere.answers["/.well-known/openid-configuration"] = TimeoutError()
+    scene.ask()
+    assert scene.browser.click(scene.button).status_int == 503
+    assert len(scene.elsewhere.asked) == 1
+    scene.ask()
+    assert scene.browser.click(scene.button).status_int == 503
+    assert len(scene.elsewhere.asked) == 1, "it was asked again at once"
+    scene.elsewhere.answers.clear()
+    moment[0] += 6
+    scene.ask()
+    assert scene.go()
+
+
+def test_so_many_wait_for_one_provider_and_no_more(scene: Scene) -> None:
+    desk = scene.world.app.registry.upstream
+    with desk._asked.at(scene.provider.id), desk._asked.at(scene.provider.id):
+        scene.ask()
+        assert scene.browser.click(scene.button).status_int == 503
+        with desk._asked.at("another"):
+            pass
+    scene.ask()
+    assert scene.go()
+
+
+def test_keys_that_change_midway_are_asked_for_once_more(scene: Scene) -> None:
+    scene.ask()
+    scene.sign_in()
+    scene.elsewhere.keys["two"] = scene.elsewhere.keys.pop("one")
+    scene.elsewhere.signs_with = "two"
+    known = scene.world.app.registry.upstream.known
+    known._keys = {uri: (at - 60, keys) for uri, (at, keys) in known._keys.items()}
+    scene.browser = Browser(scene.world)
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked)
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 2
+
+
+def test_a_provider_that_names_unknown_keys_again_and_again_is_not_asked_each_time(scene: Scene) -> None:
+    scene.elsewhere.header = {"kid": "unknown"}
+    for _ in range(3):
+        scene.ask()
+        scene.sign_in()
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 1
+
+
+def test_an_elliptic_key_signs_too(scene: Scene) -> None:
+    scene.elsewhere.signs_with = "elliptic"
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked)
+
+
+def test_a_form_from_elsewhere_is_asked_for_again_so_that_cookies_come(scene: Scene) -> None:
+    scene.ask()
+    url, _, query = scene.elsewhere.approve(scene.go()).partition("?")
+    form = dict(pair.split("=", 1) for pair in query.split("&"))
+    form["iss"] = ISSUER
+    scene.browser.send(url, form, by=ISSUER)
+    assert scene.party.redirect_uri in str(scene.browser.left_for or scene.browser.page.location)
+
+
+def test_asking_with_head_uses_nothing_up(scene: Scene) -> None:
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    assert scene.world.client.request("HEAD", url).status_int == 405
+    assert scene.party.redirect_uri in str(scene.back(url).location)
+
+
+def test_no_secret_of_a_sign_in_is_in_the_address_or_the_trail(scene: Scene) -> None:
+    scene.ask()
+    url = scene.go()
+    scene.back(scene.elsewhere.approve(url))
+    [(_, _, form, headers)] = [one for one in scene.elsewhere.asked if one[1] == "/token"]
+    assert form["code_verifier"] not in url
+    assert "client_secret" not in form
+    assert headers["Authorization"].startswith("Basic ")
+    trail = json.dumps([dict(event.detail) for event in scene.world.audit_events()], default=str)
+    assert form["code_verifier"] not in trail
+    assert form["code"] not in trail

@@ -1,0 +1,225 @@
+"""Signing in at a provider elsewhere: who one is here, and how it is told."""
+
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from identity.services.access import THE_OPERATOR
+from identity.testing.browser import Browser
+from tests.plugins.upstream.conftest import Scene
+
+NAMES = {"given_name": "Ada", "family_name": "Lovelace", "email": "ada@people.example", "preferred_username": "ada"}
+
+
+def test_somebody_who_signs_in_there_for_the_first_time_gets_an_account_and_lands_in_the_application(
+    scene: Scene,
+) -> None:
+    scene.elsewhere.claims = dict(NAMES)
+    asked = scene.ask()
+    tokens = scene.party.tokens(scene.sign_in(), asked)
+    [event] = scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
+    assert tokens.claims["sub"] == event.object_id
+    person = scene.world.operator.users.get(event.object_id)
+    assert (person.user_name, person.profile.name, person.profile.email) == ("ada", "Ada Lovelace", NAMES["email"])
+    assert not person.profile.email_verified
+    assert "amr" not in tokens.claims
+    [linked] = scene.world.audit_events(event="linked_identity.added", object_id=person.id)
+    assert linked.detail["provider_id"] == scene.provider.id
+
+
+def registered(scene: Scene) -> int:
+    """How many people have got an account by it."""
+    return len(scene.world.audit_events(event="user.registered", organization_id=scene.organization.id))
+
+
+def test_who_comes_again_is_the_same_person_with_the_names_of_now(scene: Scene) -> None:
+    scene.elsewhere.claims = dict(NAMES)
+    first = scene.party.tokens(scene_sign_in(scene, asked := scene.ask()), asked)
+    scene.elsewhere.claims = {**NAMES, "family_name": "King", "email": "other@people.example"}
+    scene.browser = Browser(scene.world)
+    second = scene.party.tokens(scene_sign_in(scene, asked := scene.ask()), asked)
+    assert first.claims["sub"] == second.claims["sub"]
+    assert registered(scene) == 1
+    profile = scene.world.operator.users.get(first.claims["sub"]).profile
+    assert (profile.family_name, profile.email) == ("King", NAMES["email"])
+
+
+def scene_sign_in(scene: Scene, asked: object) -> object:
+    return scene.sign_in()
+
+
+def test_another_subject_is_somebody_else_whatever_else_is_alike(scene: Scene) -> None:
+    scene.elsewhere.claims = {**NAMES, "email_verified": True}
+    scene.ask()
+    scene.sign_in()
+    scene.elsewhere.subject = "another"
+    scene.browser = Browser(scene.world)
+    scene.ask()
+    scene.sign_in()
+    assert registered(scene) == 2
+    names = {user.user_name for user in people(scene)}
+    assert names == {"ada", "ada-2"}
+
+
+def people(scene: Scene) -> list[object]:
+    from identity.storage.stores.users import UserKind
+
+    with scene.world.reading() as services:
+        return list(services.storage.users.page(scene.organization.id, UserKind.HUMAN))
+
+
+def test_nobody_is_found_by_an_address(scene: Scene) -> None:
+    person = a_person_with(scene, NAMES["email"])
+    scene.elsewhere.claims = {**NAMES, "email_verified": True}
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked).claims["sub"] != person.id
+
+
+def a_person_with(scene: Scene, email: str) -> object:
+    from identity.services.commands.users import CreateHumanUser
+
+    with scene.world.transaction() as services:
+        command = CreateHumanUser(user_name="known", given_name="Kim", family_name="Known", email=email)
+        return services.users.create(scene.organization.id, command)
+
+
+def domain_of(scene: Scene) -> str:
+    return f"{scene.organization.id}.example"
+
+
+def proven(scene: Scene, domain: str) -> None:
+    from identity.services.commands.organizations import AddDomain
+
+    with scene.world.transaction() as services:
+        services.domains.ask(scene.organization.id, AddDomain(domain=domain))
+        services.domains.assert_domain(scene.organization.id, domain, by=THE_OPERATOR)
+
+
+def test_a_trusted_provider_finds_who_has_a_verified_address_of_a_proven_domain(scene: Scene) -> None:
+    person = a_person_with(scene, f"kim@{domain_of(scene)}")
+    proven(scene, domain_of(scene))
+    scene.change(trust_email=True)
+    scene.elsewhere.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": True}
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked).claims["sub"] == person.id
+
+
+@pytest.mark.parametrize("lacks", ["trust", "proof of the domain", "verified", "no manager", "vouched for"])
+def test_a_trusted_address_finds_nobody_if_anything_is_missing(scene: Scene, lacks: str) -> None:
+    person = a_person_with(scene, f"kim@{domain_of(scene)}")
+    if lacks != "proof of the domain":
+        proven(scene, domain_of(scene))
+    if lacks == "no manager":
+        scene.world.make_manager(person, "ORG_OWNER")
+    if lacks == "vouched for":
+        with scene.world.transaction() as services:
+            services.storage.users.update(replace(person, registered=True, version=person.version + 1))
+    scene.change(trust_email=lacks != "trust")
+    scene.elsewhere.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": lacks != "verified"}
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked).claims["sub"] != person.id
+
+
+def test_without_the_setting_nobody_gets_an_account(scene: Scene) -> None:
+    scene.change(create_accounts=False)
+    scene.ask()
+    answer = scene.sign_in()
+    assert answer.status_int == 403
+    assert "No account here belongs to it yet" in answer
+    assert registered(scene) == 0
+    [refused] = scene.world.audit_events(event="authentication.refused", object_id=scene.provider.id)
+    assert refused.reason == "no account is linked"
+
+
+def test_an_account_that_is_deactivated_is_of_no_use(scene: Scene) -> None:
+    asked = scene.ask()
+    tokens = scene.party.tokens(scene.sign_in(), asked)
+    scene.world.operator.users.deactivate(tokens.claims["sub"])
+    scene.browser = Browser(scene.world)
+    scene.ask()
+    answer = scene.sign_in()
+    assert answer.status_int == 403
+    assert registered(scene) == 1
+
+
+def test_methods_count_where_the_provider_is_trusted_with_them(scene: Scene) -> None:
+    scene.elsewhere.claims = {"amr": ["pwd", "otp", "remembered", 7, "x" * 999]}
+    asked = scene.ask()
+    assert "amr" not in scene.party.tokens(scene.sign_in(), asked).claims
+    scene.change(trust_methods=True)
+    scene.browser = Browser(scene.world)
+    asked = scene.ask()
+    claims = scene.party.tokens(scene.sign_in(), asked).claims
+    assert claims["amr"] == ["pwd", "otp", "mfa"]
+
+
+def test_claims_come_by_the_providers_own_table(scene: Scene) -> None:
+    scene.change(claims=("family_name = sn", "given_name =", "user_name = uid"))
+    scene.elsewhere.claims = {**NAMES, "sn": "Byron", "uid": "a.byron", "picture": "javascript:alert(1)", "locale": 7}
+    scene.ask()
+    scene.sign_in()
+    [person] = people(scene)
+    assert (person.user_name, person.profile.family_name, person.profile.given_name) == ("a.byron", "Byron", "")
+    assert person.profile.picture == ""
+
+
+def test_an_application_names_the_provider_and_nobody_is_asked(scene: Scene) -> None:
+    scene.ask(idp=scene.provider.id)
+    assert str(scene.browser.left_for).startswith(f"{scene.elsewhere.issuer}/authorize?")
+
+
+def test_a_login_name_of_a_proven_domain_leads_there_also_if_nobody_has_it(scene: Scene) -> None:
+    proven(scene, domain_of(scene))
+    scene.ask()
+    scene.browser.submit({"login_name": f"nobody@{domain_of(scene)}"})
+    assert scene.browser.step == "password"
+    scene.change(by_domain=True)
+    scene.ask()
+    scene.browser.submit({"login_name": f"nobody@{domain_of(scene)}"})
+    sent = dict(parse_qsl(urlsplit(str(scene.browser.left_for)).query))
+    assert sent["login_hint"] == f"nobody@{domain_of(scene)}"
+
+
+def test_who_is_to_sign_in_anew_is_asked_to_do_so_there(scene: Scene) -> None:
+    scene.ask(prompt="login")
+    sent = dict(parse_qsl(urlsplit(scene.go()).query))
+    assert (sent["prompt"], sent["max_age"]) == ("login", "0")
+
+
+def test_a_provider_that_says_when_somebody_signed_in_is_held_to_it(scene: Scene) -> None:
+    scene.elsewhere.claims = {"auth_time": scene.world.clock.seconds - 3600}
+    scene.ask(prompt="login")
+    answer = scene.sign_in()
+    assert answer.status_int == 400
+    scene.ask()
+    assert scene.party.redirect_uri in str(scene.sign_in().location)
+
+
+def test_buttons_are_those_of_the_organization_and_of_all(scene: Scene) -> None:
+    foreign = scene.world.an_upstream_provider()
+    for_all = scene.world.an_upstream_provider(everywhere=True)
+    resting = scene.world.an_upstream_provider(scene.organization)
+    scene.world.operator.upstream_providers.deactivate(resting.id)
+    scene.ask()
+    page = scene.browser.page
+    assert [one.text for one in page.html.select(".login__options a")] == [
+        scene.button,
+        f"Sign in with {for_all.name}",
+    ]
+    answer = scene.browser.open(f"/login/upstream/{foreign.id}/for/{scene.browser.path.split('/')[2]}")
+    assert answer.status_int == 404
+    scene.world.operator.upstream_providers.remove(for_all.id)
+
+
+def test_who_comes_from_there_needs_no_password_here(scene: Scene) -> None:
+    asked = scene.ask()
+    subject = scene.party.tokens(scene.sign_in(), asked).claims["sub"]
+    with scene.world.reading() as services:
+        assert services.storage.users.find_password(subject) is None
+
+
+def test_who_comes_from_there_is_asked_for_the_factor_that_the_application_wants(scene: Scene) -> None:
+    scene.ask(acr_values="urn:service:iam:acr:2")
+    scene.sign_in()
+    assert not scene.browser.session_cookies or "acr" not in str(scene.browser.left_for)
