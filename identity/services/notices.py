@@ -34,6 +34,12 @@ def _factor(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
     return {name: str(value) for name, value in event.detail.items()}
 
 
+def _linked(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    """Whoever came from there for the first time knows it."""
+    told = {"factor": str(event.detail.get("provider", "")), "name": str(event.detail.get("name", ""))}
+    return None if person.last_sign_in_at is None else told
+
+
 #: The template of the mail about each event, and what it says besides whose account it is.
 _TOLD: Mapping[str, tuple[str, _Values]] = {
     "password.changed": ("password_changed", _always),
@@ -44,6 +50,8 @@ _TOLD: Mapping[str, tuple[str, _Values]] = {
     "factor.removed": ("factor_removed", _factor),
     "factor.reset": ("factor_reset", _always),
     "factor.used": ("factor_used", _factor),
+    "linked_identity.added": ("factor_added", _linked),
+    "linked_identity.removed": ("factor_removed", _linked),
 }
 #: What may bring another address: the former one is told.
 _ADDRESSES = frozenset({"user.changed", "email.verified"})

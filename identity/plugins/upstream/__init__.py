@@ -42,6 +42,16 @@ class Plugin:
         return [SignInElsewhere()]
 
     @hookimpl
+    def console_actions(self, thing: object) -> "Iterable[tuple[str, str]]":
+        """A button that tries an identity provider."""
+        from identity.domain.upstream_providers import UpstreamProvider
+        from identity.domain.words import say
+
+        if not isinstance(thing, UpstreamProvider) or not thing.usable:
+            return ()
+        return [(say("Test"), f"/console/upstream-providers/{thing.id}/test")]
+
+    @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """The ways there and back, buttons on the pages of signing in, linked accounts."""
         from identity.plugins.upstream import routes

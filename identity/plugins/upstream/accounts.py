@@ -69,7 +69,12 @@ class Accounts:
                 kind="user",
                 id=subject.user.id,
                 organization_id=subject.organization.id,
-                detail={"provider_id": link.provider_id, "issuer": link.issuer, "name": link.name},
+                detail={
+                    "provider_id": link.provider_id,
+                    "provider": self.provider.name,
+                    "issuer": link.issuer,
+                    "name": link.name,
+                },
             )
 
     def _linked(self, link: Link, somebody: Somebody) -> Subject:

@@ -7,11 +7,14 @@ from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.domain.upstream_providers import RETURN_PATH
+from identity.http.security import SIGNED_IN
 from identity.http.sign_ins import WaitingSignIn
 from identity.pages.sign_in_page import SignInPage
 from identity.plugins.upstream import ways
+from identity.plugins.upstream.pages.account import IDENTITIES, Add, Remove, kept_of, sections
 from identity.plugins.upstream.pages.answered import answered
 from identity.plugins.upstream.pages.going import WAY, Straight, go, way_to
+from identity.plugins.upstream.pages.trying import PATH, PERMISSION, TARGET, Try
 
 
 def configure(config: Configurator) -> None:
@@ -30,6 +33,21 @@ def configure(config: Configurator) -> None:
     config.add_view(go, route_name="upstream.go", permission=NO_PERMISSION_REQUIRED)
     config.add_route("upstream.answered", f"{RETURN_PATH}/{{provider}}", host="login", request_method=("GET", "POST"))
     config.add_view(answered, route_name="upstream.answered", permission=NO_PERMISSION_REQUIRED, from_elsewhere=True)
+    for name, path, page in (
+        ("account.identities.add", f"{IDENTITIES}/new/{{provider}}", Add),
+        ("account.identities.remove", f"{IDENTITIES}/{{link}}/remove", Remove),
+    ):
+        config.add_page(name, path, page, permission=SIGNED_IN, authenticate="session")
+    config.add_page(
+        "console.upstream-providers.upstream_provider.test",
+        PATH,
+        Try,
+        permission=PERMISSION,
+        authenticate="session",
+        factory=TARGET,
+    )
+    config.add_security_section(sections)
+    config.add_account_data("linked_accounts", kept_of)
     config.add_sign_in_options(buttons)
     config.add_login_name_way(way_by_name)
 

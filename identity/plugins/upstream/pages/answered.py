@@ -20,6 +20,7 @@ from identity.plugins.upstream.clients import Somebody
 from identity.plugins.upstream.desk import credentials_of
 from identity.plugins.upstream.links import Links
 from identity.plugins.upstream.pages.going import desk_of, failed
+from identity.plugins.upstream.pages.trying import tried
 from identity.plugins.upstream.profile import apple_name
 from identity.plugins.upstream.states import Purpose, Waiting
 from identity.provider.endpoints.authorize import PATH, sign_in_of
@@ -188,4 +189,4 @@ def link(request: Request, provider: UpstreamProvider, waiting: Waiting, somebod
     return redirect(request, "/account/security")
 
 
-PURPOSES: Mapping[Purpose, Answered] = {Purpose.SIGN_IN: sign_in, Purpose.LINK: link}
+PURPOSES: Mapping[Purpose, Answered] = {Purpose.SIGN_IN: sign_in, Purpose.LINK: link, Purpose.TEST: tried}

@@ -1,0 +1,72 @@
+"""A manager tries a provider: signs in there, and sees what it says of them. Nothing comes of it here."""
+
+import json
+from collections.abc import Mapping
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.errors import NotFound
+from identity.domain.permissions import organization_resource
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.words import say
+from identity.http import targets
+from identity.http.locale import language_of
+from identity.pages.forms import Form
+from identity.plugins.console.console_form import ConsoleForm
+from identity.plugins.console.console_page import CONSOLE
+from identity.plugins.console.things import OfUpstreamProvider
+from identity.plugins.upstream.clients import Somebody
+from identity.plugins.upstream.pages.going import send
+from identity.plugins.upstream.profile import told
+from identity.plugins.upstream.states import Purpose, Waiting
+
+PATH = f"{CONSOLE}/upstream-providers/{{upstream_provider}}/test"
+PERMISSION = "upstream_provider.write"
+TARGET = targets.upstream_provider
+
+_LONGEST_VALUE = 500
+
+
+class Try(OfUpstreamProvider, ConsoleForm):
+    """Leads to the provider."""
+
+    at, action = "/test", "write"
+    title = say("Test {name}")
+    label = say("Continue")
+    about = say("You sign in there, and see what the provider says of you. Nothing is changed here.")
+
+    @property
+    def leads_away(self) -> bool:
+        """True: to the provider."""
+        return True
+
+    def submit(self, form: Form) -> Response:
+        """To the provider."""
+        return send(self.request, self.thing, Purpose.TEST, self.account.session.id, back=self.href, anew=True)
+
+
+def tried(request: Request, provider: UpstreamProvider, waiting: Waiting, somebody: Somebody) -> Response:
+    """The page that shows what the provider said. Raises NotFound for who may not change it any more."""
+    account, access = request.account, request.services.access
+    principal = access.principal(account.subject)
+    if not access.may(principal, PERMISSION, organization_resource(provider.organization_id)):
+        raise NotFound("identity provider", provider.id)
+    words = request.registry.pages.catalogs.words(language_of(request))
+    claims = {name: _shown(value) for name, value in sorted(somebody.claims.items())}
+    values: Mapping[str, object] = {
+        "provider": provider.name,
+        "issuer": somebody.issuer,
+        "subject": somebody.subject,
+        "profile": sorted(told(provider, somebody.claims).items()),
+        "claims": claims,
+        "back": f"{CONSOLE}/upstream-providers/{provider.id}",
+    }
+    response: Response = request.registry.pages.draw(
+        request, "upstream/tried.html", values, status=200, language=words.language
+    )
+    return response
+
+
+def _shown(value: object) -> str:
+    return (value if isinstance(value, str) else json.dumps(value))[:_LONGEST_VALUE]

@@ -1,0 +1,117 @@
+"""Linked accounts in the account, and the test of a provider in the console."""
+
+from identity.domain.users import HumanUser
+from identity.testing.browser import Browser, give_password
+from tests.plugins.upstream.conftest import Scene
+from tests.plugins.upstream.elsewhere import ISSUER
+
+SECURITY = "/account/security"
+
+
+def signed_in(scene: Scene) -> tuple[HumanUser, Browser]:
+    """Somebody with a password, who has just signed in."""
+    person = scene.world.a_person(scene.organization)
+    give_password(scene.world, person)
+    browser = Browser(scene.world)
+    browser.start_session(person)
+    return person, browser
+
+
+def linked(scene: Scene, browser: Browser) -> None:
+    """Up to the point where it is linked."""
+    browser.open(SECURITY)
+    browser.click("Link … " + scene.provider.name)
+    browser.submit(form="page-form")
+    browser.open(scene.elsewhere.approve(str(browser.left_for)), by=ISSUER)
+
+
+def test_somebody_who_is_signed_in_links_an_account_and_then_signs_in_with_it(scene: Scene) -> None:
+    scene.change(create_accounts=False)
+    person, browser = signed_in(scene)
+    scene.elsewhere.claims = {"email": "kim@people.example"}
+    linked(scene, browser)
+    assert browser.path == SECURITY
+    assert "kim@people.example" in browser.page
+    scene.elsewhere.claims = {}
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked).claims["sub"] == person.id
+
+
+def test_an_account_elsewhere_belongs_to_one_person_alone(scene: Scene) -> None:
+    _, first = signed_in(scene)
+    linked(scene, first)
+    person, second = signed_in(scene)
+    linked(scene, second)
+    assert second.page.status_int == 409
+    assert not scene.world.audit_events(event="linked_identity.added", object_id=person.id)
+
+
+def test_what_was_begun_by_one_person_links_nothing_to_another(scene: Scene) -> None:
+    _, browser = signed_in(scene)
+    browser.open(SECURITY)
+    browser.click("Link … " + scene.provider.name)
+    browser.submit(form="page-form")
+    url = scene.elsewhere.approve(str(browser.left_for))
+    victim, other = signed_in(scene)
+    assert other.open(url, by=ISSUER).status_int == 400
+    assert not scene.world.audit_events(event="linked_identity.added", object_id=victim.id)
+
+
+def test_linking_and_unlinking_ask_for_a_sign_in_of_the_last_ten_minutes(scene: Scene) -> None:
+    _, browser = signed_in(scene)
+    linked(scene, browser)
+    scene.world.clock.advance(minutes=11)
+    browser.open(SECURITY)
+    browser.click("Unlink … " + scene.provider.name)
+    assert browser.step == "password"
+    browser.open(f"/account/identities/new/{scene.provider.id}")
+    assert browser.step == "password"
+
+
+def test_an_unlinked_account_signs_in_nobody(scene: Scene) -> None:
+    scene.change(create_accounts=False)
+    person, browser = signed_in(scene)
+    linked(scene, browser)
+    browser.open(SECURITY)
+    browser.click("Unlink … " + scene.provider.name)
+    browser.submit(form="page-form")
+    [event] = scene.world.audit_events(event="linked_identity.removed", object_id=person.id)
+    assert event.actor.id == person.id
+    scene.ask()
+    assert scene.sign_in().status_int == 403
+
+
+def test_nobody_unlinks_what_is_another_persons(scene: Scene) -> None:
+    _, browser = signed_in(scene)
+    linked(scene, browser)
+    browser.open(SECURITY)
+    href = browser.page.html.select_one("#identities a")["href"]
+    _, other = signed_in(scene)
+    assert other.open(href).status_int == 404
+    assert other.open(f"/account/identities/new/{scene.world.an_upstream_provider().id}").status_int == 404
+
+
+def test_a_manager_tries_a_provider_and_sees_what_it_says(scene: Scene) -> None:
+    manager = scene.world.a_person(scene.organization)
+    scene.world.make_manager(manager, "ORG_OWNER")
+    browser = Browser(scene.world)
+    browser.start_session(manager)
+    scene.elsewhere.claims = {"given_name": "Ada", "department": ["<b>maths</b>"]}
+    browser.open(f"/console/upstream-providers/{scene.provider.id}")
+    browser.click("Test")
+    browser.submit(form="page-form")
+    page = browser.open(scene.elsewhere.approve(str(browser.left_for)), by=ISSUER)
+    assert f"{scene.provider.name} works" in page
+    assert "&lt;b&gt;maths&lt;/b&gt;" in page
+    assert "Ada" in page
+    assert not scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
+
+
+def test_somebody_who_may_not_change_it_does_not_try_it(scene: Scene) -> None:
+    viewer = scene.world.a_person(scene.organization)
+    scene.world.make_manager(viewer, "ORG_OWNER_VIEWER")
+    browser = Browser(scene.world)
+    browser.start_session(viewer)
+    page = browser.open(f"/console/upstream-providers/{scene.provider.id}")
+    assert "Test" not in [one.text for one in page.html.select(".console__head a")]
+    assert browser.open(f"/console/upstream-providers/{scene.provider.id}/test").status_int == 403
