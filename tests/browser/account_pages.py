@@ -70,6 +70,35 @@ def factor_remove(scene: Scene) -> None:
     scene.open(f"/account/factors/{_factor(scene)}/remove")
 
 
+def _provider(scene: Scene) -> str:
+    """The id of an identity provider of the person's organization."""
+    world, organization = scene.site.world, scene.organization
+    with world.reading() as services:
+        found = [one for one in services.upstream_providers.offered(organization.id) if not one.everywhere]
+    name = LONG_WORD if scene.long else "Elsewhere"
+    return (found or [world.an_upstream_provider(organization, name=name)])[0].id
+
+
+@page("/account/identities/new/1", names=True)
+def identity_link(scene: Scene) -> None:
+    _sign_in_for(scene, "/account/profile")
+    scene.open(f"/account/identities/new/{_provider(scene)}")
+
+
+@page("/account/identities/1/remove", main=True, names=True)
+def identity_unlink(scene: Scene) -> None:
+    from identity.plugins.upstream.clients import Somebody
+    from identity.plugins.upstream.links import Links
+
+    _sign_in_for(scene, "/account/profile")
+    world, provider_id = scene.site.world, _provider(scene)
+    with world.transaction() as services:
+        links = Links(services.records(world.app.registry.upstream.name_space), services.now)
+        somebody = Somebody(issuer="https://login.elsewhere.example", subject=scene.person.user.id, claims={})
+        link = links.add(services.upstream_providers.get(provider_id), somebody, scene.person.user.id)
+    scene.open(f"/account/identities/{link.id}/remove")
+
+
 @page("/account/browsers")
 def browsers(scene: Scene) -> None:
     _sign_in_for(scene, "/account/profile")

@@ -202,6 +202,7 @@ shown("console-provider-new", f"{ORGANIZATION}/upstream-providers/new", main=Tru
 sent("console-provider-errors", f"{ORGANIZATION}/upstream-providers/new", name="", client_id="")
 shown("console-provider", PROVIDER, main=True, names=True)
 shown("console-provider-change", f"{PROVIDER}/edit", names=True)
+shown("console-provider-test", f"{PROVIDER}/test", names=True)
 shown("console-provider-deactivate", f"{PROVIDER}/deactivate", names=True)
 shown("console-provider-reactivate", "/upstream-providers/{e.ids[idle_provider]}/reactivate")
 shown("console-provider-delete", f"{PROVIDER}/delete", names=True)

@@ -93,7 +93,7 @@ PAGES = {
     "upstream_provider.read": (*below(ORGANIZATION, "upstream-providers"), UPSTREAM),
     "upstream_provider.write": (
         *below(ORGANIZATION, "upstream-providers/new"),
-        *below(UPSTREAM, "deactivate edit reactivate"),
+        *below(UPSTREAM, "deactivate edit reactivate test"),
     ),
     "user.delete": below(USER, "delete"),
     "user.read": (*below(ORGANIZATION, "token-preview users"), USER),
