@@ -6,6 +6,7 @@ from typing import Any
 from identity.crypto.jwt import sign
 from identity.crypto.keys import PrivateKey
 from identity.crypto.secrets import new_token
+from identity.domain.authentication import acr_of, amr_of
 from identity.domain.tokens import AccessToken
 from identity.provider.claims import claims_about, contribute
 from identity.provider.context import Context
@@ -39,6 +40,8 @@ def jwt(
         "exp": int(token.expires_at.timestamp()),
     }
     claims |= acting(token)
+    if authorization.methods:
+        claims |= {**proved(authorization), "auth_time": int(authorization.authenticated_at.timestamp())}
     client = authorization.client
     subject = authorization.subject
     if client is not None and client.application.access_token_userinfo_assertion and subject is not None:
@@ -51,6 +54,12 @@ def jwt(
         contribute(claims, hooks, context, authorization=authorization, granted=granted)
     key_id, private_key = key()
     return sign(claims, private_key, key_id=key_id, typ=JWT_TYPE)
+
+
+def proved(authorization: Authorization) -> dict[str, Any]:
+    """The claims ``amr`` and ``acr``: how somebody proved to be it (OpenID Connect Core §2, RFC 9068 §2.2.1)."""
+    methods = authorization.methods
+    return {"amr": amr_of(methods), "acr": authorization.acr or acr_of(methods)}
 
 
 def acting(token: AccessToken) -> dict[str, Any]:

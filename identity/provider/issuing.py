@@ -7,7 +7,6 @@ from typing import Any
 
 from identity.crypto.jwt import half_hash
 from identity.crypto.secrets import digest, new_id, new_token
-from identity.domain.authentication import acr_of, amr_of
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
@@ -233,7 +232,7 @@ def _id_token(
     if code is not None:
         claims["c_hash"] = half_hash(code, ALGORITHM)
     if authorization.methods:
-        claims |= {"amr": amr_of(authorization.methods), "acr": authorization.acr or acr_of(authorization.methods)}
+        claims |= formats.proved(authorization)
     if assert_userinfo and subject is not None:
         claims |= claims_about(subject.user, granted.words, context)
     if subject is not None:

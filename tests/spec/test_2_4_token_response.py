@@ -187,6 +187,9 @@ def test_a_person_s_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
         "scope": "openid profile",
         "iat": world.clock.seconds,
         "exp": world.clock.seconds + 3600,
+        "auth_time": world.clock.seconds,
+        "amr": ["pwd"],
+        "acr": "urn:service:iam:acr:1",
     }
 
 

@@ -1,166 +1,116 @@
-"""Security 18.2: every policy stands before every grant."""
+"""Issue and decisions, Policies: rules of the instance, below which organizations are tighter; remembered browsers."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from identity.domain.applications import ApplicationType
-from identity.services.commands.applications import ChangeApplication
-from identity.services.commands.projects import ChangeProject
-from identity.testing.service_client import Credentials
+from identity.domain.errors import Invalid
+from identity.domain.policies import Policy, SecondFactor
+from identity.services.policies import INSTANCE
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.spec.shared_project import APPLICATION, GRANTS, House, agree, an_application
+from tests.plugins.login.conftest import Person
+from tests.plugins.totp.app import App, enrol
+from tests.spec.test_step_up import TWO, UNMET, opened, policy
 
 
-class Scene:
-    """A person and a service user with a role each, an application and an API that may use a project of others."""
-
-    def __init__(self, world: World) -> None:
-        self.world, self.house, self.operator = world, House(world), world.operator
-        self.home, self.owner = self.house.organizations["user", "holder"], self.house.organizations["client", "holder"]
-        self.project = world.a_project(self.owner, roles=["user"])
-        self.person = self.house.a_person("holder")
-        self.robot = world.a_robot(self.home)
-        self.house.give_roles(self.robot.user, "holder")
-        self.given = world.a_user_grant(self.person, self.project, "user")
-        self.session = world.a_session(self.person)
-        members = {**APPLICATION, "type": ApplicationType.WEB, "grant_types": GRANTS, "may_manage": True}
-        client = an_application(world, self.project.id, members)
-        assert isinstance(client, Credentials)
-        self.client, self.scope = client, f"{self.house.scope('shared own')} offline_access"
-        agree(world, self.person, self.client, [self.scope])
-        self.secret = world.a_secret(self.robot)
-        self.code = world.a_code(self.client, self.session, scope=self.scope)
-        self.members = world.tokens(self.client, self.session, scope=self.scope)
-
-    def client_credentials(self, client: Credentials) -> str:
-        scope = self.house.scope("shared own")
-        return outcome(self.world.as_client(client, {"grant_type": "client_credentials", "scope": scope}))
-
-    def front(self, response_type: str) -> str:
-        """The authorization endpoint's answer in one word."""
-        parameters: dict[str, str | None] = {"response_type": response_type, "scope": self.scope, "prompt": "none"}
-        if response_type != "code":
-            parameters |= {"nonce": "n", "code_challenge": None, "code_challenge_method": None}
-        answer = self.session.authorize(self.client, **parameters)
-        if answer.status_int == 400:
-            return "shown to the person"
-        address = urlsplit(answer.headers["Location"])
-        members = {name: one for name, [one] in parse_qs(address.query or address.fragment).items()}
-        self.world.client.secrets |= {members[one] for one in ("access_token", "id_token", "code") if one in members}
-        return members.get("error", GRANTED_WORD)
+@pytest.fixture
+def world(own_world: World) -> World:
+    """One whose instance has rules of its own."""
+    return own_world
 
 
-GRANTED_WORD = "granted"
+@pytest.fixture
+def browser(world: World) -> Browser:
+    return Browser(world)
 
 
-def outcome(answer: Any) -> str:
-    return str(answer.json.get("error", GRANTED_WORD))
+@pytest.fixture
+def party(world: World) -> RelyingParty:
+    return RelyingParty.of(world, name="Invoices")
 
 
-Try = Callable[[Scene], str]
+@pytest.fixture
+def ada(world: World) -> Person:
+    return Person(world)
 
 
-#: Every way to tokens, by whom it concerns.
-OF_PEOPLE: dict[str, Try] = {
-    "code": lambda scene: scene.front("code"),
-    "implicit": lambda scene: scene.front("id_token token"),
-    "authorization_code": lambda scene: outcome(scene.world.redeem(scene.code, scene.client)),
-    "refresh_token": lambda scene: outcome(scene.world.refresh(scene.members["refresh_token"], scene.client)),
-}
+@pytest.fixture
+def app(world: World, ada: Person) -> App:
+    return enrol(Browser(world), ada)
 
 
-OF_APPLICATIONS: dict[str, Try] = {"client_credentials": lambda scene: scene.client_credentials(scene.client)}
+def test_a_browser_is_remembered_as_long_as_the_policy_says(
+    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+) -> None:
+    policy(world, INSTANCE, remember_browser=30)
+    policy(world, ada.organization.id, second_factor=SecondFactor.REQUIRED, remember_browser=7)
+    opened(browser, party)
+    browser.sign_in(ada.login_name)
+    assert "7 days" in browser.page.text
+    browser.submit({"code": app.code(), "remember": True})
+    assert len(world.operator.remembered_browsers.of(ada.user.id)) == 1
+
+    def step_after_password(at: Browser, **parameters: Any) -> str | None:
+        opened(at, party, prompt="login", **parameters)
+        at.sign_in(ada.login_name)
+        return at.step
+
+    assert step_after_password(browser) is None
+    asked = party.ask()
+    assert party.tokens(browser.open(asked.url), asked).claims["amr"] == ["pwd"], "it is no second factor"
+    assert step_after_password(browser, acr_values=TWO) == "totp"
+    assert step_after_password(Browser(world)) == "totp"
+    world.clock.advance(days=7)
+    assert step_after_password(browser) == "totp"
+    browser.submit({"code": app.code(), "remember": True})
+    assert step_after_password(browser) is None
+    policy(world, ada.organization.id, second_factor=SecondFactor.REQUIRED, remember_browser=0)
+    asked = opened(browser, party, prompt="none")
+    party.refused(browser.page, asked, "interaction_required")
 
 
-OF_SERVICE_USERS: dict[str, Try] = {
-    "urn:ietf:params:oauth:grant-type:jwt-bearer": lambda scene: outcome(
-        scene.robot.token(scene.house.scope("shared own"))
-    ),
-    "client_credentials of a service user": lambda scene: scene.client_credentials(scene.secret),
-}
+def test_a_remembered_browser_is_one_person_s_and_ends_with_their_factors(
+    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+) -> None:
+    policy(world, INSTANCE, remember_browser=30)
+    opened(browser, party)
+    browser.sign_in(ada.login_name)
+    browser.submit({"code": app.code(), "remember": True})
+    world.clock.advance(minutes=1)
+    bert = Person(world, ada.organization)
+    enrol(Browser(world), bert)
+    opened(browser, party, prompt="login", login_hint=bert.login_name)
+    browser.sign_in(bert.login_name)
+    assert browser.step == "totp"
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(ada.user.id)
+        assert subject is not None
+        services.factors.rename(subject, services.factors.of(ada.user.id)[0].id, "Phone")
+        assert len(services.remembered_browsers.of(ada.user.id)) == 1
+        services.factors.add(subject, "totp", {"secret": "x", "last_step": 0})
+        services.factors.remove(subject, services.factors.of(ada.user.id)[0].id)
+        assert services.remembered_browsers.of(ada.user.id) == ()
 
 
-EVERYBODY = OF_PEOPLE | OF_APPLICATIONS | OF_SERVICE_USERS
+def test_what_the_instance_does_not_offer_is_refused(
+    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+) -> None:
+    policy(world, INSTANCE, second_factor=SecondFactor.OFF)
+    browser.start_session(ada.user)
+    asked = opened(browser, party, acr_values=TWO)
+    party.refused(browser.page, asked, UNMET)
 
 
-def _check_roles(scene: Scene) -> None:
-    scene.world.operator.projects.change(scene.project.id, ChangeProject(check_roles=True))
-    scene.world.operator.storage.user_grants.remove(scene.given.id)
-
-
-def _withdraw_consent(scene: Scene) -> None:
-    subject = scene.world.operator.storage.users.find_subject(scene.person.id)
-    assert scene.world.operator.consents.withdraw(subject, scene.client.client_id)
-
-
-def _deactivate_person(scene: Scene) -> None:
-    user = scene.world.operator.users.get(scene.person.id)
-    scene.world.operator.storage.users.update(replace(user, active=False, version=user.version + 1))
-
-
-def _may_not_manage(scene: Scene) -> None:
-    scene.world.operator.applications.change(scene.client.client_id, ChangeApplication(may_manage=False))
-
-
-#: What stands against a token, and whom it concerns.
-POLICIES: dict[str, tuple[Callable[[Scene], object], dict[str, Try]]] = {
-    "role check": (_check_roles, OF_PEOPLE),
-    "consent": (_withdraw_consent, OF_PEOPLE),
-    "the mark to manage": (_may_not_manage, OF_PEOPLE | OF_APPLICATIONS),
-    "person": (_deactivate_person, OF_PEOPLE),
-    "service user": (lambda one: one.operator.service_users.deactivate(one.robot.id), OF_SERVICE_USERS),
-    "user's organization": (
-        lambda one: one.operator.organizations.deactivate(one.home.id),
-        OF_PEOPLE | OF_SERVICE_USERS,
-    ),
-    "application": (
-        lambda one: one.operator.applications.deactivate(one.client.client_id),
-        OF_PEOPLE | OF_APPLICATIONS,
-    ),
-    "application's project": (
-        lambda one: one.operator.projects.deactivate(one.project.id),
-        OF_PEOPLE | OF_APPLICATIONS,
-    ),
-    "application's organization": (
-        lambda one: one.operator.organizations.deactivate(one.owner.id),
-        OF_PEOPLE | OF_APPLICATIONS,
-    ),
-    "shared project": (lambda one: one.operator.projects.deactivate(one.house.shared.id), EVERYBODY),
-    "shared project's organization": (
-        lambda one: one.operator.organizations.deactivate(one.house.shared.organization_id),
-        EVERYBODY,
-    ),
-    "grant to the user's organization": (
-        lambda one: one.operator.project_grants.deactivate(one.house.grants["user"].id),
-        OF_PEOPLE | OF_SERVICE_USERS,
-    ),
-    "grant to the application's organization": (
-        lambda one: one.operator.project_grants.remove(one.house.grants["client"].id),
-        OF_PEOPLE | OF_APPLICATIONS,
-    ),
-}
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_every_policy_stands_before_every_grant(world: World, policy: str) -> None:
-    scene = Scene(world)
-    broken, concerned = POLICIES[policy]
-    broken(scene)
-    answers = {name: attempt(scene) for name, attempt in EVERYBODY.items()}
-    granted = {name for name, answer in answers.items() if answer == GRANTED_WORD}
-    assert granted == EVERYBODY.keys() - concerned.keys(), answers
-
-
-def test_with_no_policy_against_them_all_are_granted(world: World) -> None:
-    scene = Scene(world)
-    assert {attempt(scene) for attempt in EVERYBODY.values()} == {GRANTED_WORD}
-
-
-def test_every_grant_is_in_the_table(world: World) -> None:
-    protocol = world.identity.protocol
-    assert protocol.grants.keys() <= EVERYBODY.keys()
-    assert {*protocol.response_types} == {frozenset(one.split()) for one in ("code", "id_token", "id_token token")}
+def test_an_organization_allows_no_more_than_the_instance(world: World, ada: Person) -> None:
+    policy(world, INSTANCE, second_factor=SecondFactor.REQUIRED_FOR_MANAGERS, factors=("password", "totp"))
+    here = ada.organization.id
+    for rules in ({"second_factor": SecondFactor.OFFERED}, {"factors": ("password", "other")}, {"remember_browser": 1}):
+        with pytest.raises(Invalid) as refusal, world.transaction() as services:
+            services.policies.change(here, Policy(**rules))
+        assert refusal.value.fields.keys() == rules.keys()
+    policy(world, here, second_factor=SecondFactor.REQUIRED, factors=("totp", "password"))
+    policy(world, INSTANCE, second_factor=SecondFactor.OFFERED, factors=("password",))
+    held = world.operator.policies.of(here)
+    assert (held.second_factor, held.factors) == (SecondFactor.REQUIRED, ("password",)), "the tighter of both"
