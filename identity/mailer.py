@@ -4,8 +4,9 @@ import smtplib
 import ssl
 from collections.abc import Callable
 from datetime import timedelta
+from email.headerregistry import Address
 from email.message import EmailMessage
-from email.utils import formatdate, make_msgid
+from email.utils import formatdate, make_msgid, parseaddr
 
 from identity.ini_values import BadSetting
 from identity.services.mails import KIND, Mail, Notice, queued
@@ -28,7 +29,7 @@ class Mailer:
     def send(self, mail: Mail) -> None:
         """Send it. Raises Undeliverable if the server refuses the address for good; OSError, smtplib.SMTPException."""
         message = EmailMessage()
-        message["From"] = self._settings.sender
+        message["From"] = self._sender(mail.sender)
         message["To"] = mail.to
         message["Subject"] = mail.subject
         message["Date"] = formatdate(usegmt=True)
@@ -36,6 +37,8 @@ class Mailer:
         # Nobody's "out of office" is to answer.
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(mail.text)
+        if mail.html:
+            message.add_alternative(mail.html, subtype="html")
         with self._connection() as server:
             if self._settings.user:
                 server.login(self._settings.user, self._password())
@@ -57,6 +60,12 @@ class Mailer:
             reason = str(problem) if isinstance(problem, BadSetting) else type(problem).__name__
             return f"The mail server {self._settings.host}:{self._settings.port} does not take our mail: {reason}."
         return None
+
+    def _sender(self, name: str) -> str | Address:
+        """The address that mails come from, with another name beside it."""
+        if not name:
+            return self._settings.sender
+        return Address(display_name=name, addr_spec=parseaddr(self._settings.sender)[1])
 
     def _connection(self) -> smtplib.SMTP:
         settings = self._settings

@@ -56,6 +56,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.services.outbox",
         "identity.services.overview",
         "identity.services.own_data",
+        "identity.services.pictures",
         "identity.services.policies",
         "identity.services.records",
         "identity.services.registration",

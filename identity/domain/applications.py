@@ -55,7 +55,8 @@ _TOKENS = say("Tokens")
 class Application:
     """An OIDC client. ``id`` is the client id, letters and digits alone.
 
-    With ``may_manage`` it can get tokens for the service itself, to do what its user may do as a manager.
+    With ``may_manage`` it can get tokens for the service itself, to do what its user may do as a manager. ``branded``
+    tells that there is a Branding to look for.
     """
 
     id: str = made()
@@ -149,6 +150,7 @@ class Application:
         label=say("Development"),
         hint=say("Redirect URIs may start with http:// on any host. Only while you build the application."),
     )
+    branded: bool = inner(default=False)
     active: bool = made(default=True)
     version: int = stamp(default=1)
 

@@ -150,6 +150,7 @@ EVENTS: frozenset[str] = frozenset(
         "upstream_provider": ("created", "changed", "deactivated", "reactivated", "removed"),
         "linked_identity": ("added", "removed"),
         "consent": ("given", "refused", "withdrawn"),
+        "branding": ("changed",),
         "client_secret": ("added", "removed"),
         "manager": ("added", "changed", "removed"),
         "signing_key": ("added", "removed", "rewrapped"),

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from identity.domain.entity import entity, made, setting, stamp
+from identity.domain.entity import entity, inner, made, setting, stamp
 from identity.domain.names import domain_problem, name_problem
 from identity.domain.search import search_text
 from identity.domain.words import say
@@ -12,7 +12,8 @@ from identity.domain.words import say
 class Organization:
     """A tenant. ``primary_domain`` is unique in the instance and part of every login name.
 
-    ``registration`` says whether people may make an account of it for themselves.
+    ``registration`` says whether people may make an account of it for themselves. ``branded`` tells that there is a
+    Branding to look for.
     """
 
     id: str = made()
@@ -36,6 +37,7 @@ class Organization:
             False: say("Only managers create accounts"),
         },
     )
+    branded: bool = inner(default=False)
     active: bool = made(default=True)
     version: int = stamp(default=1)
 

@@ -51,14 +51,14 @@ def sent_as_file(request: Request, name: str, make: Callable[[Services], Iterato
     return answer
 
 
-def sent_document(request: Request) -> IO[bytes] | None:
+def sent_document(request: Request, *, most: int | None = None) -> IO[bytes] | None:
     """The body as a file, from its start; None if the server has yet to read it, and then any answer will do: the
-    request comes a second time.
+    request comes a second time. ``most`` is how many bytes it may have, if not as many as a document.
 
     For views alone, which are asked when it is clear that whoever sends it may. Raises TooLarge.
     """
     identity: Identity = request.registry.identity
-    most = identity.settings.import_limit * _MIB
+    most = identity.settings.import_limit * _MIB if most is None else most
     length = request.content_length or 0
     if length > most:
         raise TooLarge(f"The body is larger than {most} bytes.")

@@ -13,6 +13,8 @@ def includeme(config: Configurator) -> None:
     """Wire it; Pyramid does so once, however many plugins ask."""
     config.include("identity.pages.drawing")
     config.include("identity.pages.static_files")
+    config.include("identity.pages.looks")
+    config.include("identity.pages.looks_preview")
     config.include("identity.pages.page")
     config.include("identity.pages.signed_in_page")
     config.include("identity.pages.account_sections")

@@ -18,6 +18,7 @@ from identity.http.endpoints import PROTOCOL_ROUTE
 from identity.http.headers import SIGN_IN_POLICY
 from identity.http.locale import UI_LOCALES, language_of
 from identity.pages.frame import MenuEntry
+from identity.pages.looks import OWN_LOOKS
 from identity.pages.moments import distance
 from identity.pages.static_files import FOLDER, StaticFiles
 from identity.pages.translation import LANGUAGE_NAMES, Catalogs
@@ -71,6 +72,12 @@ class Pages:
         """The same for plain text, where nothing is escaped."""
         return self.environment.overlay(autoescape=False)
 
+    @cached_property
+    def brand_name(self) -> str:
+        """What the service calls itself."""
+        module: Any = self.environment.get_template("brand.html").make_module()
+        return str(module.brand_name)
+
     def draw(
         self,
         request: Request,
@@ -100,6 +107,7 @@ class Pages:
             "distance": partial(_distance, self._registry, words),
             "static": self.static.address,
             "operator_style": self.operator_style,
+            "looks": OWN_LOOKS,
             "csrf_token": partial(csrf.token, request),
             "here": request.environ.get("PATH_INFO", "/"),
             "home": HOME,

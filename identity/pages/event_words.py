@@ -116,6 +116,7 @@ _EVENTS = {
     "consent.given": (say("Access of an application agreed to"), ""),
     "consent.refused": (say("Access of an application refused"), ""),
     "consent.withdrawn": (say("Consent to an application withdrawn"), say("The application is disconnected.")),
+    "branding.changed": (say("Looks and words changed"), say("The changes are saved.")),
     "client_secret.added": (say("Client secret of an application made"), ""),
     "client_secret.removed": (say("Client secret of an application ended"), say("Client secret ended.")),
     "manager.added": (say("Manager added"), say("The manager role is given.")),

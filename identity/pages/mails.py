@@ -1,4 +1,5 @@
-"""Mails to people: plain text out of ``mails/*.txt``, in the reader's language, queued in the request's transaction.
+"""Mails to people: text out of ``mails/*.txt`` and HTML made of it, in the reader's language, with the words of their
+organization, queued in the request's transaction.
 
 Notices, which tell of what was done to an account (identity.services.notices), are worded here when they are sent.
 A template's first line is the subject. Nothing that a stranger typed goes into a mail to an address that is not known
@@ -13,11 +14,16 @@ from typing import TYPE_CHECKING
 from pyramid.config import Configurator
 from pyramid.request import Request
 
+from identity.domain.applications import Application
+from identity.domain.audit import SYSTEM
+from identity.domain.names import login_name_key
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, Subject
 from identity.http.locale import choose
 from identity.pages.devices import device
 from identity.pages.drawing import Pages
+from identity.pages.looks import Looks, looks_of
+from identity.pages.mail_parts import html_of, parts_of
 from identity.pages.translation import Words
 from identity.services.mails import Mail, Notice, Reason
 from identity.services.registration import Announcement
@@ -47,13 +53,32 @@ def mail_reset(request: Request, login_name: str, *, language: str) -> None:
     subject, link = request.services.passwords.ask_for_link(login_name)
     values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
     to = "" if subject is None else email_of(subject)
-    _queue(request, "reset", Reason.RESET, subject, to, values, language=language, instead_of=login_name)
+    # Of the organization that the name tells, whether or not anybody has it there.
+    organization = request.services.storage.organizations.find_by_domain(login_name_key(login_name)[1])
+    _queue(
+        request,
+        "reset",
+        Reason.RESET,
+        subject,
+        to,
+        values,
+        language=language,
+        organization=organization,
+        instead_of=login_name,
+    )
 
 
 def mail_announcement(
-    request: Request, organization: Organization, email: str, announced: Announcement, *, language: str
+    request: Request,
+    organization: Organization,
+    email: str,
+    announced: Announcement,
+    *,
+    language: str,
+    application: Application | None = None,
 ) -> None:
-    """Write to an address with which somebody registers: the link that makes the account, or that there is one."""
+    """Write to an address with which somebody registers, to sign in to an application if that is known: the link that
+    makes the account, or that there is one."""
     if announced.known:
         template, reader = "known", announced.known[0]
         values: dict[str, object] = {"login_names": [one.login_name for one in announced.known]}
@@ -61,7 +86,17 @@ def mail_announcement(
         template, reader = "registration", None
         values = {"link": announced.link}
     values["organization"] = organization.name
-    _queue(request, template, Reason.REGISTRATION, reader, email, values, language=language)
+    _queue(
+        request,
+        template,
+        Reason.REGISTRATION,
+        reader,
+        email,
+        values,
+        language=language,
+        organization=organization,
+        application=application,
+    )
 
 
 def mail_email_link(request: Request, subject: Subject, email: str, *, language: str) -> None:
@@ -69,7 +104,7 @@ def mail_email_link(request: Request, subject: Subject, email: str, *, language:
     link = request.services.users.issue_email_link(subject.user.id, email)
     values = {"login_name": subject.login_name, "link": link}
     reason = Reason.OWN_ADDRESS if email == email_of(subject) else Reason.ADDRESS
-    _queue(request, "email", reason, subject, email, values, language=language)
+    _queue(request, "email", reason, subject, email, values, language=language, organization=subject.organization)
 
 
 def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: bool, language: str) -> bool:
@@ -87,7 +122,9 @@ def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: b
         "link": initial.secret if initial.kind == "link" else "",
         "password": initial.secret if initial.kind == "one_time_password" else "",
     }
-    return _queue(request, "invited" if new else "new_access", Reason.ACCESS, subject, to, values, language=language)
+    template = "invited" if new else "new_access"
+    organization = subject.organization
+    return _queue(request, template, Reason.ACCESS, subject, to, values, language=language, organization=organization)
 
 
 def email_of(subject: Subject) -> str:
@@ -111,11 +148,16 @@ def _queue(
     values: Mapping[str, object],
     *,
     language: str,
+    organization: Organization | None,
+    application: Application | None = None,
     instead_of: str = "",
 ) -> bool:
     pages: Pages = request.registry.pages
     words = _words(request, reader, language)
-    mail = _drawn(request.registry.identity, pages, template, to, values, words)
+    looks = looks_of(request.services, organization, application, words.language)
+    if looks.organization and "organization" in values:
+        values = {**values, "organization": looks.organization}
+    mail = _drawn(request.registry.identity, pages, template, to, values, words, looks)
     proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
     proved_by = reader.user.id if reader is not None and proved and to == email_of(reader) else ""
     queued: bool = request.services.mails.queue(mail, reason, proved_by=proved_by, instead_of=instead_of)
@@ -123,19 +165,24 @@ def _queue(
 
 
 def _drawn(
-    identity: "Identity", pages: Pages, template: str, to: str, values: Mapping[str, object], words: Words
+    identity: "Identity",
+    pages: Pages,
+    template: str,
+    to: str,
+    values: Mapping[str, object],
+    words: Words,
+    looks: Looks,
 ) -> Mail:
     login_url = identity.settings.login_url
     known: dict[str, object] = {
-        "t": words.plain,
         "works_once": works_once(identity.settings.link_lifetime, words),
         "sign_in_url": f"{login_url}/login",
         "reset_url": f"{login_url}/password/reset",
         "account_url": f"{login_url}/account",
     }
-    drawn = pages.text_environment.get_template(f"mails/{template}.txt").render({**known, **values})
-    first, _, rest = drawn.strip().partition("\n")
-    return Mail(to=to, subject=first.strip(), text=f"{rest.strip()}\n")
+    parts = parts_of(pages, template, {**known, **values}, words, looks)
+    html = html_of(pages, parts, words)
+    return Mail(to=to, subject=parts.subject, text=parts.text, html=html, sender=looks.mail_sender)
 
 
 def _worded(identity: "Identity", pages: Pages, notice: Notice) -> Mail:
@@ -148,7 +195,10 @@ def _worded(identity: "Identity", pages: Pages, notice: Notice) -> Mail:
         "device": device(notice.values.get("user_agent", ""), words).unescape(),
         "what": notice.values.get("factor", "") if factor is None else words.plain(factor.label),
     }
-    return _drawn(identity, pages, notice.template, notice.to, {**about, **notice.values}, words)
+    with identity.reading(SYSTEM) as services:
+        organization = services.storage.organizations.find(notice.organization_id)
+        looks = looks_of(services, organization, None, words.language)
+    return _drawn(identity, pages, notice.template, notice.to, {**about, **notice.values}, words, looks)
 
 
 def includeme(config: Configurator) -> None:

@@ -32,13 +32,16 @@ from pyramid.config import Configurator
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.domain.applications import Application
 from identity.domain.errors import Conflict, DomainError, Invalid
+from identity.domain.organizations import Organization
 from identity.domain.words import LANGUAGES, say
 from identity.http import csrf
 from identity.http.headers import SIGN_IN_POLICY
 from identity.http.locale import UI_LOCALES, language_of
 from identity.pages.drawing import Pages, redirect
 from identity.pages.forms import ONCE, VERSION, Drawn, Form, Notice, Value
+from identity.pages.looks import Looks, looks_of
 from identity.pages.translation import Words
 from identity.provider.errors import OAuthError
 from identity.provider.parameters import MAX_LENGTH
@@ -108,6 +111,15 @@ class Page:
         """Variables that all pages of a family have, such as ``frame``. They must not need what was typed."""
         return {}
 
+    def whose_looks(self) -> tuple[Organization | None, Application | None]:
+        """Whose name, logo, colours and words the page has; by default the service's own."""
+        return None, None
+
+    @cached_property
+    def looks(self) -> Looks:
+        """The same, in the page's language."""
+        return looks_of(self.request.services, *self.whose_looks(), self.language)
+
     @property
     def leads_away(self) -> bool:
         """True if the form's answer may lead to an application: browsers hold form-action against what follows."""
@@ -151,7 +163,7 @@ class Page:
         headers: Mapping[str, str] | None = None,
     ) -> Response:
         """The page, or another template, with these variables; for a POST that answers with something shown once."""
-        values = {**self.shared(), **variables}
+        values = {"looks": self.looks, **self.shared(), **variables}
         response = self.pages.draw(
             self.request, template or self.template, values, status=status, language=self.language
         )

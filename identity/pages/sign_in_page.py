@@ -8,7 +8,8 @@ from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.response import Response
 
-from identity.domain.applications import ApplicationType
+from identity.domain.applications import Application, ApplicationType
+from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.words import Message, say
 from identity.http.endpoints import context_of
@@ -79,10 +80,16 @@ class SignInPage(FormPage):
         except OAuthError:
             return False
 
+    def whose_looks(self) -> tuple[Organization | None, Application | None]:
+        """Those of the application, in the organization of the scope or its own."""
+        client = self.sign_in.client
+        organization = None if client is None else client.organization
+        return self.sign_in.organization or organization, None if client is None else client.application
+
     def shared(self) -> Mapping[str, object]:
         """The heading: who asks."""
         client = self.sign_in.client
-        name = None if client is None else client.application.name
+        name = None if client is None else self.looks.application or client.application.name
         return {
             "root": self.root,
             "application": name,
@@ -115,10 +122,11 @@ class SignInPage(FormPage):
         """The line below the heading."""
         client = self.sign_in.client
         if client is not None:
+            own = self.whose_looks()[0] == client.organization
             return self.words.t(
                 "to continue to {application} · {organization}",
-                application=_strong(client.application.name),
-                organization=client.organization.name,
+                application=_strong(self.looks.application or client.application.name),
+                organization=(own and self.looks.organization) or client.organization.name,
             )
         if (self.pending.target or "").startswith(_CONSOLE):
             return self.words.t("to continue to the console")

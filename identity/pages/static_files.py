@@ -16,7 +16,8 @@ ROUTE = "pages.static"
 
 _PREFIX = "/static/"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
-_FOR_EVER = "public, max-age=31536000, immutable"
+#: What may be kept without asking again: its address names its content.
+FOR_EVER = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def serve(request: Request) -> Response:
     if found is None:
         raise HTTPNotFound
     response = Response(body=found.content, content_type=found.content_type, charset=_charset(found.content_type))
-    response.headers["Cache-Control"] = _FOR_EVER
+    response.headers["Cache-Control"] = FOR_EVER
     # A mark may be opened by itself, and is a document then.
     response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     return response

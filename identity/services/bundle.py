@@ -13,6 +13,7 @@ from identity.services.access import Access
 from identity.services.applications import Applications
 from identity.services.attempts import Attempts
 from identity.services.audit import AuditTrail, Recorder
+from identity.services.branding import Brandings
 from identity.services.choices import Choices
 from identity.services.consents import Consents
 from identity.services.cursors import Cursors
@@ -130,6 +131,7 @@ class Services(ABC):
     service_users = lazily(ServiceUsers)
     applications = lazily(Applications)
     upstream_providers = lazily(UpstreamProviders)
+    branding = lazily(Brandings)
     consents = lazily(Consents)
     managers = lazily(Managers)
     tokens = lazily(Tokens)

@@ -35,12 +35,15 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A plain text to one address. Without an address it goes nowhere: it stands for one that is not to be sent, so
-    that nobody can tell by the time it takes whether there was somebody to write to."""
+    """A text to one address, and the same as HTML. ``sender`` is the name beside the address that it comes from, if not
+    the usual one. Without an address it goes nowhere: it stands for one that is not to be sent, so that nobody can tell
+    by the time it takes whether there was somebody to write to."""
 
     to: str
     subject: str
     text: str
+    html: str = ""
+    sender: str = ""
 
     @property
     def content(self) -> bytes:

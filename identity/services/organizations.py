@@ -6,6 +6,7 @@ from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.words import say
 from identity.services.access import Access, Principal
+from identity.services.branding import forget
 from identity.services.changes import TellInstance
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.domains import Domains
@@ -89,6 +90,7 @@ class Organizations(Lifecycle[Organization]):
 
     def _before_removal(self, thing: Organization) -> None:
         self._domains.keep(thing)
+        forget(self._storage.records, thing.id)
 
     def _organization_id(self, thing: Organization) -> str:
         return thing.id

@@ -35,9 +35,11 @@ from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access import Principal, Seen
 from identity.services.audit import facts, json_value
+from identity.services.branding import Owner
 from identity.services.bundle import Services
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.descriptions import DescribedServiceUser, DescribedUser, OrganizationDocument
 from identity.services.commands.documents import decode_document
 from identity.services.commands.organizations import ChangeOrganization
@@ -221,6 +223,7 @@ class _Export:
         projects = sorted(self._visible(partial(self._storage.projects.page, organization.id)), key=_by_name)
         return {
             **_members(organization, ChangeOrganization),
+            **self._branding(organization),
             "users": (_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)),
             "service_users": (self._service_user(user) for user in self._users(UserKind.SERVICE)),
             "projects": (self._project(project) for project in projects),
@@ -253,11 +256,19 @@ class _Export:
         return {
             **_members(project, CreateProject),
             "roles": [_values(role, AddProjectRole) for role in self._storage.projects.roles(project.id)],
-            "applications": [_members(application, RegisterApplication) for application in applications],
+            "applications": [{**_members(one, RegisterApplication), **self._branding(one)} for one in applications],
             "grants": iter(sorted(grants, key=lambda grant: str(grant["organization"]))),
             "user_grants": self._user_grants(project),
             "managers": self._managers(project_resource(project).key),
         }
+
+    def _branding(self, owner: Owner) -> dict[str, Any]:
+        """What it looks like; nothing where that was never set."""
+        if not owner.branded:
+            return {}
+        branding = self._services.branding
+        logo = branding.logo_text(owner)
+        return {"branding": {**_values(branding.of(owner), ChangeBranding), "logo": logo}}
 
     def _grant(self, project: Project, grant: ProjectGrant) -> dict[str, Any]:
         return {

@@ -113,9 +113,18 @@ def a_certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
 
 def text_of(letter: EmailMessage) -> str:
     """What somebody reads."""
-    body = letter.get_body()
+    return _part(letter, "plain")
+
+
+def html_of(letter: EmailMessage) -> str:
+    """The same as HTML."""
+    return _part(letter, "html")
+
+
+def _part(letter: EmailMessage, kind: str) -> str:
+    assert letter.get_content_type() == "multipart/alternative"
+    body = letter.get_body((kind,))
     assert body is not None
-    assert body.get_content_type() == "text/plain"
     text: str = body.get_content()
     return text.replace("\r\n", "\n")
 

@@ -4,10 +4,19 @@ from pyramid.interfaces import IRoutesMapper
 from pyramid.request import Request
 
 from identity.testing.world import World
-from tests.browser import account_pages, console_pages, factor_pages, sign_in_pages
+from tests.browser import account_pages, branding_pages, console_pages, factor_pages, sign_in_pages
 from tests.browser.scene import PAGES
 
-__all__ = ["PAGES", "UNOPENED", "account_pages", "console_pages", "factor_pages", "route_of", "sign_in_pages"]
+__all__ = [
+    "PAGES",
+    "UNOPENED",
+    "account_pages",
+    "branding_pages",
+    "console_pages",
+    "factor_pages",
+    "route_of",
+    "sign_in_pages",
+]
 
 #: Routes for people of which no page is opened in a browser, and why not.
 UNOPENED = {
@@ -19,6 +28,9 @@ UNOPENED = {
     "login.upstream": "only redirects",
     "upstream.go": "only redirects, to an identity provider",
     "upstream.answered": "comes from an identity provider; redirects, or shows an error page",
+    "branding.style": "a style sheet",
+    "branding.logo": "a picture",
+    "preview.style": "a style sheet",
     "login.again": "only takes a POST, from the page that says that the sign-in took too long",
 }
 

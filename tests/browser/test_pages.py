@@ -156,6 +156,7 @@ FIRST = {
     *("sign-out", "signed-out", "error-forbidden", "profile-errors", "sessions", "console-overview", "console-menu"),
     *("console-organizations-sorted", "console-organization-delete", "console-domain-verify", "console-manager-user"),
     *("console-manager-roles", "console-service-users-empty", "console-key-added", "console-user-locked"),
+    *("branded-login-name", "console-branding-preview"),
     *("console-application-errors", "console-application", "console-audit-events", "console-token-preview"),
 }
 EACH = [pytest.param(name, marks=() if name in FIRST else pytest.mark.thorough) for name in PAGES]

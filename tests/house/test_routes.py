@@ -32,6 +32,8 @@ PUBLIC = {
     "healthz",
     "readyz",
     "pages.static",
+    # Colours and pictures of pages that people see before they are signed in.
+    *("branding.style", "branding.logo", "preview.style"),
     # The way in and out of a session.
     *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.password.change"),
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),

@@ -14,6 +14,7 @@ from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
+from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import AddDomain, ChangeOrganization, CreateOrganization
 from identity.services.commands.projects import (
@@ -92,6 +93,7 @@ def everything(services: Services) -> set[str]:
         application.id, services.storage.applications.secrets(application.id)[0].id, by=THE_OPERATOR
     )
     services.applications.change(application.id, ChangeApplication(name="The API"), by=THE_OPERATOR)
+    services.branding.change(own, ChangeBranding(accent="#2540ad"), by=THE_OPERATOR)
     services.applications.deactivate(application.id, by=THE_OPERATOR)
     services.applications.reactivate(application.id, by=THE_OPERATOR)
     services.applications.remove(application.id, by=THE_OPERATOR)

@@ -21,6 +21,7 @@ from identity.http.json_stream import read_stream
 from identity.services.access import THE_OPERATOR, Principal
 from identity.services.bundle import Services
 from identity.services.commands.service_users import CreateServiceUser
+from identity.services.pictures import harmless
 from identity.services.transfer import Incoming, Transfer
 from identity.testing.fixtures import MakeWorld
 from identity.testing.service import KeyPool
@@ -35,6 +36,8 @@ names = st.text("abcÄß 漢-7", min_size=1, max_size=8).map(lambda text: text.s
 user_names = st.text("abcdeÄ7.-", min_size=1, max_size=6)
 keys = st.text("abc:.-", min_size=1, max_size=4).filter(lambda key: key.strip("."))
 booleans = st.booleans()
+#: As it is kept: it goes out as it came in.
+LOGO = harmless(b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9z"/></svg>').text
 PEM = PublicKey(KeyPool(1).next().public_key()).to_pem()
 
 
@@ -55,11 +58,24 @@ def organizations(draw: st.DrawFn) -> dict[str, Any]:
         "primary_domain": "acme.example",
         "registration": draw(booleans),
         "active": draw(booleans),
+        **draw(some_branding()),
         "users": users,
         "service_users": service_users,
         "projects": draw(st.lists(a_project(ids), max_size=3)),
         "managers": draw(some_managers(ids, "ORG_OWNER", "ORG_OWNER_VIEWER")),
     }
+
+
+def some_branding() -> st.SearchStrategy[dict[str, Any]]:
+    members = {
+        "display_name": names,
+        "accent": st.just("#2540ad"),
+        "support": st.just("help@acme.example"),
+        "login_title": st.just({"de": "Willkommen", "en": "Welcome"}),
+        "mail_footer": st.just({"fr": "Deux\nlignes"}),
+        "logo": st.just(LOGO),
+    }
+    return st.fixed_dictionaries({}, optional={"branding": st.fixed_dictionaries(members)})
 
 
 @st.composite

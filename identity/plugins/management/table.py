@@ -3,6 +3,7 @@
 from identity.plugins.management.resources import (
     applications,
     audit_events,
+    branding,
     connections,
     instance,
     managers,
@@ -34,6 +35,7 @@ RESOURCES = (
     signing_keys,
     organizations,
     organization_domains,
+    branding,
     transfer,
     overview,
     token_previews,

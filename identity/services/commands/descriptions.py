@@ -13,6 +13,7 @@ from identity.crypto.secrets import is_id
 from identity.domain.words import say
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.documents import Document
 from identity.services.commands.fields import Domain, Name, RoleKey, UserName
 from identity.services.commands.managers import Roles
@@ -75,6 +76,7 @@ class DescribedApplication(RegisterApplication):
 
     id: ClientId | None = None
     active: bool = True
+    branding: ChangeBranding | None = None
 
 
 class DescribedProject(CreateProject):
@@ -129,6 +131,7 @@ class DescribedOrganization(Command):
     primary_domain: Domain | None = None
     registration: bool | None = None
     active: bool = True
+    branding: ChangeBranding | None = None
     users: tuple[DescribedUser, ...] | None = None
     service_users: tuple[DescribedServiceUser, ...] | None = None
     projects: tuple[DescribedProject, ...] | None = None

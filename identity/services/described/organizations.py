@@ -8,6 +8,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
 from identity.services.commands.descriptions import DescribedOrganization
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.services.described.branding import ensure_branding
 from identity.services.described.build import Build, Kind, asked
 from identity.services.described.managers import ensure_managers
 from identity.services.described.present import named, organizations_named
@@ -26,6 +27,7 @@ def ensure_organizations(build: Build, described: Sequence[tuple[str, DescribedO
         organization = ensure_organization(build, path, one)
         if organization is not None:
             found.append((path, one, organization))
+            ensure_branding(build, path, organization.primary_domain, organization, one.branding)
             ensure_users(build, path, organization, one.users)
             ensure_service_users(build, path, organization, one.service_users)
             ensure_upstream_providers(build, path, organization, one.upstream_providers)

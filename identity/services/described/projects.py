@@ -12,6 +12,7 @@ from identity.domain.words import say
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.descriptions import DescribedApplication, DescribedProject, DescribedProjectGrant
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
+from identity.services.described.branding import ensure_branding
 from identity.services.described.build import (
     Action,
     Build,
@@ -143,6 +144,7 @@ def _ensure_applications(
         add = partial(applications.add, project.id, command, by=build.by, id=build.id_for(one))
         application = build.ensure(place, name, one, kind, find=partial(_find_application, present, one), make=add)
         if application is not None:
+            ensure_branding(build, place, name, application, one.branding)
             build.applications.append(Registered(name, application.id, _first_secret(build, name, application)))
     build.prune_things(f"{path}.applications", kind, rows, lambda application: f"{where} / {application.name}")
 

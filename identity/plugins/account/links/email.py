@@ -5,6 +5,7 @@ from functools import cached_property
 
 from pyramid.response import Response
 
+from identity.domain.organizations import Organization
 from identity.domain.users import Subject
 from identity.http.sign_ins import sign_in_anew
 from identity.pages.drawing import HOME
@@ -29,6 +30,9 @@ class VerifyEmail(LinkPage, FormPage):
         sessions = self.request.services.sessions
         here = sessions.of_browser(self.request.browser.sessions.values())
         return next((subject for one in here if one.subject.user.id == subject.user.id and sessions.live(one)), None)
+
+    def whose(self) -> Organization | None:
+        return None if self.signed_in is None else self.signed_in.organization
 
     def show(self) -> Mapping[str, object]:
         """Which address becomes whose, to whoever it belongs to. Raises LinkUsed."""

@@ -4,6 +4,8 @@ from urllib.parse import urlencode
 
 from pyramid.response import Response
 
+from identity.domain.applications import Application
+from identity.domain.organizations import Organization
 from identity.http.locale import UI_LOCALES
 from identity.pages.page import Page
 
@@ -16,6 +18,13 @@ class LinkPage(Page):
         """The secret in the address."""
         code: str = self.request.matchdict["code"]
         return code
+
+    def whose(self) -> Organization | None:
+        """The organization that the link has to do with, where that is known; the page looks like its own."""
+        return None
+
+    def whose_looks(self) -> tuple[Organization | None, Application | None]:
+        return self.whose(), None
 
     def go_to(self, path: str) -> Response:
         """303 to a page of ours, in the language that was chosen on this one."""

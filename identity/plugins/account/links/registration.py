@@ -7,6 +7,7 @@ from pyramid.response import Response
 
 from identity.domain.authentication import BY_PASSWORD
 from identity.domain.errors import Denied
+from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
 from identity.domain.words import say
@@ -56,6 +57,9 @@ class Registration(LinkPage, FormPage):
         except NoSignIn:
             return None
         return found
+
+    def whose(self) -> Organization | None:
+        return self.announced.organization
 
     def show(self) -> Mapping[str, object]:
         return {

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
+from identity.domain.organizations import Organization
 from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.hashing import Busy
@@ -79,6 +80,9 @@ class Reset(LinkPage, FormPage):
         """Whose password it will be. Raises LinkUsed."""
         found: Subject = self.request.services.passwords.find_by_link(self.code)
         return found
+
+    def whose(self) -> Organization | None:
+        return self.owner().organization
 
     def show(self) -> Mapping[str, object]:
         return {

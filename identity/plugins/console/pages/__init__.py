@@ -24,6 +24,7 @@ _MODULES = tuple(
         "transfer",
         "organizations",
         "organization_domains",
+        "branding",
         "instance",
         "upstream_providers",
         "projects",

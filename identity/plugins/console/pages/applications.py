@@ -16,6 +16,7 @@ from identity.plugins.console.client_secrets import secret_places, secrets_table
 from identity.plugins.console.confirm_page import LATER, DeactivatePage, DeletePage, ReactivatePage
 from identity.plugins.console.console_page import CONSOLE
 from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.pages.branding import looks_section
 from identity.plugins.console.places import Place, of_things
 from identity.plugins.console.sections import FactList, Facts, Note, Section, Table
 from identity.plugins.console.show_page import ShowPage
@@ -128,7 +129,8 @@ class ApplicationPage(OfApplication, ShowPage):
     @property
     def sections(self) -> Sequence[Section | Note | None]:
         settings = FactList("settings", say("Settings"), facts=self.settings(self.thing, *FIRST))
-        return [self._secrets(), self._endpoints(), settings]
+        looks = looks_section(self) if self.people else None
+        return [self._secrets(), self._endpoints(), settings, looks]
 
     def _secrets(self) -> Table | None:
         lead = say("Two can be live, so that one is replaced without a gap: make a new one, use it, end the old one.")

@@ -18,6 +18,7 @@ from identity.plugins.console.console_form import ChangePage, ConsoleForm, NewPa
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.fields import Field, fields_of
 from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.pages.branding import looks_section
 from identity.plugins.console.pages.managers import ManagerList
 from identity.plugins.console.pages.organization_domains import domains_section
 from identity.plugins.console.places import Place, of_things
@@ -185,7 +186,7 @@ class OrganizationPage(OfOrganization, ShowPage):
     @property
     def sections(self) -> Sequence[Section | Note | None]:
         lead = say("Users who manage this organization and everything in it.")
-        return [domains_section(self), ManagerList.on(self).as_section(lead=lead)]
+        return [domains_section(self), looks_section(self), ManagerList.on(self).as_section(lead=lead)]
 
     def last_section(self) -> Section | Note | None:
         instance = self.services.instance()

@@ -1,22 +1,20 @@
 """Moving organizations: one goes out as a document, and comes in as a new one."""
 
 from collections.abc import Mapping
-from typing import IO, Any
 
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
 from identity.domain.words import say
 from identity.http import targets
-from identity.http.documents import exported, sent_document
-from identity.http.errors import Malformed, TooLarge
+from identity.http.documents import exported
+from identity.http.errors import Malformed
 from identity.http.json_stream import read_stream
 from identity.pages.forms import Form
-from identity.pages.page import WrongContentType
-from identity.pages.uploads import TYPE, read_upload
 from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.places import Place
 from identity.plugins.console.things import BELOW_ORGANIZATIONS, ORGANIZATIONS, OfOrganization
+from identity.plugins.console.upload_form import UploadForm
 from identity.services.commands.descriptions import OrganizationDocument
 from identity.services.commands.documents import MORE
 from identity.services.transfer import KEEPS_IDS, MAY_EXPORT, Incoming, Transfer
@@ -36,7 +34,7 @@ class Export(OfOrganization, ConsoleForm):
         return exported(self.request, self.thing.id, by=self.principal)
 
 
-class Import(ConsoleForm):
+class Import(UploadForm):
     """Makes a new organization of a document, and leads to its page."""
 
     template = "console/organization_import.html"
@@ -47,22 +45,10 @@ class Import(ConsoleForm):
     creates = True
     fields = (_DOCUMENT, _KEEP_IDS)
     holds = _DOCUMENT
-
-    def __init__(self, context: Any, request: Any) -> None:
-        super().__init__(context, request)
-        self._body: IO[bytes] | None = None
-        self._files: Mapping[str, IO[bytes]] = {}
+    file_field = _DOCUMENT
 
     def show(self) -> Mapping[str, object]:
         return {**super().show(), "may_keep_ids": self.may(KEEPS_IDS), "largest": self._largest}
-
-    def post(self) -> Response:
-        """The answer to POST; nothing of the file is looked at before the form's token."""
-        try:
-            self._body = sent_document(self.request)
-        except TooLarge:
-            return self._again(Form({}), status=413, problems={_DOCUMENT: self._too_large})
-        return Response(status=100) if self._body is None else super().post()
 
     def submit(self, form: Form) -> Response:
         try:
@@ -80,17 +66,11 @@ class Import(ConsoleForm):
         return limit
 
     @property
-    def _too_large(self) -> str:
+    def too_large(self) -> str:
         return say("The file is larger than {n} MiB.", n=self._largest)
 
-    def _read(self) -> Form:
-        if self.request.content_type != TYPE or self._body is None:
-            raise WrongContentType(f"the body must be {TYPE}")
-        form, self._files = read_upload(self.request, self._body)
-        return form
-
     def _document(self, incoming: Incoming) -> OrganizationDocument:
-        file = self._files.get(_DOCUMENT)
+        file = self.files.get(_DOCUMENT)
         if file is None:
             raise Invalid({_DOCUMENT: say("Choose the exported file.")})
         try:

@@ -52,7 +52,15 @@ class Register(SignInPage):
         services = self.request.services
         if services.mails.enabled:
             announced = services.registration.announce(organization, command, hashed, sign_in=self.pending.id)
-            mail_announcement(self.request, organization, command.email, announced, language=self.language)
+            client = self.sign_in.client
+            mail_announcement(
+                self.request,
+                organization,
+                command.email,
+                announced,
+                language=self.language,
+                application=None if client is None else client.application,
+            )
             return self.redirect(f"{self.root}/register/sent")
         subject = services.registration.register(organization, command, hashed)
         pending = services.sign_ins.prove(self.pending, subject, (BY_PASSWORD,))

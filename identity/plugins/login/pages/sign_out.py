@@ -7,6 +7,8 @@ from pyramid.config import Configurator
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity.domain.applications import Application
+from identity.domain.organizations import Organization
 from identity.domain.sessions import SignedIn
 from identity.http.endpoints import context_of, respond
 from identity.pages.forms import Form
@@ -36,10 +38,16 @@ class LogoutPage(Page):
         waiting = query.one(WAITING)
         return waiting_request(waiting, self.request.browser, context_of(self.request)) if waiting else NOBODY_S
 
+    def whose_looks(self) -> tuple[Organization | None, Application | None]:
+        """Those of the application that asks."""
+        client = self.asked.client
+        return (None, None) if client is None else (client.organization, client.application)
+
     @property
     def application(self) -> str | None:
-        """The application's name."""
-        return None if self.asked.client is None else self.asked.client.application.name
+        """What the application is called."""
+        client = self.asked.client
+        return None if client is None else self.looks.application or client.application.name
 
     @property
     def signed_out(self) -> str:

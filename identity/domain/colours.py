@@ -1,0 +1,130 @@
+"""Colours as pages use them: how well one is read on our pages, and the nearest that is read well enough."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from identity.domain.words import say
+
+#: What text takes to be read (WCAG 2.2, 1.4.3).
+LEAST_CONTRAST: Final = 4.5
+
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
+_ALL = 255
+
+Colour = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """What colours stand on: the grounds of our pages, and how strongly the accent tints a ground of its own.
+
+    ``towards`` is where a colour goes to be read better, ``on_accent`` is what stands on it.
+    """
+
+    grounds: tuple[str, ...]
+    surface: str
+    tint: float
+    towards: str
+    on_accent: str
+
+
+#: The grounds of the style sheet: page, surface, sunken.
+LIGHT: Final = Scheme(("#f4f5f8", "#ffffff", "#eceef3"), "#ffffff", 0.1, "#000000", "#ffffff")
+DARK: Final = Scheme(("#0f1217", "#171b22", "#20252e"), "#171b22", 0.16, "#ffffff", "#0f1217")
+
+
+@dataclass(frozen=True, slots=True)
+class Accent:
+    """An accent colour, and what follows from it: under the pointer, as a ground, and what stands on it."""
+
+    plain: str
+    strong: str
+    soft: str
+    on: str
+
+
+def accent_of(colour: str, scheme: Scheme) -> Accent:
+    """What follows from a colour."""
+    plain = colour.lower()
+    return Accent(plain, _mixed(plain, scheme.towards, 0.25), _soft(plain, scheme), scheme.on_accent)
+
+
+def contrast(one: str, other: str) -> float:
+    """How much two colours differ in brightness, from 1 to 21 (WCAG 2.2, contrast ratio)."""
+    dark, light = sorted((_luminance(one), _luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def least_contrast(colour: str, scheme: Scheme) -> float:
+    """How well a colour is read where it is read worst."""
+    return min(contrast(colour, ground) for ground in (*scheme.grounds, _soft(colour, scheme)))
+
+
+def nearest(colour: str, scheme: Scheme) -> str:
+    """The colour itself if it is read well enough; else with as little black or white in it as makes it so."""
+    for part in range(_ALL + 1):
+        mixed = _mixed(colour, scheme.towards, part / _ALL)
+        if least_contrast(mixed, scheme) >= LEAST_CONTRAST:
+            return mixed
+    return scheme.towards
+
+
+def light_accent_problem(text: str) -> str | None:
+    """A colour that is read well on light pages."""
+    return _format_problem(text) or _contrast_problem(
+        text,
+        LIGHT,
+        say(
+            "{colour} is hard to read on light pages: its contrast is {ratio} to 1, and has to be 4.5 to 1. The nearest"
+            " colour that is read well is {nearest}."
+        ),
+    )
+
+
+def dark_accent_problem(text: str) -> str | None:
+    """A colour that is read well on dark pages."""
+    return _format_problem(text) or _contrast_problem(
+        text,
+        DARK,
+        say(
+            "{colour} is hard to read on dark pages: its contrast is {ratio} to 1, and has to be 4.5 to 1. The nearest"
+            " colour that is read well is {nearest}."
+        ),
+    )
+
+
+def _format_problem(text: str) -> str | None:
+    return None if _COLOUR.fullmatch(text) else say("Enter a colour such as {example}.", example="#2540ad")
+
+
+def _contrast_problem(text: str, scheme: Scheme, sentence: str) -> str | None:
+    ratio = least_contrast(text, scheme)
+    if ratio >= LEAST_CONTRAST:
+        return None
+    # Rounded down: what is refused must not read as what is asked for.
+    return say(sentence, colour=text, ratio=f"{int(ratio * 10) / 10:.1f}", nearest=nearest(text, scheme))
+
+
+def _soft(colour: str, scheme: Scheme) -> str:
+    return _mixed(scheme.surface, colour, scheme.tint)
+
+
+def _mixed(one: str, other: str, part: float) -> str:
+    """A colour with so much of another in it."""
+    pairs = zip(_parts(one), _parts(other), strict=True)
+    return "#" + "".join(f"{round(own + (theirs - own) * part):02x}" for own, theirs in pairs)
+
+
+def _parts(colour: str) -> Colour:
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return red, green, blue
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue = (_linear(one / _ALL) for one in _parts(colour))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(part: float) -> float:
+    return float(part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4)

@@ -1,0 +1,19 @@
+"""Changes to how pages and mails look, and what they say."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from identity.domain.branding import Branding
+from identity.services.commands import Command
+from identity.services.commands.derived import changing
+
+
+@changing(Branding)
+class ChangeBranding(Command):
+    """Change what is given; what is given empty is the organization's again, or else the service's.
+
+    ``logo`` is a PNG, WebP or SVG picture in base64.
+    """
+
+    logo: Annotated[str, Field(max_length=1_000_000)] | None = None

@@ -1,0 +1,101 @@
+"""Pages that look like their organization, and those on which that is set, each with the way to it."""
+
+import base64
+
+from identity.domain.organizations import Organization
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.branding import ChangeBranding
+from identity.testing.relying_party import RelyingParty
+from tests.browser.console_pages import APPLICATION, ORGANIZATION, enter, keep, sent, shown
+from tests.browser.scene import LONG, LONG_WORD, Scene, page
+
+#: A word mark, wide and dark, of which the script is left out.
+MARK = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="220" height="40" onload="alert(1)"><script>alert(1)</script>'
+    '<defs><linearGradient id="a"><stop offset="0" stop-color="#0b5a3c"/><stop offset="1" stop-color="#1d9a6c"/>'
+    '</linearGradient></defs><rect width="40" height="40" rx="20" fill="url(#a)"/>'
+    '<text x="52" y="29" font-size="26" font-weight="700" fill="#12261d">Northwind</text></svg>'
+)
+
+BRANDING = ChangeBranding.of(
+    display_name="Northwind",
+    accent="#0b5a3c",
+    accent_dark="#8fdcb8",
+    support="help@northwind.example",
+    terms_url="https://northwind.example/terms",
+    privacy_url="https://northwind.example/privacy",
+    login_title={"en": "Welcome to Northwind", "de": "Willkommen bei Northwind"},
+    mail_sender={"en": "Northwind accounts"},
+    mail_intro={"en": "Dear customer of Northwind,"},
+    mail_footer={"en": "Northwind Traders Ltd, 1 Sea Road, London\nRegistered in England, number 12345678"},
+    logo=base64.b64encode(MARK.encode()).decode(),
+)
+
+#: As long as can be.
+LONG_BRANDING = ChangeBranding.of(
+    display_name=LONG,
+    accent="#0b5a3c",
+    support=f"https://{'a' * 60}.example/{LONG_WORD}",
+    terms_url=f"https://northwind.example/{LONG_WORD}",
+    privacy_url=f"https://northwind.example/{LONG_WORD}",
+    login_title={"en": LONG[:100], "de": LONG_WORD[:100]},
+)
+
+
+def branded(scene: Scene) -> Organization:
+    """A new organization that looks like itself."""
+    site = scene.site
+    organization: Organization = site.world.an_organization()
+    with site.world.transaction() as services:
+        command = LONG_BRANDING if scene.long else BRANDING
+        services.branding.change(organization, command, by=THE_OPERATOR)
+        found = services.storage.organizations.find(organization.id)
+    assert found is not None
+    return found
+
+
+def an_application(scene: Scene) -> RelyingParty:
+    """An application of such an organization."""
+    return scene.site.an_application(LONG_WORD if scene.long else "Invoices", branded(scene))
+
+
+@page("/login/1", main=True, names=True)
+def branded_login_name(scene: Scene) -> None:
+    scene.site.ask(scene.tab, an_application(scene), scope="openid profile email")
+
+
+@page("/login/1/password", names=True)
+def branded_password(scene: Scene) -> None:
+    scene.site.ask(scene.tab, an_application(scene), scope="openid profile email")
+    scene.tab.send(login_name=scene.person.login_name)
+
+
+@page("/password/reset/1", names=True)
+def branded_reset(scene: Scene) -> None:
+    person = scene.site.a_person(organization=branded(scene))
+    with scene.site.world.transaction() as services:
+        link = services.passwords.issue_link(person.user.id)
+    scene.tab.open(link)
+
+
+# --- the console ------------------------------------------------------------------------------------------------------
+
+_ORGANIZATION, _APPLICATION = f"{ORGANIZATION}/branding", f"{APPLICATION}/branding"
+
+shown("console-branding", _ORGANIZATION, main=True, names=True)
+shown("console-application-branding", _APPLICATION, names=True)
+sent("console-branding-refused", _ORGANIZATION, accent="#ffcc00", accent_dark="#2540ad", support="nobody")
+shown("console-logo", f"{_ORGANIZATION}/logo")
+shown("console-application-logo", f"{_APPLICATION}/logo")
+sent("console-logo-missing", f"{_ORGANIZATION}/logo")
+
+
+def _previewed(scene: Scene) -> None:
+    enter(scene, _ORGANIZATION)
+    tab = scene.tab
+    tab.fill(display_name="Northwind", accent="#6d1247", accent_dark="#f0b8d6", support="help@northwind.example")
+    with tab.leaving():
+        tab.press("Preview")
+
+
+keep("console-branding-preview", _previewed, _ORGANIZATION, main=True)

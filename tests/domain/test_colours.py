@@ -1,0 +1,98 @@
+"""Accent colours: which are read well enough, and which is nearest to one that is not."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import identity.pages
+from identity.domain.branding import PLAIN, Branding, over
+from identity.domain.colours import (
+    DARK,
+    LEAST_CONTRAST,
+    LIGHT,
+    Scheme,
+    accent_of,
+    contrast,
+    dark_accent_problem,
+    least_contrast,
+    light_accent_problem,
+    nearest,
+)
+
+COLOURS = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
+SCHEMES = pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
+
+
+def test_the_contrast_of_known_pairs() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
+    assert contrast("#2540ad", "#2540ad") == 1
+
+
+@SCHEMES
+@given(colour=COLOURS)
+def test_the_nearest_colour_passes_and_no_nearer_one_does(scheme: Scheme, colour: str) -> None:
+    found = nearest(colour, scheme)
+    assert least_contrast(found, scheme) >= LEAST_CONTRAST
+    assert nearest(found, scheme) == found
+    if least_contrast(colour, scheme) >= LEAST_CONTRAST:
+        assert found == colour
+        return
+    # One step back towards the colour that was asked for is not enough.
+    steps = [_mixed(colour, scheme.towards, part / 255) for part in range(256)]
+    assert all(least_contrast(one, scheme) < LEAST_CONTRAST for one in steps[: steps.index(found)])
+
+
+@given(colour=COLOURS)
+def test_what_is_refused_names_a_colour_that_is_taken(colour: str) -> None:
+    for problem in (light_accent_problem, dark_accent_problem):
+        said = problem(colour)
+        if said is not None:
+            named = re.findall(r"#[0-9a-f]{6}", said)[-1]
+            assert problem(named) is None
+
+
+@SCHEMES
+@given(colour=COLOURS)
+def test_what_stands_on_the_accent_is_read_as_well(scheme: Scheme, colour: str) -> None:
+    accent = accent_of(nearest(colour, scheme), scheme)
+    assert contrast(accent.on, accent.plain) >= LEAST_CONTRAST
+    assert contrast(accent.on, accent.strong) >= LEAST_CONTRAST
+    assert contrast(accent.plain, accent.soft) >= LEAST_CONTRAST
+    text = {"light": "#161a22", "dark": "#e8ebf1"}["light" if scheme is LIGHT else "dark"]
+    assert contrast(text, accent.soft) >= 7
+
+
+@pytest.mark.parametrize("text", ["", "2540ad", "#2540a", "#2540adff", "red", "#2540ag", "#2540ad\n", "url(#a)"])
+def test_what_is_no_colour_is_refused(text: str) -> None:
+    assert light_accent_problem(text) == "Enter a colour such as #2540ad."
+
+
+def test_the_grounds_are_those_of_the_style_sheet() -> None:
+    style = (Path(identity.pages.__file__).parent / "static" / "identity.css").read_text()
+    light, dark = (dict(re.findall(r"--color-([a-z-]+): (#[0-9a-f]{6})", part)) for part in style.split("@media")[:2])
+    for scheme, tokens in ((LIGHT, light), (DARK, dark)):
+        assert scheme.grounds == tuple(tokens[name] for name in ("page", "surface", "sunken"))
+        assert scheme.surface == tokens["surface"]
+
+
+def test_an_application_counts_before_its_organization_and_colours_stay_together() -> None:
+    organization = Branding(
+        display_name="Acme", accent="#2540ad", accent_dark="#aebeff", login_title={"en": "Hello", "de": "Hallo"}
+    )
+    application = Branding(accent="#007d3f", login_title={"en": "Invoices"}, logo="x.svg")
+    both = over(application, organization)
+    assert both.display_name == "Acme"
+    assert both.accent_dark == ""
+    assert both.colours == ("#007d3f", nearest("#007d3f", DARK))
+    assert both.login_title == {"en": "Invoices", "de": "Hallo"}
+    assert over(PLAIN, organization) == organization
+    assert PLAIN.colours is None
+
+
+def _mixed(one: str, other: str, part: float) -> str:
+    pairs = [(int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in pairs)

@@ -1,0 +1,448 @@
+"""Looks and words: set by API and documents, seen where people sign in, served harmlessly, gone with their owner."""
+
+import base64
+import io
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from identity.domain.errors import Invalid
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE
+from identity.services.access import THE_OPERATOR
+from identity.services.apply import apply, read_state
+from identity.services.commands.branding import ChangeBranding
+from identity.services.transfer import Transfer
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.responses import check_api_error
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api
+
+DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 4" onload="alert(1)"><path d="M0 0h9v4z"/></svg>'
+LOGO = base64.b64encode(DRAWING).decode()
+EMPTY = {
+    **dict.fromkeys(("display_name", "accent", "accent_dark", "support", "terms_url", "privacy_url", "logo"), ""),
+    **{name: {} for name in ("login_title", "mail_sender", "mail_intro", "mail_footer")},
+}
+ALL = {
+    "display_name": "Acme",
+    "accent": "#0b5a3c",
+    "accent_dark": "#8fdcb8",
+    "support": "help@acme.example",
+    "terms_url": "https://acme.example/terms",
+    "privacy_url": "https://acme.example/privacy",
+    "login_title": {"en": "Welcome", "de": "Willkommen"},
+    "mail_sender": {"en": "Acme accounts"},
+    "mail_intro": {"en": "Dear customer,"},
+    "mail_footer": {"en": "Acme Ltd\nLondon"},
+}
+
+
+@pytest.fixture
+def organization(owner: Robot) -> Organization:
+    return owner.organization
+
+
+@pytest.fixture
+def party(world: World, organization: Organization) -> RelyingParty:
+    return RelyingParty.of(world, name="Invoices", project_id=world.a_project(organization).id)
+
+
+@pytest.fixture
+def of_organization(organization: Organization) -> str:
+    return f"/organizations/{organization.id}/branding"
+
+
+@pytest.fixture
+def of_application(party: RelyingParty) -> str:
+    return f"/applications/{party.client_id}/branding"
+
+
+def sign_in_page(world: World, party: RelyingParty, *, language: str = "en", **parameters: Any) -> Any:
+    """The first page of a sign-in of a stranger."""
+    return Browser(world, languages=language).open(party.ask(**parameters).url, by=party.origin)
+
+
+def address(page: Any, selector: str, name: str) -> str:
+    """Where something on the page is served; empty if it has none."""
+    found = page.html.select(selector)
+    return str(found[-1][name]) if found else ""
+
+
+def logo_of(page: Any) -> str:
+    return address(page, ".brand img", "src")
+
+
+def style_of(page: Any) -> str:
+    return address(page, "link[rel=stylesheet][href^='/branding/']", "href")
+
+
+def served(world: World, path: str) -> Any:
+    return world.client.get(world.identity.settings.login_url + path)
+
+
+# --- the API ----------------------------------------------------------------------------------------------------------
+
+
+def test_at_first_there_is_nothing(api: Api, of_organization: str, of_application: str) -> None:
+    for path in (of_organization, of_application):
+        shown = api.get(path)
+        assert shown.pop("version") >= 1
+        assert shown == EMPTY
+
+
+@pytest.mark.every_storage
+def test_what_is_set_is_shown_until_it_is_taken_back(world: World, api: Api, of_organization: str) -> None:
+    changed = api.patch(of_organization, {**ALL, "logo": LOGO})
+    assert {name: changed[name] for name in ALL} == ALL
+    assert b"onload" not in base64.b64decode(changed["logo"])
+    assert api.get(of_organization) == changed
+    # What is not given stays.
+    assert api.patch(of_organization, {"login_title": {"en": "Hello"}, "logo": ""}) == {
+        **changed,
+        "login_title": {"en": "Hello"},
+        "logo": "",
+        "version": changed["version"] + 1,
+    }
+    assert api.patch(of_organization, EMPTY) == {**EMPTY, "version": changed["version"] + 2}
+    # What changes nothing makes no other version.
+    assert api.patch(of_organization, EMPTY)["version"] == changed["version"] + 2
+
+
+def test_a_change_is_told_in_the_audit_trail(
+    world: World, api: Api, organization: Organization, of_organization: str, of_application: str, party: RelyingParty
+) -> None:
+    api.patch(of_organization, {"accent": "#0b5a3c", "logo": LOGO})
+    api.patch(of_application, {"display_name": "Bills"})
+    [one] = world.audit_events(event="branding.changed", object_id=organization.id)
+    assert one.detail["accent"] == {"before": "", "after": "#0b5a3c"}
+    assert re.fullmatch(r"[0-9a-f]{32}\.svg", one.detail["logo"]["after"])
+    assert LOGO not in json.dumps(dict(one.detail))
+    [other] = world.audit_events(event="branding.changed", object_id=party.client_id)
+    assert (other.object_kind, other.organization_id) == ("application", organization.id)
+
+
+def test_a_stale_version_is_refused(api: Api, of_organization: str) -> None:
+    tag = api.ask("GET", of_organization).headers["ETag"]
+    assert api.ask("GET", of_organization, If_None_Match=tag).status_int == 304
+    api.patch(of_organization, {"display_name": "Acme"}, If_Match=tag)
+    check_api_error(api.ask("PATCH", of_organization, {"display_name": "B"}, If_Match=tag), 412, "precondition_failed")
+    assert api.get(of_organization)["display_name"] == "Acme"
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"accent": "#ffcc00"}, "hard to read on light pages"),
+        ({"accent": "red"}, "Enter a colour"),
+        ({"accent_dark": "#2540ad"}, "hard to read on dark pages"),
+        ({"support": "javascript:alert(1)"}, "Enter an email address, or an address that starts with https://."),
+        ({"terms_url": "http://acme.example"}, "https://"),
+        ({"privacy_url": "https://acme.example/\"onclick='x'"}, "https://"),
+        ({"login_title": {"en": "x" * 101}}, "at most 100 characters"),
+        ({"login_title": {"xx": "Hello"}}, "Choose from en, de, fr, es, it, zh."),
+        ({"mail_sender": {"en": "service@bank.example"}}, "without an address"),
+        ({"mail_sender": {"en": "=?utf-8?q?x?="}}, "without an address"),
+        ({"mail_intro": {"en": "x\r\nBcc: all@acme.example\x1b"}}, "printable"),
+        ({"mail_footer": {"en": "x" * 601}}, "at most 600 characters"),
+        ({"display_name": "a\nb"}, "printable"),
+        ({"logo": "aGVsbG8="}, "PNG, WebP or SVG"),
+        ({"logo": "%%%"}, "base64"),
+    ],
+)
+def test_what_does_not_fit_is_refused(api: Api, of_organization: str, members: dict[str, Any], said: str) -> None:
+    answer = api.ask("PATCH", of_organization, members)
+    check_api_error(answer, 422, "invalid")
+    [(name, sentence)] = answer.json["fields"].items()
+    assert name in members
+    assert said in sentence
+    assert api.get(of_organization)["version"] == api.get(of_organization.removesuffix("/branding"))["version"]
+
+
+def test_it_takes_the_permission_to_change_the_owner(
+    world: World, organization: Organization, of_organization: str, of_application: str
+) -> None:
+    viewer = world.a_robot(organization)
+    world.make_manager(viewer, "ORG_OWNER_VIEWER")
+    seeing = Api.of(viewer)
+    for path in (of_organization, of_application):
+        assert seeing.ask("GET", path).status_int == 200
+        assert seeing.ask("PATCH", path, {"display_name": "Mine"}).status_int == 403
+        assert Api.of(world.a_manager("ORG_OWNER")).ask("GET", path).status_int == 404
+
+
+def test_applications_of_the_instance_are_changed_by_who_manages_it(
+    world: World, api: Api, of_application: str, party: RelyingParty
+) -> None:
+    instance_owner = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    with world.transaction() as services:
+        found = services.storage.applications.find(party.client_id)
+        services.storage.applications.update(replace(found, may_manage=True, version=found.version + 1))
+    assert api.ask("PATCH", of_application, {"display_name": "Trusted"}).status_int == 403
+    assert instance_owner.patch(of_application, {"display_name": "Trusted"})["display_name"] == "Trusted"
+
+
+# --- what people see --------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_looked_for_where_nothing_was_set(
+    world: World, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    with world.reading() as services:
+        store = type(services.storage.records)
+    find = store.find
+
+    def watched(self: Any, plugin: str, kind: str, key: bytes) -> Any:
+        asked.append(kind)
+        return find(self, plugin, kind, key)
+
+    monkeypatch.setattr(store, "find", watched)
+    page = sign_in_page(world, party)
+    assert page.html.h1.text == "Sign in"
+    assert "/branding/" not in page
+    assert "branding" not in asked
+
+
+def test_the_pages_of_a_sign_in_look_like_the_organization(
+    world: World, api: Api, party: RelyingParty, of_organization: str
+) -> None:
+    api.patch(of_organization, {**ALL, "logo": LOGO})
+    page = sign_in_page(world, party)
+    assert page.html.h1.text == "Welcome"
+    assert page.html.title.text == "Welcome – Invoices – Acme"
+    assert "to continue to Invoices · Acme" in page.html.find(class_="login__target").p.text
+    assert page.html.select_one(".brand img")["alt"] == "Acme"
+    links = {one.text: one["href"] for one in page.html.select(".login__foot a")}
+    assert links["Support"] == "mailto:help@acme.example"
+    assert (links["Terms of use"], links["Privacy policy"]) == (ALL["terms_url"], ALL["privacy_url"])
+    # In a language without words of theirs, ours stand.
+    assert sign_in_page(world, party, language="de").html.h1.text == "Willkommen"
+    assert sign_in_page(world, party, language="fr").html.h1.text == "Se connecter"
+    # Nothing comes from elsewhere, and nothing is allowed that was not before.
+    assert page.headers["Content-Security-Policy"] == (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
+        " frame-ancestors 'none'"
+    )
+    assert "style=" not in page
+
+
+def test_an_application_counts_before_its_organization(
+    world: World, api: Api, party: RelyingParty, of_organization: str, of_application: str
+) -> None:
+    api.patch(of_organization, {**ALL, "logo": LOGO})
+    before = sign_in_page(world, party)
+    api.patch(of_application, {"display_name": "Bills", "accent": "#7a1f5c", "login_title": {"en": "Pay here"}})
+    page = sign_in_page(world, party)
+    assert page.html.h1.text == "Pay here"
+    assert "to continue to Bills · Acme" in page.html.find(class_="login__target").p.text
+    assert logo_of(page) == logo_of(before)
+    assert page.html.select_one(".brand img")["alt"] == "Bills"
+    assert style_of(page) != style_of(before)
+    assert "#8fdcb8" not in served(world, style_of(page)).text, "colours are chosen together"
+    # Another application of the organization has nothing of it.
+    other = RelyingParty.of(world, name="Other", project_id=world.a_project(party_organization(world, party)).id)
+    assert sign_in_page(world, other).html.h1.text == "Welcome"
+
+
+def party_organization(world: World, party: RelyingParty) -> Organization:
+    with world.reading() as services:
+        client = services.applications.find_client(party.client_id)
+    assert client is not None
+    return client.organization
+
+
+def test_an_organization_that_is_asked_for_counts_for_itself(
+    world: World, api: Api, party: RelyingParty, of_organization: str
+) -> None:
+    tenant = world.an_organization()
+    with world.transaction() as services:
+        services.branding.change(tenant, ChangeBranding.of(display_name="Tenant"), by=THE_OPERATOR)
+    api.patch(of_organization, {"display_name": "Acme"})
+    page = sign_in_page(world, party, scope=f"openid urn:service:iam:org:id:{tenant.id}")
+    assert page.html.find(class_="brand").text.strip() == "Tenant"
+    # Whose application it is, is told as it is.
+    assert tenant.name not in page.html.find(class_="login__target").p.text
+    assert "Tenant" not in page.html.find(class_="login__target").p.text
+
+
+def test_the_page_behind_a_link_looks_like_the_organization(
+    world: World, api: Api, organization: Organization, of_organization: str
+) -> None:
+    api.patch(of_organization, {"display_name": "Acme", "accent": "#0b5a3c"})
+    person = world.a_person(organization)
+    with world.transaction() as services:
+        link = services.passwords.issue_link(person.id)
+    world.client.secrets.add(link.rpartition("/")[2])
+    page = Browser(world).open(link)
+    assert page.html.find(class_="brand").text.strip() == "Acme"
+    assert style_of(page)
+    assert "Acme" not in Browser(world).open("/password/reset")
+
+
+def test_signing_out_of_an_application_looks_like_it(
+    world: World, api: Api, organization: Organization, party: RelyingParty, of_application: str
+) -> None:
+    api.patch(of_application, {"display_name": "Bills"})
+    browser = Browser(world)
+    browser.start_session(world.a_person(organization))
+    url = world.client.discovery["end_session_endpoint"]
+    page = browser.open(f"{url}?client_id={party.client_id}", by=party.origin)
+    assert page.html.find(class_="brand").text.strip() == "Bills"
+    assert "Bills asks to sign you out." in page.html.find("main").text
+
+
+HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7331*1337 }}</title>"
+
+
+def test_hostile_words_stay_words(world: World, api: Api, party: RelyingParty, of_organization: str) -> None:
+    api.patch(
+        of_organization,
+        {
+            "display_name": HOSTILE,
+            "login_title": {"en": HOSTILE},
+            "logo": LOGO,
+            "support": "https://a.example/&quot;",
+        },
+    )
+    page = sign_in_page(world, party)
+    assert page.html.h1.text == HOSTILE
+    assert page.html.select_one(".brand img")["alt"] == HOSTILE
+    assert not page.html.select("img[onerror]")
+    assert all(one.get("src") and not one.text for one in page.html.find_all("script"))
+    assert "9801547" not in page
+
+
+# --- what is served ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.every_storage
+def test_a_logo_is_served_as_what_it_is_and_may_do_nothing(
+    world: World, api: Api, party: RelyingParty, of_organization: str
+) -> None:
+    api.patch(of_organization, {"logo": LOGO})
+    path = logo_of(sign_in_page(world, party))
+    answer = served(world, path)
+    assert (answer.status_int, answer.content_type) == (200, "image/svg+xml")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert "Set-Cookie" not in answer.headers
+    assert b"onload" not in answer.body
+    again = world.client.get(world.identity.settings.login_url + path, {"If-None-Match": answer.headers["ETag"]})
+    assert (again.status_int, again.body) == (304, b"")
+    # Another logo has another address, and the former one leads nowhere.
+    made = io.BytesIO()
+    Image.new("RGB", (90, 30), "navy").save(made, "PNG")
+    api.patch(of_organization, {"logo": base64.b64encode(made.getvalue()).decode()})
+    other = logo_of(sign_in_page(world, party))
+    assert served(world, path).status_int == 404
+    assert served(world, other).content_type == "image/webp"
+    api.patch(of_organization, {"logo": ""})
+    assert served(world, other).status_int == 404
+    assert logo_of(sign_in_page(world, party)) == ""
+
+
+def test_colours_are_a_style_sheet_that_says_nothing_else(
+    world: World, api: Api, party: RelyingParty, of_organization: str
+) -> None:
+    api.patch(of_organization, {"accent": "#0B5A3C"})
+    path = style_of(sign_in_page(world, party))
+    answer = served(world, path)
+    assert (answer.status_int, answer.content_type) == (200, "text/css")
+    assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "--color-accent: #0b5a3c;" in answer.text
+    assert re.sub(r"--color-[a-z-]+: #[0-9a-f]{6};", "", answer.text).split() == [
+        *(":root", "{", "}", "@media", "(prefers-color-scheme:", "dark)", "{", ":root", "{", "}", "}"),
+    ]
+    again = world.client.get(world.identity.settings.login_url + path, {"If-None-Match": answer.headers["ETag"]})
+    assert again.status_int == 304
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/branding/ffffff-000000-0000000000000000.css",
+        "/branding/zzzzzz-000000-0000000000000000.css",
+        "/branding/x.css",
+        "/branding/%0a",
+        "/branding/nobody/00000000000000000000000000000000.svg",
+        "/branding/nobody/%00.svg",
+        "/branding/../static/identity.css",
+        "/preview/x.css",
+        "/preview/ffffff-00000.css",
+    ],
+)
+def test_whatever_else_is_asked_for_is_not_there(world: World, path: str) -> None:
+    assert served(world, path).status_int == 404
+
+
+# --- what becomes of it -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.every_storage
+def test_it_goes_with_its_owner(
+    world: World, api: Api, owner: Robot, organization: Organization, party: RelyingParty, of_organization: str
+) -> None:
+    api.patch(of_organization, {"logo": LOGO})
+    api.patch(f"/applications/{party.client_id}/branding", {"logo": LOGO})
+    name = logo_of(sign_in_page(world, party)).rpartition("/")[2]
+    with world.transaction() as services:
+        assert services.branding.logo(organization.id, name)
+        assert services.branding.logo(party.client_id, name)
+        services.organizations.remove(organization.id, by=THE_OPERATOR)
+    with world.reading() as services:
+        assert services.branding.logo(organization.id, name) is None
+        assert services.branding.logo(party.client_id, name) is None
+
+
+def test_a_document_carries_it_along(world: World, api: Api, organization: Organization, of_organization: str) -> None:
+    api.patch(of_organization, {**ALL, "logo": LOGO})
+    with world.reading() as services:
+        document = json.loads("".join(Transfer(services).document(organization.id, by=THE_OPERATOR)))
+    shown = api.get(of_organization)
+    assert document["organization"]["branding"] == {name: shown[name] for name in EMPTY}
+
+
+def test_a_described_state_is_reached_once(world: World, organization: Organization) -> None:
+    described = {
+        "version": 1,
+        "organizations": [
+            {
+                "name": organization.name,
+                "id": organization.id,
+                "branding": {**ALL, "logo": LOGO},
+                "projects": [
+                    {
+                        "name": "Shop",
+                        "applications": [{"name": "Shop", "type": "api", "branding": {"display_name": "Our shop"}}],
+                    }
+                ],
+            }
+        ],
+    }
+    with world.transaction() as services:
+        first = apply(services, read_state(described), by=THE_OPERATOR)
+        assert [one.kind for one in first.changes if one.kind == "branding"] == ["branding"] * 2
+    with world.transaction() as services:
+        assert apply(services, read_state(described), by=THE_OPERATOR).changes == ()
+        found = services.organizations.get(organization.id)
+        assert services.branding.of(found).login_title == ALL["login_title"]
+
+
+def test_what_is_wrong_in_a_description_is_told_at_its_place(world: World, organization: Organization) -> None:
+    described = {
+        "version": 1,
+        "organizations": [
+            {"name": organization.name, "id": organization.id, "branding": {"accent": "#ffcc00", "logo": "aGk="}}
+        ],
+    }
+    with pytest.raises(Invalid) as refused, world.transaction() as services:
+        apply(services, read_state(described), by=THE_OPERATOR)
+    assert set(refused.value.fields) == {f"organizations[0].branding.{name}" for name in ("accent", "logo")}
