@@ -78,6 +78,22 @@ class FactorPage(SignInPage):
         """The heading, and who it is about."""
         return {**super().shared(), "login_name": self.person.login_name}
 
+    def tried(
+        self, verify: Callable[[], tuple[str, ...] | None], wrong: str, *, field: str = "code"
+    ) -> tuple[str, ...]:
+        """The methods that ``verify`` says, in an attempt that is counted as one at a password is; None is a failure.
+
+        ``verify`` runs in another transaction than what was read before: it asks for services anew, and what it uses
+        up is committed together with what follows. Raises Invalid with ``wrong`` for the field; Again.
+        """
+        try:
+            methods = try_factor(self.request, self.person, verify)
+        except (TooManyAttempts, Busy) as problem:
+            raise held_back(problem, password=False) from None
+        if methods is None:
+            raise Invalid({field: wrong})
+        return methods
+
     def _note(self, interaction: str, methods: tuple[str, ...]) -> None:
         """Have the sign-in know what was proved. Raises Conflict if it goes on elsewhere."""
         account: SignedIn | None = None if self.sign_in.proved is not None else self.sign_in.chosen
@@ -95,18 +111,8 @@ class ProvePage(FactorPage):
         return need is not None and self.factor.name in need.by and self.is_next(FACTOR)
 
     def prove(self, verify: Callable[[], tuple[str, ...] | None], wrong: str, *, field: str = "code") -> Response:
-        """On with the sign-in if ``verify`` says by which methods (RFC 8176) it is proved; None is a failure.
-
-        ``verify`` runs in another transaction than what was read before: it asks for services anew, and what it uses
-        up is committed together with the proof. Raises Invalid with ``wrong`` for the field; Again.
-        """
-        try:
-            methods = try_factor(self.request, self.person, verify)
-        except (TooManyAttempts, Busy) as problem:
-            raise held_back(problem, password=False) from None
-        if methods is None:
-            raise Invalid({field: wrong})
-        self._note(FACTOR, methods)
+        """On with the sign-in if ``verify`` says by which methods (RFC 8176) it is proved, as ``tried`` does."""
+        self._note(FACTOR, self.tried(verify, wrong, field=field))
         response = self.go_on()
         if self.may_remember and self._asked_to_remember:
             response.headerlist.extend(headers_for(self.request, (self._remembered(),)))

@@ -127,6 +127,25 @@ def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: b
     return _queue(request, template, Reason.ACCESS, subject, to, values, language=language, organization=organization)
 
 
+def mail_code(request: Request, subject: Subject, code: str, lifetime: timedelta, *, language: str) -> bool:
+    """Write to a person with a code that proves that they read it; False if they were written to too often."""
+    values = {
+        "login_name": subject.login_name,
+        "code": code,
+        "works_once": works_once(lifetime, _words(request, subject, language)),
+    }
+    return _queue(
+        request,
+        "code",
+        Reason.CODE,
+        subject,
+        email_of(subject),
+        values,
+        language=language,
+        organization=subject.organization,
+    )
+
+
 def email_of(subject: Subject) -> str:
     """The person's address; empty if there is none."""
     return subject.user.profile.email if isinstance(subject.user, HumanUser) else ""

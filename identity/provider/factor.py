@@ -3,6 +3,7 @@
 from abc import ABC
 from typing import ClassVar
 
+from identity.domain.factors import Enrolment
 from identity.domain.users import Subject
 from identity.services.bundle import Services
 
@@ -33,3 +34,7 @@ class Factor(ABC):
     def possible(self, subject: Subject, services: Services) -> bool:
         """True if the person can set it up as things are; the policy is asked elsewhere."""
         return True
+
+    def note(self, enrolment: Enrolment) -> str:
+        """What its person should know of what they have set up, such as how much of it is left; empty for nothing."""
+        return ""

@@ -31,6 +31,12 @@ class Reason(StrEnum):
     OWN_ADDRESS = "own_address"
     ACCESS = "access"
     NOTICE = "notice"
+    CODE = "code"
+
+
+#: The most mails to one address in MAIL_SPAN of those reasons that need more than others: only who knows the password
+#: has codes sent.
+_MORE: Mapping[str, int] = {Reason.CODE: 10}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +106,7 @@ class Mails(UseCases):
         ValueError where no mail server is set.
         """
         whose = f"{reason}:{proved_by}" if mail.to else "nowhere"
-        counted = self._count(whose, mail.to or instead_of)
+        counted = self._count(whose, mail.to or instead_of, _MORE.get(reason, MAILS_TO_ONE))
         self._outbox.queue(KIND, (mail if counted else replace(mail, to="")).content)
         return counted
 
@@ -115,6 +121,6 @@ class Mails(UseCases):
             self._outbox.queue(KIND, notice.content, worth=_NOTICE_LASTS)
         return counted
 
-    def _count(self, whose: str, address: str) -> bool:
+    def _count(self, whose: str, address: str, most: int = MAILS_TO_ONE) -> bool:
         key = f"mails:{whose}:{digest(name_key(address)).hex()}"
-        return self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=MAILS_TO_ONE) is None
+        return self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=most) is None

@@ -7,15 +7,18 @@ from tests.browser.scene import Scene, page
 
 
 def _required(scene: Scene) -> None:
+    """The person is of an organization that asks it of everybody."""
+    strict = scene.site.world.an_organization()
+    scene.person = scene.a_person(organization=strict)
     with scene.site.world.transaction() as services:
-        services.policies.change(scene.organization.id, Policy(second_factor=SecondFactor.REQUIRED))
+        services.policies.change(strict.id, Policy(second_factor=SecondFactor.REQUIRED))
 
 
 def _with_an_app(scene: Scene) -> str:
     """The person has an authenticator app; its secret."""
-    secret = pyotp.random_base32()
+    secret, user_id = pyotp.random_base32(), scene.person.user.id
     with scene.site.world.transaction() as services:
-        subject = services.storage.users.find_subject(scene.person.user.id)
+        subject = services.storage.users.find_subject(user_id)
         assert subject is not None
         services.factors.add(subject, "totp", {"secret": secret, "step": 0}, name="My phone")
     return secret
@@ -54,3 +57,80 @@ def code_of_an_app(scene: Scene) -> None:
 def code_of_an_app_wrong(scene: Scene) -> None:
     code_of_an_app(scene)
     scene.tab.send(code="12345")
+
+
+def _has_address(scene: Scene) -> None:
+    """The person has an address that they have proved."""
+    user_id = scene.person.user.id
+    with scene.site.world.transaction() as services:
+        link = services.users.issue_email_link(user_id, "anna@acme.example")
+        services.users.verify_email(link.rsplit("/", 1)[1], user_id)
+
+
+def _has(scene: Scene, factor: str, value: dict[str, object]) -> None:
+    user_id = scene.person.user.id
+    with scene.site.world.transaction() as services:
+        subject = services.storage.users.find_subject(user_id)
+        assert subject is not None
+        services.factors.add(subject, factor, value)
+
+
+@page("/login/1/email_code/new", mailing=True, main=True, names=True)
+def set_up_codes_by_email(scene: Scene) -> None:
+    _has_address(scene)
+    scene.sign_in()
+    scene.open("/login?target=/account/security&enrol=email_code")
+    scene.site.code_in_mail()
+
+
+@page("/login/1/email_code", mailing=True, main=True, names=True)
+def code_by_email(scene: Scene) -> None:
+    _has_address(scene)
+    _has(scene, "email_code", {})
+    _past_the_password(scene)
+    scene.site.code_in_mail()
+
+
+@page("/login/1/email_code", mailing=True)
+def code_by_email_sent_again(scene: Scene) -> None:
+    code_by_email(scene)
+    scene.tab.press("Send another code")
+    scene.site.code_in_mail()
+
+
+@page("/login/1/email_code")
+def code_by_email_without_mail(scene: Scene) -> None:
+    _has(scene, "email_code", {})
+    _past_the_password(scene)
+
+
+def _has_recovery_codes(scene: Scene) -> None:
+    _with_an_app(scene)
+    _has(scene, "recovery_codes", {"codes": {}})
+
+
+@page("/login/1/factors", main=True, names=True)
+def choose_a_factor(scene: Scene) -> None:
+    _has_recovery_codes(scene)
+    _past_the_password(scene)
+
+
+@page("/login/1/recovery_codes", main=True, names=True)
+def recovery_code(scene: Scene) -> None:
+    choose_a_factor(scene)
+    scene.tab.press("Recovery codes")
+
+
+@page("/login/1/recovery_codes/new", main=True, names=True)
+def make_recovery_codes(scene: Scene) -> None:
+    secret = _with_an_app(scene)
+    scene.open("/login?target=/account/security&enrol=recovery_codes")
+    scene.tab.send(login_name=scene.person.login_name)
+    scene.tab.send(password=scene.person.password)
+    scene.tab.send(code=pyotp.TOTP(secret).at(scene.site.world.clock()))
+
+
+@page("/login/1/recovery_codes/new", main=True, names=True)
+def recovery_codes_made(scene: Scene) -> None:
+    make_recovery_codes(scene)
+    scene.tab.send()

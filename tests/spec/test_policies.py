@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.plugins.totp.app import App, enrol
 
 from identity.domain.errors import Invalid
 from identity.domain.policies import Policy, SecondFactor
@@ -11,7 +12,6 @@ from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.plugins.login.conftest import Person
-from tests.plugins.totp.app import App, enrol
 from tests.spec.test_step_up import TWO, UNMET, opened, policy
 
 

@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 import pytest
+from tests.plugins.totp.app import App, enrol
 
 from identity.domain.policies import Policy, SecondFactor
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.plugins.login.conftest import Person
-from tests.plugins.totp.app import App, enrol
 
 ONE, TWO, RESISTANT = (f"urn:service:iam:acr:{word}" for word in ("1", "2", "phr"))
 UNMET = "unmet_authentication_requirements"

@@ -22,7 +22,7 @@ class Totp(Factor):
     label: ClassVar[str] = say("Authenticator app")
     hint: ClassVar[str] = say("Six digits that an app on your phone shows.")
     methods: ClassVar[tuple[str, ...]] = ("otp",)
-    icon: ClassVar[str] = "device"
+    icon: ClassVar[str] = "phone"
 
 
 def new_secret() -> str:

@@ -6,8 +6,8 @@ from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.pages.checks import check_page
+from tests.plugins.factors.app import ENROL, app_on, enrol
 from tests.plugins.login.conftest import Person, opened
-from tests.plugins.totp.app import ENROL, app_on, enrol
 
 WRONG = "This code is wrong or was used already. Enter the one that your app shows now."
 

@@ -1,0 +1,48 @@
+"""Codes by email: six digits, sent to the address that the account has proved."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from identity import hookimpl
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+    from identity.domain.records import NameSpace
+    from identity.provider.factor import Factor
+
+
+class Plugin:
+    """People prove who they are by a code that they get by email."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_name_space(self, name_space: "NameSpace") -> None:
+        """Where codes lie that were sent."""
+        self._name_space = name_space
+
+    @hookimpl
+    def identity_factors(self) -> "Iterable[Factor]":
+        """Offer the factor email_code."""
+        from identity.plugins.email_code.factor import EmailCode
+
+        return [EmailCode()]
+
+    @hookimpl
+    def identity_configure(self, config: "Configurator") -> None:
+        """The page that asks for a code, and the one that sets it up."""
+        from identity.plugins.email_code.pages import EnrolEmailCode, Mailed, ProveEmailCode
+
+        config.include("identity.pages")
+        config.add_page_templates("identity.plugins.email_code:templates")
+        Mailed.name_space = self._name_space
+        config.add_factor_pages(ProveEmailCode, EnrolEmailCode)

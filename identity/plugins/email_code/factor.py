@@ -1,0 +1,35 @@
+"""The factor email_code: where codes go, and how an address is shown."""
+
+from typing import ClassVar
+
+from identity.domain.users import HumanUser, Subject
+from identity.domain.words import say
+from identity.provider.factor import Factor
+from identity.services.bundle import Services
+
+
+class EmailCode(Factor):
+    """Nothing is kept of it but that it is set up: codes go to the address that the account has proved by then."""
+
+    name: ClassVar[str] = "email_code"
+    label: ClassVar[str] = say("Codes by email")
+    hint: ClassVar[str] = say("Six digits that we send to your email address.")
+    methods: ClassVar[tuple[str, ...]] = ("otp",)
+    icon: ClassVar[str] = "mail"
+    several: ClassVar[bool] = False
+
+    def possible(self, subject: Subject, services: Services) -> bool:
+        """True if mail can be sent, and the person has proved that an address is theirs."""
+        return services.mails.enabled and bool(proved_address(subject))
+
+
+def proved_address(subject: Subject) -> str:
+    """The person's address, if they have proved that it is theirs; else empty."""
+    user = subject.user
+    return user.profile.email if isinstance(user, HumanUser) and user.profile.email_verified else ""
+
+
+def masked(address: str) -> str:
+    """The address so that its owner knows it, and nobody else learns it: ``a…@example.com``."""
+    name, at, domain = address.rpartition("@")
+    return f"{name[:1]}…{at}{domain}"

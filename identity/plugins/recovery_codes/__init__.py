@@ -1,0 +1,41 @@
+"""Recovery codes: ten on paper, each of which stands in once for a factor that is lost."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from identity import hookimpl
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+    from identity.provider.factor import Factor
+
+
+class Plugin:
+    """People who have lost their second factor sign in by a code that they have kept."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_factors(self) -> "Iterable[Factor]":
+        """Offer the factor recovery_codes."""
+        from identity.plugins.recovery_codes.factor import RecoveryCodes
+
+        return [RecoveryCodes()]
+
+    @hookimpl
+    def identity_configure(self, config: "Configurator") -> None:
+        """The page that asks for a code, and the one that sets it up."""
+        from identity.plugins.recovery_codes.pages import EnrolRecoveryCodes, ProveRecoveryCode
+
+        config.include("identity.pages")
+        config.add_page_templates("identity.plugins.recovery_codes:templates")
+        config.add_factor_pages(ProveRecoveryCode, EnrolRecoveryCodes)

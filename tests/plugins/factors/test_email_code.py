@@ -1,0 +1,171 @@
+"""Codes by email: sent once a sign-in is at the page, good for that sign-in alone, the last one counts, each once."""
+
+import json
+import re
+
+import pytest
+
+from identity.services.commands.users import ChangeProfile
+from identity.testing.browser import Browser
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.login.conftest import Person, opened
+
+ENROL = "/login?target=/account/security&enrol=email_code"
+WRONG = "This code is wrong or too old. Look into the last mail, or have another code sent."
+SETTINGS = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
+
+
+@pytest.fixture
+def world(make_world: MakeWorld) -> World:
+    return make_world(**SETTINGS)
+
+
+@pytest.fixture
+def ada(world: World) -> Person:
+    person = Person(world)
+    has_address(world, person, "ada@navy.example")
+    return person
+
+
+def has_address(world: World, person: Person, address: str, *, proved: bool = True) -> None:
+    with world.transaction() as services:
+        if proved:
+            link = services.users.issue_email_link(person.user.id, address)
+            services.users.verify_email(link.rsplit("/", 1)[1], person.user.id)
+        else:
+            services.users.change_profile(person.user.id, ChangeProfile(email=address))
+
+
+def codes(world: World) -> list[tuple[str, str]]:
+    """To whom codes were sent, and which, oldest first."""
+    with world.reading() as services:
+        queued = services.storage.outbox.waiting("mail", world.clock(), 100)
+        mails = [json.loads(services.outbox.open(one)) for one in queued]
+    found = [(one["to"], re.search(r"^(\d{6})$", one.get("text", ""), re.MULTILINE)) for one in mails]
+    return [(to, code[1]) for to, code in found if code is not None]
+
+
+def test_somebody_sets_it_up_and_signs_in(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+    browser.start_session(ada.user)
+    browser.open(ENROL)
+    check_page(browser.page, 200, "Set up codes by email")
+    assert "We have sent a code to <strong>a…@navy.example</strong>. It works for 10 minutes." in browser.page.text
+    ((to, code),) = codes(world)
+    assert to == "ada@navy.example"
+    browser.submit({"code": code})
+    assert browser.path == "/account/security"
+    (kept,) = world.operator.factors.of(ada.user.id)
+    assert (kept.factor, dict(kept.value)) == ("email_code", {})
+    other = Browser(world)
+    asked = opened(other, party)
+    other.sign_in(ada.login_name)
+    check_page(other.page, 200, "Enter the code from your mail")
+    assert (other.step, len(codes(world))) == ("email_code", 2)
+    tokens = party.tokens(other.submit({"code": codes(world)[-1][1]}), asked)
+    assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
+
+
+def set_up(world: World, person: Person) -> None:
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(person.user.id)
+        assert subject is not None
+        services.factors.add(subject, "email_code", {}, name="")
+
+
+def signing_in(world: World, party: RelyingParty, person: Person) -> Browser:
+    browser = Browser(world)
+    opened(browser, party)
+    browser.sign_in(person.login_name)
+    assert browser.step == "email_code"
+    return browser
+
+
+def test_looking_again_sends_nothing(world: World, party: RelyingParty, ada: Person) -> None:
+    set_up(world, ada)
+    browser = signing_in(world, party, ada)
+    for _ in range(3):
+        browser.reload()
+    browser.submit({"code": "12345"})
+    assert len(codes(world)) == 1
+
+
+def test_the_last_code_counts(world: World, party: RelyingParty, ada: Person) -> None:
+    set_up(world, ada)
+    browser = signing_in(world, party, ada)
+    browser.submit(press=("again", "yes"))
+    assert "We have sent another code. Only the last one works." in browser.page.text
+    (_, first), (_, second) = codes(world)
+    if first != second:
+        browser.submit({"code": first})
+        assert browser.page.status_int == 422
+        assert WRONG in browser.page.text
+    browser.submit({"code": second})
+    assert browser.left_for is not None
+
+
+def test_a_code_is_for_the_sign_in_that_asked(world: World, party: RelyingParty, ada: Person) -> None:
+    set_up(world, ada)
+    one, other = signing_in(world, party, ada), signing_in(world, party, ada)
+    (_, first), (_, second) = codes(world)
+    if first == second:
+        return
+    one.submit({"code": second})
+    assert one.page.status_int == 422
+    other.submit({"code": second})
+    assert other.left_for is not None
+    one.submit({"code": first})
+    assert one.left_for is not None
+
+
+def test_it_works_for_ten_minutes(world: World, party: RelyingParty, ada: Person) -> None:
+    set_up(world, ada)
+    browser = signing_in(world, party, ada)
+    ((_, code),) = codes(world)
+    world.clock.advance(minutes=10)
+    browser.submit({"code": code})
+    assert browser.page.status_int == 422
+    assert "There is no code for <strong>a…@navy.example</strong> that still works." in browser.page.text
+
+
+def test_a_code_for_the_former_address_proves_nothing(world: World, party: RelyingParty, ada: Person) -> None:
+    set_up(world, ada)
+    browser = signing_in(world, party, ada)
+    ((_, code),) = codes(world)
+    has_address(world, ada, "ada@new.example")
+    browser.submit({"code": code})
+    assert browser.page.status_int == 422
+    browser.submit(press=("again", "yes"))
+    assert codes(world)[-1][0] == "ada@new.example"
+
+
+def test_without_a_proved_address_nothing_is_sent(world: World, party: RelyingParty, ada: Person) -> None:
+    set_up(world, ada)
+    has_address(world, ada, "ada@new.example", proved=False)
+    browser = signing_in(world, party, ada)
+    check_page(browser.page, 200, "No code can be sent")
+    assert codes(world) == []
+    assert not browser.session_cookies
+
+
+def test_it_is_not_offered_without_a_proved_address(world: World, browser: Browser) -> None:
+    bert = Person(world)
+    browser.start_session(bert.user)
+    browser.open(ENROL)
+    assert browser.path == "/account/security"
+
+
+def test_ten_codes_an_hour_are_sent_to_one_address(world: World, party: RelyingParty, ada: Person) -> None:
+    set_up(world, ada)
+    browser = signing_in(world, party, ada)
+    for _ in range(9):
+        browser.submit(press=("again", "yes"))
+        assert browser.page.status_int == 200
+    browser.submit(press=("again", "yes"))
+    assert browser.page.status_int == 429
+    assert "We have sent several codes to this address already." in browser.page.text
+    assert len(codes(world)) == 10
+    browser.submit({"code": codes(world)[-1][1]})
+    assert browser.left_for is not None, "the last one still works"

@@ -1,0 +1,157 @@
+"""Recovery codes: made beside another factor, shown once, each good once, all void when there are new ones."""
+
+import base64
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from identity.plugins.recovery_codes.factor import HOW_MANY, RecoveryCodes, index_of, new_codes, normal
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.factors.app import enrol
+from tests.plugins.login.conftest import Person, opened
+
+ENROL = "/login?target=/account/security&enrol=recovery_codes"
+WRONG = "This is none of your recovery codes, or it was used already."
+
+
+def made(browser: Browser) -> list[str]:
+    """The codes of the shown page."""
+    return str(browser.page.html.find(id="codes").get_text()).split()
+
+
+def with_codes(world: World, browser: Browser, person: Person) -> list[str]:
+    """The person has an app, and these codes."""
+    enrol(browser, person)
+    browser.open(ENROL)
+    assert browser.step == "recovery_codes/new"
+    browser.submit()
+    return made(browser)
+
+
+def at_the_page(world: World, party: RelyingParty, person: Person) -> Browser:
+    """Signing in without the phone."""
+    browser = Browser(world)
+    opened(browser, party)
+    browser.sign_in(person.login_name)
+    assert browser.step == "factors"
+    browser.submit(press=("factor", "recovery_codes"))
+    return browser
+
+
+def test_they_are_shown_once(world: World, browser: Browser, ada: Person) -> None:
+    codes = with_codes(world, browser, ada)
+    check_page(browser.page, 200, "Your recovery codes")
+    assert len(set(codes)) == HOW_MANY
+    assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}", one) for one in codes)
+    link = browser.page.html.find(id="codes-file")
+    assert link["download"] == "recovery-codes.txt"
+    kept = base64.b64decode(link["href"].partition("base64,")[2]).decode()
+    assert ada.login_name in kept
+    assert all(one in kept for one in codes)
+    (stored,) = world.operator.factors.of(ada.user.id, "recovery_codes")
+    assert len(stored.value["codes"]) == HOW_MANY
+    assert all(one.startswith("$argon2id$") for one in stored.value["codes"].values())
+    begun = browser.path
+    browser.click("I have saved the codes")
+    assert browser.path == "/account/security"
+    assert not any(one in browser.open(begun).text for one in codes)
+
+
+def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+    codes = with_codes(world, browser, ada)
+    other = at_the_page(world, party, ada)
+    check_page(other.page, 200, "Enter a recovery code")
+    other.submit({"code": codes[0].lower().replace("-", " ")})
+    assert other.left_for is not None
+    (event,) = [one for one in world.audit_events() if one.event == "factor.used"]
+    assert dict(event.detail) == {"factor": "recovery_codes", "left": 9}
+    (stored,) = world.operator.factors.of(ada.user.id, "recovery_codes")
+    assert RecoveryCodes().note(stored) == "9 codes left"
+    again = at_the_page(world, party, ada)
+    again.submit({"code": codes[0]})
+    assert (again.page.status_int, again.step) == (422, "recovery_codes")
+    assert WRONG in again.page.text
+    again.submit({"code": codes[1]})
+    assert again.left_for is not None
+
+
+@pytest.mark.parametrize("typed", ["", "  - ", "0000", "x" * 3000, "💥"])
+def test_what_is_no_code_proves_nothing(
+    world: World, browser: Browser, party: RelyingParty, ada: Person, typed: str
+) -> None:
+    with_codes(world, browser, ada)
+    other = at_the_page(world, party, ada)
+    other.submit({"code": typed})
+    assert (other.page.status_int, other.step) == (422, "recovery_codes")
+    assert not other.session_cookies
+
+
+def test_new_ones_end_all_others(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+    old = with_codes(world, browser, ada)
+    browser.click("I have saved the codes")
+    browser.open(ENROL)
+    assert "The codes that you have now stop working." in browser.page.text
+    browser.submit()
+    new = made(browser)
+    assert not set(old) & set(new)
+    (stored,) = world.operator.factors.of(ada.user.id, "recovery_codes")
+    assert set(stored.value["codes"]) == {index_of(one) for one in new}
+    other = at_the_page(world, party, ada)
+    other.submit({"code": old[0]})
+    assert other.page.status_int == 422
+    other.submit({"code": new[0]})
+    assert other.left_for is not None
+
+
+def test_whoever_has_a_factor_proves_it_before_they_are_made(world: World, browser: Browser, ada: Person) -> None:
+    app = enrol(browser, ada)
+    other = Browser(world)
+    other.open(ENROL)
+    other.sign_in(ada.login_name)
+    assert other.step == "totp"
+    begun = other.path.removesuffix("/totp")
+    other.open(f"{begun}/recovery_codes/new")
+    assert other.step == "totp"
+    other.submit({"code": app.code()})
+    assert other.step == "recovery_codes/new"
+
+
+def test_there_are_none_without_another_factor(world: World, browser: Browser, ada: Person) -> None:
+    browser.start_session(ada.user)
+    browser.open(ENROL)
+    assert browser.path == "/account/security"
+    assert world.operator.factors.of(ada.user.id) == ()
+
+
+def test_making_them_proves_nothing(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+    """The session has what was proved, and not the codes."""
+    with_codes(world, browser, ada)
+    with world.reading() as services:
+        sessions = services.storage.sessions.of_user(ada.user.id, world.clock())
+    assert {proof.factor for one in sessions for proof in one.proofs if "otp" in proof.methods} == {"totp"}
+
+
+CODES = new_codes()
+
+
+@given(st.data())
+def test_a_code_is_the_same_however_it_is_typed(data: st.DataObject) -> None:
+    code = data.draw(st.sampled_from(CODES))
+    read = {"0": "Oo", "1": "iIlL"}
+    typed = "".join(
+        data.draw(st.sampled_from((one, one.lower(), *read.get(one, "")))) + data.draw(st.sampled_from(("", "-", " ")))
+        for one in code
+    )
+    assert normal(typed) == normal(code) == code.replace("-", "")
+
+
+def test_each_has_fifty_secret_bits() -> None:
+    codes = [normal(one) for _ in range(50) for one in new_codes()]
+    assert {len(one) for one in codes} == {12}
+    assert len({letter for one in codes for letter in one}) == 32
+    assert all(len({index_of(one) for one in new_codes()}) == HOW_MANY for _ in range(50))
