@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from identity.domain.permissions import Resource
     from identity.domain.records import NameSpace
     from identity.domain.users import User
-    from identity.operations import Check, Command
+    from identity.operations import Check, Command, OpenServices
     from identity.provider.client_authentication import ClientAuthentication
     from identity.provider.factor import Factor
     from identity.provider.grant import Authorization, Grant
@@ -250,16 +250,17 @@ def identity_commands() -> Iterable[Command]:  # type: ignore[empty-body]
 
 
 @hookspec
-def identity_checks() -> Iterable[Check]:  # type: ignore[empty-body]
+def identity_checks(settings: Settings, reading: OpenServices) -> Iterable[Check]:  # type: ignore[empty-body]
     """Offer checks that tell an operator what to fix (``identity check``, /readyz).
 
-    Called once at start. Returns Check objects; each one's ``run()`` returns None or a sentence that says what to
-    do. An exception in ``run`` counts as a failure of that check.
+    Called once at start. ``settings`` are the core's; ``reading`` opens services to read what is stored, while a check
+    runs: ``with reading() as services``. Returns Check objects; each one's ``run()`` returns None or a sentence that
+    says what to do. An exception in ``run`` counts as a failure of that check.
 
     Example::
 
         @hookimpl
-        def identity_checks(self):
+        def identity_checks(self, settings, reading):
             return [Check("directory", self.directory_answers)]
     """
 

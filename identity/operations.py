@@ -2,7 +2,15 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from identity.services.bundle import Services
+
+#: Opens services on a read connection: ``with reading() as services``.
+OpenServices = Callable[[], AbstractContextManager["Services"]]
 
 
 @dataclass(frozen=True)

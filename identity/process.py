@@ -103,7 +103,10 @@ class Identity:
             [
                 *([Check("mail", self.mailer.check, readiness=False)] if self.settings.smtp.host else []),
                 *(Check(one.name, one.check, readiness=False) for one in self.senders.values()),
-                *(offer.value for offer in self.host.offers("identity_checks")),
+                *(
+                    offer.value
+                    for offer in self.host.offers("identity_checks", settings=self.settings, reading=self.reading)
+                ),
             ],
         )
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}

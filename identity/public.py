@@ -63,6 +63,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.services.remembered_browsers",
         "identity.services.sign_ins",
         "identity.services.signing_keys",
+        "identity.services.tickets",
         "identity.services.transfer",
         "identity.services.upstream_providers",
         "identity.services.users",

@@ -138,7 +138,7 @@ EVENTS: frozenset[str] = frozenset(
         ),
         "password": ("set", "changed", "link_issued", "link_asked"),
         "email": ("link_issued", "verified"),
-        "factor": ("added", "changed", "used", "removed", "reset"),
+        "factor": ("added", "changed", "used", "suspected", "removed", "reset"),
         "browser": ("remembered", "forgotten"),
         "policy": ("changed",),
         "session": ("started", "renewed", "ended"),

@@ -80,19 +80,20 @@ def try_password(request: Request, login_name: str, password: str) -> Subject | 
     return found
 
 
-def try_factor(request: Request, subject: Subject, verify: Callable[[], Verdict | None]) -> Verdict | None:
-    """What ``verify`` says of a further factor of somebody who has proved who they are; None if it proves nothing.
+def try_factor(request: Request, subject: Subject | None, verify: Callable[[], Verdict | None]) -> Verdict | None:
+    """What ``verify`` says of a factor of somebody who has proved who they are, or who proves it by this factor alone;
+    None if it proves nothing, and also where ``subject`` is None, because it is nobody's that is known.
 
     As with passwords the attempt is counted and committed before it is looked at, and without a verdict it stands.
     ``verify`` asks the request for services itself: they are others than before. What it uses up is committed with
     what follows. Raises TooManyAttempts; Busy, and then it is taken back.
     """
     services = request.services
-    browser = services.known_browsers.recognise(subject.user.id, request.browser.known)
+    browser = None if subject is None else services.known_browsers.recognise(subject.user.id, request.browser.known)
     reservation = services.attempts.reserve_factor(subject, browser)
     request.commit()
     try:
-        verdict = verify()
+        verdict = None if subject is None else verify()
     except Busy:
         request.services.attempts.give_back(reservation)
         raise
@@ -100,7 +101,7 @@ def try_factor(request: Request, subject: Subject, verify: Callable[[], Verdict 
         # Somebody else used it at the same moment.
         verdict = None
     attempts = request.services.attempts
-    if verdict is None:
+    if verdict is None or subject is None:
         attempts.refuse(subject, WRONG_FACTOR)
         return None
     attempts.factor_succeeded(reservation, subject)

@@ -92,6 +92,11 @@ class Pages:
         text = self.environment.get_template(template).render({**known, **variables})
         return Response(text.encode(), status=status, content_type="text/html", charset="utf-8")
 
+    def part(self, request: Request, template: str, variables: Mapping[str, object], *, language: str) -> Markup:
+        """The template as a piece of a page, for what a plugin adds to pages of others."""
+        known = {**self._known(request, language), "ui": self.macros(request, language)}
+        return Markup(self.environment.get_template(template).render({**known, **variables}))  # noqa: S704 - escaped there
+
     def macros(self, request: Request, language: str) -> Any:
         """The macros that templates know as ``ui``, for markup that is made by a page: those that need no form."""
         return self.environment.get_template("macros.html").make_module(self._known(request, language))

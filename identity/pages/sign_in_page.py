@@ -11,10 +11,11 @@ from pyramid.response import Response
 from identity.domain.applications import Application, ApplicationType
 from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization
+from identity.domain.users import Subject
 from identity.domain.words import Message, say
 from identity.http.endpoints import context_of
 from identity.http.sign_ins import WaitingSignIn
-from identity.pages.page import FormPage
+from identity.pages.page import Again, FormPage
 from identity.pages.scope_words import received
 from identity.provider.errors import OAuthError, Unredirectable
 from identity.provider.interaction import SignIn, first_required
@@ -107,6 +108,19 @@ class SignInPage(FormPage):
             return []
         namespaces = self.request.registry.identity.settings.urn_namespaces
         return received(asked.disclosed, asked.client.project.name, self.words, namespaces)
+
+    def require_organization(self, subject: Subject) -> None:
+        """Raise Again if an account of another organization is asked for; told only to whoever has proved that this one
+        is theirs."""
+        organization, client = self.sign_in.organization, self.sign_in.client
+        if organization is None or client is None or subject.organization.id == organization.id:
+            return
+        message = say(
+            "{application} needs an account of {organization}.",
+            application=client.application.name,
+            organization=organization.name,
+        )
+        raise Again(message, link=(self.root, say("Use another account.")), keep_changes=True)
 
     @property
     def options(self) -> list[Markup]:

@@ -98,10 +98,12 @@ class Attempts(UseCases):
         # Whoever knows the password alone does not get the attempts at further factors back.
         self._storage.attempts.clear_of_user(subject.user.id, but=_FACTOR)
 
-    def reserve_factor(self, subject: Subject, browser: str | None) -> Reservation:
-        """The same for a further factor of somebody who has proved who they are: counted apart from passwords, over all
-        factors together. Raises TooManyAttempts."""
+    def reserve_factor(self, subject: Subject | None, browser: str | None) -> Reservation:
+        """The same for another factor than the password, counted apart from it, over all factors together; where it
+        is nobody's that is known, for the network address alone. Raises TooManyAttempts."""
         address = self._count(ADDRESS, subject)
+        if subject is None:
+            return Reservation(self._now, address, ())
         key = f"{_FACTOR}user:{subject.user.id}" if browser is None else f"{_FACTOR}browser:{browser}"
         attempt = self._reserve(key, subject, user_id=subject.user.id)
         return Reservation(self._now, address, ((key, attempt),))

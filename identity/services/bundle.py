@@ -41,6 +41,7 @@ from identity.services.service_users import ServiceUsers
 from identity.services.sessions import Sessions
 from identity.services.sign_ins import SignIns
 from identity.services.signing_keys import SigningKeys
+from identity.services.tickets import Tickets
 from identity.services.tokens import Tokens
 from identity.services.upstream_providers import UpstreamProviders
 from identity.services.user_grants import UserGrants
@@ -138,4 +139,5 @@ class Services(ABC):
     signing_keys = lazily(SigningKeys)
     overview = lazily(Overview)
     cursors = lazily(Cursors)
+    tickets = lazily(Tickets)
     idempotency = lazily(Idempotency)

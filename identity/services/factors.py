@@ -107,6 +107,10 @@ class Factors(UseCases):
             self._tell("factor.reset", subject, {"factors": removed})
         return removed
 
+    def suspect(self, subject: Subject, enrolment: Enrolment) -> None:
+        """Have the audit trail tell that somebody else seems to have a copy of it."""
+        self._tell("factor.suspected", subject, {"factor": enrolment.factor, "name": enrolment.name})
+
     def tell_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:
         """Have the audit trail tell that one of few was used up, of which so many are left."""
         self._tell("factor.used", subject, {"factor": enrolment.factor, "left": left})

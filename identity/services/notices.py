@@ -52,6 +52,7 @@ _TOLD: Mapping[str, tuple[str, _Values]] = {
     "factor.used": ("factor_used", _factor),
     "linked_identity.added": ("factor_added", _linked),
     "linked_identity.removed": ("factor_removed", _linked),
+    "factor.suspected": ("factor_suspected", _factor),
 }
 #: What may bring another address: the former one is told.
 _ADDRESSES = frozenset({"user.changed", "email.verified"})

@@ -203,6 +203,7 @@ NOTICES: dict[str, Callable[[Scene], None]] = {
     "factor_removed": _about_a_factor(lambda services, subject, one: services.factors.remove(subject, one.id)),
     "factor_reset": _about_a_factor(lambda services, subject, one: services.factors.reset(subject.user.id)),
     "factor_used": _about_a_factor(lambda services, subject, one: services.factors.tell_used(one, subject, 9)),
+    "factor_suspected": _about_a_factor(lambda services, subject, one: services.factors.suspect(subject, one)),
     "email_changed": _leave_address,
 }
 #: The same as another one, where somebody has the address already.

@@ -116,6 +116,7 @@ def everything(services: Services) -> set[str]:
     app = services.factors.add(anna, "app", {"key": "the app's key"}, name="Phone")
     app = services.factors.rename(anna, app.id, "Old phone")
     services.factors.tell_used(app, anna, 3)
+    services.factors.suspect(anna, app)
     services.factors.remove(anna, app.id)
     services.factors.add(anna, "app", {"key": "the app's key"})
     services.factors.reset(person.id)

@@ -6,13 +6,11 @@ from pyramid.response import Response
 
 from identity.domain.authentication import BY_PASSWORD
 from identity.domain.errors import Invalid
-from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.hashing import Busy
 from identity.http.sign_ins import try_password
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
-from identity.pages.page import Again
 from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import known_login_name
 from identity.provider.scope import OFFLINE_ACCESS
@@ -58,18 +56,6 @@ class Password(SignInPage):
         if subject is None:
             wrong = say("The login name or the password is wrong. Check both and try again.")
             raise Invalid({"password": wrong})
-        self._require_organization(subject)
+        self.require_organization(subject)
         self.request.services.sign_ins.prove(self.pending, subject, (BY_PASSWORD,))
         return self.go_on()
-
-    def _require_organization(self, subject: Subject) -> None:
-        """Told only to whoever has given the right password."""
-        organization, client = self.sign_in.organization, self.sign_in.client
-        if organization is None or client is None or subject.organization.id == organization.id:
-            return
-        message = say(
-            "{application} needs an account of {organization}.",
-            application=client.application.name,
-            organization=organization.name,
-        )
-        raise Again(message, link=(self.root, say("Use another account.")), keep_changes=True)
