@@ -38,6 +38,7 @@ PUBLIC = {
     *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.password.change"),
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),
     *(f"login.{factor}{page}" for factor in ("email_code", "recovery_codes") for page in ("", ".new")),
+    *(f"login.passkeys{page}" for page in ("", ".new", ".alone")),
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
     # The ways to other identity providers and back.
     *("login.upstream", "upstream.go", "upstream.answered"),

@@ -52,6 +52,8 @@ def normal(answer: Any, *names: str) -> str:
     text = f"{answer.status} {sorted(headers.items())} {answer.text}"
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", text)
     text = re.sub(r'name="csrf_token" value="[^"]*"', "TOKEN", text)
+    text = re.sub(r'name="ticket" value="[^"]*"', "TICKET", text)
+    text = re.sub(r"(challenge&#34;: &#34;)[\w-]+", "CHALLENGE", text)
     for name in names:
         text = text.replace(name, "NAME")
     return text

@@ -29,7 +29,11 @@ def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: Person) -
     assert "to continue to <strong>Invoices</strong>" in browser.page.text
     assert "After signing in you return to app.example." in browser.page.text
     field = tree.find(".//input[@id='field-login_name']").attrib
-    assert (field["autocomplete"], field["autocapitalize"], field["spellcheck"]) == ("username", "none", "false")
+    assert (field["autocomplete"], field["autocapitalize"], field["spellcheck"]) == (
+        "username webauthn",
+        "none",
+        "false",
+    )
     browser.submit({"login_name": ada.login_name}, form="page-form")
     assert browser.step == "password"
     tree = check_page(browser.page, 200, "Enter your password")

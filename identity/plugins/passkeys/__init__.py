@@ -1,0 +1,119 @@
+"""Passkeys (WebAuthn Level 3): as second factor, and alone in place of login name and password."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from identity import hookimpl
+from identity.ini_values import BadSetting, setting
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+    from identity.domain.records import NameSpace
+    from identity.operations import Check, OpenServices
+    from identity.provider.factor import Factor
+    from identity.settings import Settings as CoreSettings
+
+_AAGUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def _check_aaguid(word: str) -> None:
+    if not _AAGUID.fullmatch(word):
+        raise ValueError(f"must be AAGUIDs such as cb69481e-8ff7-4039-93ec-0a2729a154a8; {word} will not do")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """For which host passkeys are made, and on which authenticators."""
+
+    rp_id: str = setting(
+        "The host name that passkeys are made for: the host of ``identity.login_url``, which it is by default, or a"
+        " domain above it. A passkey works for this name alone and for ever, so that a change makes all worthless; the"
+        " service starts with another one only if it is written here.",
+        default="",
+    )
+    authenticators: tuple[str, ...] = setting(
+        "The models of authenticators that alone may be used, by AAGUID; without any, all may. They have to prove what"
+        " they are, by the certificates of ``attestation_roots``.",
+        default=(),
+        check=_check_aaguid,
+    )
+    attestation_roots: Path | None = setting(
+        "A file with the root certificates (PEM) of the makers of those authenticators.", default=None
+    )
+
+    def __post_init__(self) -> None:
+        if self.authenticators and not self.roots():
+            raise BadSetting(
+                "attestation_roots", "must be a file with certificates: an AAGUID by itself proves nothing"
+            )
+
+    def roots(self) -> tuple[bytes, ...]:
+        """The certificates, each in PEM. Raises BadSetting."""
+        if self.attestation_roots is None:
+            return ()
+        try:
+            text = self.attestation_roots.read_bytes()
+        except OSError as problem:
+            raise BadSetting(
+                "attestation_roots", f"{self.attestation_roots} cannot be read: {problem.strerror}"
+            ) from None
+        return tuple(re.findall(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", text, re.DOTALL))
+
+
+# Inside Plugin the name stands for the attribute that every plugin has.
+_Settings = Settings
+
+
+class Plugin:
+    """People sign in with passkeys, as second factor or alone."""
+
+    hookspecs = 1
+    Settings = _Settings
+
+    def __init__(self, settings: _Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_name_space(self, name_space: "NameSpace") -> None:
+        """Where is kept for which host passkeys were made."""
+        self.name_space = name_space
+
+    @hookimpl
+    def identity_factors(self) -> "Iterable[Factor]":
+        """passkeys."""
+        from identity.plugins.passkeys.factor import Passkeys
+
+        return [Passkeys()]
+
+    @hookimpl
+    def identity_checks(self, settings: "CoreSettings", reading: "OpenServices") -> "Iterable[Check]":
+        """Whether passkeys that people have can still be used."""
+        from identity.operations import Check
+        from identity.plugins.passkeys.relying_party import RelyingParty
+
+        party = RelyingParty.of(settings, self.settings, self.name_space)
+
+        def run() -> str | None:
+            with reading() as services:
+                return party.problem(services)
+
+        return [Check("passkeys", run, readiness=False)]
+
+    @hookimpl
+    def identity_configure(self, config: "Configurator") -> None:
+        """The pages, and the button on those of a sign-in. Raises BadSetting if passkeys were made for another host."""
+        from identity.plugins.passkeys import pages
+        from identity.plugins.passkeys.relying_party import RelyingParty
+
+        identity = config.registry.identity
+        party = RelyingParty.of(identity.settings, self.settings, self.name_space)
+        with identity.reading() as services:
+            problem = party.problem(services)
+        if problem is not None:
+            raise BadSetting("identity.plugin.passkeys.rp_id", problem)
+        config.registry.passkeys = party
+        pages.configure(config)

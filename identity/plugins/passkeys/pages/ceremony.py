@@ -1,0 +1,116 @@
+"""Ceremonies: pages on which a browser is asked for a passkey (WebAuthn Level 3 §7)."""
+
+import json
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from identity.crypto import base64url
+from identity.domain.factors import Enrolment
+from identity.domain.users import Subject
+from identity.domain.words import say
+from identity.pages.forms import Form
+from identity.pages.page import STALE, Again
+from identity.pages.sign_in_page import SignInPage
+from identity.plugins.passkeys.factor import Passkeys
+from identity.plugins.passkeys.passkey import Passkey
+from identity.plugins.passkeys.relying_party import RelyingParty
+from identity.plugins.passkeys.verification import NotProven, WentBack, proved
+
+log = logging.getLogger(__name__)
+
+#: How long a challenge is good, and how long it is in bytes.
+CHALLENGE_LIFETIME, _CHALLENGE_LENGTH = timedelta(minutes=5), 32
+
+ANSWER, _TICKET = "answer", "ticket"
+
+NEEDS_SCRIPT = say("Nothing came from your device. Passkeys need JavaScript: allow it here, or use another way.")
+REFUSED = say("This passkey was not accepted. Try again, or use another way.")
+COPIED = say(
+    "This passkey was not accepted: somebody seems to have a copy of it. Use another way, then remove it from your"
+    " account."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the form holds for the script: the method of navigator.credentials, its options, and the ticket by which the
+    challenge is known again."""
+
+    method: str
+    options: str
+    ticket: str
+    autofill: bool = False
+
+
+def new_challenge(page: SignInPage, purpose: str, **content: str) -> tuple[bytes, str]:
+    """A challenge, and the ticket that brings it back once, with the content."""
+    challenge = secrets.token_bytes(_CHALLENGE_LENGTH)
+    content = {"challenge": base64url.encode(challenge), **content}
+    return challenge, page.request.services.tickets.issue(_bound(page, purpose), content, CHALLENGE_LIFETIME)
+
+
+def asked(method: str, options: Mapping[str, object], ticket: str, *, autofill: bool = False) -> Asked:
+    """What stands in the form."""
+    return Asked(method, json.dumps(options), ticket, autofill)
+
+
+def answered(page: SignInPage, form: Form, purpose: str) -> tuple[str, bytes, Mapping[str, Any]]:
+    """The answer, the challenge to which it has to be one, and what was kept with that.
+
+    Raises Again if there is no answer, or the challenge was used, is too old, or is of another page, sign-in or person.
+    """
+    answer = form.one(ANSWER)
+    if not answer:
+        raise Again(NEEDS_SCRIPT)
+    content = page.request.services.tickets.use(_bound(page, purpose), form.one(_TICKET))
+    if content is None:
+        raise Again(STALE)
+    return answer, base64url.decode(content["challenge"]), content
+
+
+def _bound(page: SignInPage, purpose: str) -> str:
+    return f"passkey {page.pending.id} {purpose}"
+
+
+class Attempt:
+    """One attempt to prove a passkey: to be looked at once it is counted."""
+
+    def __init__(self, page: SignInPage, answer: str, challenge: bytes, *, key: str, alone: bool) -> None:
+        self._page = page
+        self._answer, self._challenge = answer, challenge
+        self._key = key
+        self._alone = alone
+        self._copied = False
+
+    @property
+    def enrolment(self) -> Enrolment | None:
+        """What is known of the passkey, whosever it is."""
+        found: Enrolment | None = self._page.request.services.factors.find(Passkeys.name, self._key)
+        return found
+
+    def verify(self, person: Subject) -> tuple[str, ...] | None:
+        """By which methods (RFC 8176) the person is proved to be there; None if they are not. Raises Conflict."""
+        services, enrolment = self._page.request.services, self.enrolment
+        if enrolment is None or enrolment.user_id != person.user.id:
+            return None
+        party: RelyingParty = self._page.request.registry.passkeys
+        try:
+            after, methods = proved(
+                self._answer, party, self._challenge, Passkey.of(enrolment.value), alone=self._alone
+            )
+        except NotProven as problem:
+            log.info("a passkey was refused: %s", problem)
+            if isinstance(problem, WentBack):
+                self._copied = True
+                services.factors.suspect(person, enrolment)
+            return None
+        services.factors.update(enrolment, after.stored())
+        return methods
+
+    def refusal(self) -> Again:
+        """What to say where it proved nothing. What was noted of a copy stands."""
+        return Again(COPIED, keep_changes=True) if self._copied else Again(REFUSED)

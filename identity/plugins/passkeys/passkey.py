@@ -1,0 +1,54 @@
+"""Passkey: what is known of one, and how it is kept."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from identity.crypto import base64url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passkey:
+    """A credential record (WebAuthn Level 3 §4).
+
+    ``public_key`` is a COSE key. ``user_handle`` is what the authenticator calls its person by, the same for all
+    passkeys of one; it tells nothing. ``user_verified`` is True once it has verified its user.
+    """
+
+    id: bytes
+    public_key: bytes
+    sign_count: int
+    backup_eligible: bool
+    backed_up: bool
+    transports: tuple[str, ...]
+    aaguid: str
+    user_handle: bytes
+    user_verified: bool
+
+    @property
+    def key(self) -> str:
+        """The id as text, which is unique in the instance."""
+        return base64url.encode(self.id)
+
+    def methods(self, *, user_verified: bool) -> tuple[str, ...]:
+        """What it proves (RFC 8176): a key in software that is copied to other devices, or one that stays where it is;
+        with the fingerprint, face or PIN of its user it is two factors in one."""
+        held = "swk" if self.backup_eligible else "hwk"
+        return (held, "user", "mfa") if user_verified else (held, "user")
+
+    def descriptor(self) -> dict[str, object]:
+        """How browsers are told of it (PublicKeyCredentialDescriptor)."""
+        return {"type": "public-key", "id": self.key, "transports": list(self.transports)}
+
+    def stored(self) -> dict[str, Any]:
+        """As JSON has it."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: base64url.encode(one) if isinstance(one, bytes) else one for name, one in values.items()}
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "Passkey":
+        """What ``stored`` told."""
+        values = dict(stored)
+        for name in ("id", "public_key", "user_handle"):
+            values[name] = base64url.decode(values[name])
+        return cls(**{**values, "transports": tuple(values["transports"])})

@@ -1,0 +1,158 @@
+"""What browsers answer is verified by py_webauthn (WebAuthn Level 3 §7); what that leaves open is decided here."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from identity.crypto import base64url
+from identity.crypto.secrets import same
+from identity.plugins.passkeys.passkey import Passkey
+from identity.plugins.passkeys.relying_party import RelyingParty
+
+if TYPE_CHECKING:
+    from webauthn.registration.verify_registration_response import VerifiedRegistration
+
+#: In a certificate, for which model of authenticators it is (WebAuthn Level 3 §8.2.1).
+_OF_MODEL = "1.3.6.1.4.1.45724.1.1.4"
+_OCTET_STRING_OF_16 = b"\x04\x10"
+#: How a passkey can be reached, as far as browsers know (AuthenticatorTransport).
+_TRANSPORTS = frozenset({"ble", "hybrid", "internal", "nfc", "smart-card", "usb"})
+_LONGEST_ID = 1023
+
+
+class NotProven(Exception):
+    """The answer proves nothing; the words are for the log."""
+
+
+class WrongAuthenticator(NotProven):
+    """The passkey is sound, and lies on an authenticator that may not be used."""
+
+
+class WentBack(NotProven):
+    """The answer is right, but its counter has not grown: the key was copied (WebAuthn Level 3 §6.1.1)."""
+
+
+def key_of(answer: str) -> str:
+    """The key of the passkey that an answer says it is from; empty if it says nothing."""
+    try:
+        said = json.loads(answer)
+        return base64url.encode(base64url.decode(said["id"]))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return ""
+
+
+def added(answer: str, party: RelyingParty, challenge: bytes, user_handle: bytes) -> Passkey:
+    """The passkey that a browser has made. Raises NotProven, WrongAuthenticator."""
+    from webauthn import verify_registration_response
+    from webauthn.helpers.structs import AttestationFormat
+
+    with _of_a_stranger():
+        _refuse_frames(answer)
+        verified = verify_registration_response(
+            credential=answer,
+            expected_challenge=challenge,
+            expected_rp_id=party.rp_id,
+            expected_origin=party.origin,
+            pem_root_certs_bytes_by_fmt={one: list(party.roots) for one in AttestationFormat},
+        )
+        if len(verified.credential_id) > _LONGEST_ID:
+            raise NotProven("an id that is too long")
+        if party.authenticators:
+            _require_model(verified, party)
+        return Passkey(
+            id=verified.credential_id,
+            public_key=verified.credential_public_key,
+            sign_count=verified.sign_count,
+            backup_eligible=verified.credential_device_type == "multi_device",
+            backed_up=verified.credential_backed_up,
+            transports=_transports(answer),
+            aaguid=verified.aaguid,
+            user_handle=user_handle,
+            user_verified=verified.user_verified,
+        )
+
+
+def proved(
+    answer: str, party: RelyingParty, challenge: bytes, passkey: Passkey, *, alone: bool
+) -> tuple[Passkey, tuple[str, ...]]:
+    """The passkey as it is after this answer, and by which methods (RFC 8176) its person is proved to be there.
+
+    ``alone``: nobody has said before who they are, so that the authenticator has to verify its user, and to say whose
+    passkey it is. Raises NotProven, WentBack.
+    """
+    from webauthn import verify_authentication_response
+    from webauthn.helpers import parse_authentication_credential_json
+
+    with _of_a_stranger():
+        _refuse_frames(answer)
+        said = parse_authentication_credential_json(answer)
+        if said.raw_id != passkey.id:
+            raise NotProven("another passkey")
+        handle = said.response.user_handle
+        if (handle or alone) and not same(handle or b"", passkey.user_handle):
+            raise NotProven("the user handle of somebody else")
+        verified = verify_authentication_response(
+            credential=said,
+            expected_challenge=challenge,
+            expected_rp_id=party.rp_id,
+            expected_origin=party.origin,
+            credential_public_key=passkey.public_key,
+            # Looked at below, once the signature holds: the library tells it from nothing else.
+            credential_current_sign_count=0,
+            require_user_verification=alone,
+        )
+        if (verified.credential_device_type == "multi_device") != passkey.backup_eligible:
+            raise NotProven("it cannot be one that is copied to other devices now, and was none before, or the reverse")
+        if (verified.new_sign_count or passkey.sign_count) and verified.new_sign_count <= passkey.sign_count:
+            raise WentBack("its counter has not grown")
+        after = replace(
+            passkey,
+            sign_count=verified.new_sign_count,
+            backed_up=verified.credential_backed_up,
+            user_verified=passkey.user_verified or verified.user_verified,
+        )
+        return after, after.methods(user_verified=verified.user_verified)
+
+
+@contextmanager
+def _of_a_stranger() -> Iterator[None]:
+    """Whatever the library stumbles over is no proof: it reads what strangers send, in several formats."""
+    try:
+        yield
+    except NotProven:
+        raise
+    except Exception as problem:
+        raise NotProven(f"{type(problem).__name__}: {problem}") from problem
+
+
+def _refuse_frames(answer: str) -> None:
+    """Nobody shows our pages within theirs (WebAuthn Level 3 §7.1 step 10, §7.2 step 13)."""
+    client_data = json.loads(base64url.decode(json.loads(answer)["response"]["clientDataJSON"]))
+    if client_data.get("crossOrigin") not in (None, False) or "topOrigin" in client_data:
+        raise NotProven("a page within a page of another origin")
+
+
+def _transports(answer: str) -> tuple[str, ...]:
+    said: Any = json.loads(answer)["response"].get("transports")
+    known = said if isinstance(said, list) else []
+    return tuple(sorted({one for one in known if isinstance(one, str)} & _TRANSPORTS))
+
+
+def _require_model(verified: "VerifiedRegistration", party: RelyingParty) -> None:
+    """Raise WrongAuthenticator unless a certificate that was checked against the roots says that it is one of those
+    that may be used. What an authenticator says about itself counts for nothing."""
+    from cryptography.x509 import ExtensionNotFound, ObjectIdentifier, load_der_x509_certificate
+    from webauthn.helpers import parse_attestation_object
+
+    statement = parse_attestation_object(verified.attestation_object).att_stmt
+    if verified.aaguid not in party.authenticators or not statement.x5c:
+        raise WrongAuthenticator(f"{verified.aaguid}, attested as {verified.fmt}")
+    try:
+        extensions = load_der_x509_certificate(statement.x5c[0]).extensions
+        model = extensions.get_extension_for_oid(ObjectIdentifier(_OF_MODEL)).value.public_bytes()
+    except ExtensionNotFound:
+        return
+    if model != _OCTET_STRING_OF_16 + bytes.fromhex(verified.aaguid.replace("-", "")):
+        raise WrongAuthenticator("the certificate is one of another model")
