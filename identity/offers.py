@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from identity.domain.authentication import PASSWORD
 from identity.domain.managers import Role
 from identity.domain.permissions import PERMISSIONS
 from identity.domain.users import User
+from identity.domain.words import say
 from identity.ini_values import BadSetting
 from identity.mailer import MailDelivery, Mailer
 from identity.plugin_host import PluginHost, PluginProblem
@@ -89,12 +91,13 @@ def deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[
 
 
 def choices(protocol: Protocol) -> Choices:
-    """What applications can be registered for."""
+    """What applications can be registered for, and how people can sign in."""
     return Choices(
         authentication_methods=tuple(protocol.client_authentications),
         # A grant that knows no client is nothing that an application could be registered for.
         grant_types=tuple(name for name, one in protocol.grants.items() if one.client is not ClientRule.NONE),
         response_types=tuple(one.value for one in protocol.response_types.values()),
+        ways={PASSWORD: say("Password"), **{name: one.label for name, one in protocol.factors.items()}},
     )
 
 

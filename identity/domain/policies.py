@@ -1,16 +1,18 @@
 """Policy: the rules of signing in, of the instance and of organizations, which can only make them tighter."""
 
-from collections.abc import Mapping
-from dataclasses import fields
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from identity.domain.entity import entity, members, setting
-from identity.domain.words import say
+from identity.domain.words import say, say_many
 
 #: The longest that a browser can be remembered, in days.
 MOST_DAYS = 30
+
+SIGN_IN = say("Sign-in")
 
 
 class SecondFactor(StrEnum):
@@ -25,6 +27,14 @@ class SecondFactor(StrEnum):
 
 #: The rules under which a session goes on as it began: what they ask for is asked at the sign-in alone.
 ASKED_ONCE = (SecondFactor.OFF, SecondFactor.OFFERED)
+
+
+class Source(StrEnum):
+    """Where a rule that holds was set."""
+
+    SETTINGS = "settings"
+    INSTANCE = "instance"
+    ORGANIZATION = "organization"
 
 
 def _days_problem(days: int) -> str | None:
@@ -44,6 +54,7 @@ class Policy:
 
     second_factor: SecondFactor | None = setting(
         default=None,
+        section=SIGN_IN,
         label=say("Second factor"),
         hint=say("What people prove besides their password, or by a passkey alone."),
         words={
@@ -57,12 +68,14 @@ class Policy:
     factors: tuple[str, ...] | None = setting(
         default=None,
         rule=_factors_problem,
+        section=SIGN_IN,
         label=say("Ways to sign in"),
         hint=say("By which people can prove who they are."),
     )
     remember_browser: int | None = setting(
         default=None,
         rule=_days_problem,
+        section=SIGN_IN,
         label=say("Remember browsers for"),
         hint=say("For so many days people can have a browser not ask for a second factor. 0: it is asked every time."),
     )
@@ -73,20 +86,53 @@ class Policy:
         return timedelta(days=self.remember_browser or 0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRule:
+    """One rule as it holds at a level: ``own`` is what the level says itself, ``above`` what holds if it says nothing.
+
+    ``source`` tells which level the value comes from, ``set_at`` and ``set_by`` when it was set there, and the id of
+    whoever did; None where the settings of the service say it, or a program set it.
+    """
+
+    name: str
+    value: Any
+    own: Any
+    above: Any
+    source: Source
+    set_at: datetime | None = None
+    set_by: str | None = None
+
+
 def tightest(above: Policy, below: Policy) -> Policy:
     """What holds where ``below`` overrides ``above``, which holds by itself: of each rule the tighter one."""
     held = {one.name: _TIGHTER[one.name](getattr(above, one.name), getattr(below, one.name)) for one in fields(Policy)}
     return Policy(**held)
 
 
+def overridden(above: Policy, below: Policy) -> Policy:
+    """The rules of ``below`` where it sets any, and those of ``above`` elsewhere."""
+    return replace(above, **own_rules(below))
+
+
+def own_rules(policy: Policy) -> Mapping[str, Any]:
+    """The rules that are set, by name."""
+    values = {one.name: getattr(policy, one.name) for one in fields(Policy)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def looser(above: Policy, below: Policy) -> tuple[str, ...]:
     """The rules of ``below`` that allow more than ``above`` does, by name."""
     together = tightest(above, below)
-    return tuple(
-        one.name
-        for one in fields(Policy)
-        if getattr(below, one.name) is not None and getattr(together, one.name) != getattr(below, one.name)
-    )
+    return tuple(name for name, value in own_rules(below).items() if getattr(together, name) != value)
+
+
+def effect_of(name: str, value: Any) -> str:
+    """What a rule with this value means, as a sentence; empty where it is a list of words."""
+    words = members(Policy)[name].declared.words
+    if words:
+        return words[value]
+    told = _EFFECTS.get(name)
+    return "" if told is None else told(value)
 
 
 def policy_of(stored: Mapping[str, Any]) -> Policy:
@@ -97,36 +143,53 @@ def policy_of(stored: Mapping[str, Any]) -> Policy:
 
 def stored_policy(policy: Policy) -> dict[str, Any]:
     """The rules that are set, as JSON has them."""
-    values = {one.name: getattr(policy, one.name) for one in fields(Policy)}
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value is not None
-    }
+    return {name: _plain(value) for name, value in own_rules(policy).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return int(value.total_seconds())
+    if isinstance(value, StrEnum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _value(kind: Any, value: Any) -> Any:
+    if kind is timedelta:
+        return timedelta(seconds=value)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return kind(value)
     return tuple(value) if isinstance(value, list) else value
 
 
-def _stricter(above: SecondFactor, below: SecondFactor | None) -> SecondFactor:
-    order = list(SecondFactor)
-    return above if below is None else max(above, below, key=order.index)
+def _later_of(order: type[StrEnum]) -> Callable[[Any, Any], Any]:
+    """Of two values the one that stands further down in the enumeration."""
+    values = list(order)
+    return lambda above, below: above if below is None else max(above, below, key=values.index)
 
 
-def _fewer_days(above: int, below: int | None) -> int:
+def _smaller(above: Any, below: Any) -> Any:
     return above if below is None else min(above, below)
 
 
-def _fewer_factors(above: tuple[str, ...] | None, below: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _common(above: tuple[str, ...] | None, below: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """None allows all, none of them nothing."""
     if above is None or below is None:
         return below if above is None else above
     return tuple(one for one in below if one in above)
 
 
-_TIGHTER: Mapping[str, Any] = {
-    "second_factor": _stricter,
-    "factors": _fewer_factors,
-    "remember_browser": _fewer_days,
+_TIGHTER: Mapping[str, Callable[[Any, Any], Any]] = {
+    "second_factor": _later_of(SecondFactor),
+    "factors": _common,
+    "remember_browser": _smaller,
 }
+
+
+def _days(number: int) -> str:
+    if not number:
+        return say("A second factor is asked at every sign-in")
+    return say_many("For {n} day, if the person wants it", "For {n} days, if the person wants it", number)
+
+
+_EFFECTS: Mapping[str, Callable[[Any], str]] = {"remember_browser": _days}

@@ -10,6 +10,10 @@ _EVENTS = {
         say("Organization created. Add a manager who looks after it."),
     ),
     "organization.changed": (say("Organization changed"), say("The changes are saved.")),
+    "policy.changed": (
+        say("Policy changed"),
+        say("The policy is saved. It holds from the next sign-in or request on."),
+    ),
     "organization.deactivated": (
         say("Organization deactivated"),
         say("Organization deactivated. Nobody of it signs in."),

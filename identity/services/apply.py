@@ -12,6 +12,8 @@ from identity.services.commands.documents import decode_document
 from identity.services.described.build import Build, Change, Registered
 from identity.services.described.managers import ensure_managers
 from identity.services.described.organizations import ensure_organizations, prune_organizations
+from identity.services.described.policies import ensure_policy
+from identity.services.policies import INSTANCE as OF_INSTANCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,9 @@ def apply(
     and then nothing may be committed; Denied.
     """
     build = Build(services, state.reading, by=by, prune=prune, with_secrets=with_secrets)
+    if state.instance is not None:
+        # First: what organizations may say depends on it.
+        ensure_policy(build, "instance", state.instance.policy, OF_INSTANCE, "the instance")
     if state.organizations is not None:
         prune_organizations(build, "organizations")
         described = [(f"organizations[{number}]", one) for number, one in enumerate(state.organizations)]

@@ -14,11 +14,12 @@ def brings_tokens(response_type: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Names, in the order in which plugins offer them."""
+    """Names, in the order in which plugins offer them; of ``ways`` to sign in also what people know them as."""
 
     authentication_methods: tuple[str, ...]
     grant_types: tuple[str, ...]
     response_types: tuple[str, ...]
+    ways: Mapping[str, str]
 
     @property
     def of_fields(self) -> Mapping[str, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from identity.services.commands.organizations import ChangeOrganization, CreateO
 from identity.services.domains import Domains
 from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
+from identity.services.policies import Policies
 
 _TAKEN = {"primary_domain": say("Another organization has this primary domain. Choose another.")}
 
@@ -31,6 +32,7 @@ class Organizations(Lifecycle[Organization]):
     _instance: TellInstance
     _access: Access
     _domains: Domains
+    _policies: Policies
 
     def create(
         self,
@@ -91,6 +93,7 @@ class Organizations(Lifecycle[Organization]):
     def _before_removal(self, thing: Organization) -> None:
         self._domains.keep(thing)
         forget(self._storage.records, thing.id)
+        self._policies.forget(thing.id)
 
     def _organization_id(self, thing: Organization) -> str:
         return thing.id

@@ -1,17 +1,32 @@
 """Policies: the rules of signing in that hold for somebody, and who set them."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
 
 from identity.domain.authentication import REMEMBERED, TWO_FACTORS, Proof, reaches
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.permissions import Level
-from identity.domain.policies import ASKED_ONCE, Policy, SecondFactor, looser, policy_of, stored_policy, tightest
+from identity.domain.policies import (
+    ASKED_ONCE,
+    HeldRule,
+    Policy,
+    SecondFactor,
+    Source,
+    looser,
+    overridden,
+    own_rules,
+    policy_of,
+    stored_policy,
+    tightest,
+)
 from identity.domain.records import CORE, NameSpace, Record
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
+from identity.services.audit import differences
 from identity.services.changes import Look, Parts, UseCases
+from identity.services.choices import Choices
+from identity.services.commands.policies import ChangePolicy
 from identity.services.records import Records
 from identity.settings import Settings
 
@@ -51,17 +66,22 @@ class PolicyCache:
 
 @dataclass(frozen=True, slots=True)
 class SetPolicy:
-    """The rules that one level sets itself, with the version to change them by; 0 where it sets none."""
+    """The rules that one level sets itself, with the version to change them by; 0 where it sets none.
+
+    ``marks`` tell of each rule when it was set, and the id of whoever did.
+    """
 
     policy: Policy
     version: int
     changed_at: datetime | None
+    marks: Mapping[str, tuple[datetime, str | None]] = field(default_factory=dict)
 
 
 class Policies(UseCases):
     """The instance's rules take the place of what the ini file says. An organization's can only be tighter."""
 
     _settings: Settings
+    _choices: Choices
     _policy_cache: PolicyCache
     _look: Look
 
@@ -78,7 +98,8 @@ class Policies(UseCases):
         """What holds for people of the organization."""
         known = None if self._changed else self._policy_cache.find(organization_id, self._now)
         if known is None:
-            known = tightest(self.of_instance(), self.set_at(organization_id).policy)
+            # What was found of the instance some seconds ago would be kept twice as long.
+            known = tightest(self._read_instance(), self.set_at(organization_id).policy)
             self._keep(organization_id, known)
         return known
 
@@ -86,48 +107,84 @@ class Policies(UseCases):
         """What holds where no organization says more."""
         known = None if self._changed else self._policy_cache.find(INSTANCE, self._now)
         if known is None:
-            known = _overridden(self.default, self.set_at(INSTANCE).policy)
+            known = self._read_instance()
             self._keep(INSTANCE, known)
         return known
+
+    def held_with(self, owner: str, policy: Policy) -> Policy:
+        """What would hold at the instance or an organization if it set these rules."""
+        return overridden(self.default, policy) if owner == INSTANCE else tightest(self.of_instance(), policy)
 
     def set_at(self, owner: str) -> SetPolicy:
         """What the instance or an organization sets itself, as stored right now."""
         found = self._records.find(_KIND, owner)
         if found is None:
             return SetPolicy(Policy(), 0, None)
-        at = found.value.get("at")
-        changed_at = found.created_at if at is None else datetime.fromtimestamp(at, found.created_at.tzinfo)
-        return SetPolicy(policy_of(found.value["policy"]), found.version, changed_at)
+        marks = {name: (datetime.fromtimestamp(at, UTC), by) for name, (at, by) in found.value["marks"].items()}
+        changed_at = datetime.fromtimestamp(found.value["at"], UTC)
+        return SetPolicy(policy_of(found.value["policy"]), found.version, changed_at, marks)
 
-    def change(self, owner: str, policy: Policy, *, version: int | None = None) -> SetPolicy:
+    def rules(self, owner: str) -> tuple[HeldRule, ...]:
+        """Each rule as it holds at the instance or an organization, and who set it."""
+        here, above = self.set_at(owner), self.set_at(INSTANCE)
+        base = self.default if owner == INSTANCE else self.of_instance()
+        held, bare = self.held_with(owner, here.policy), self.held_with(owner, Policy())
+        level = Source.INSTANCE if owner == INSTANCE else Source.ORGANIZATION
+        found = []
+        for name in (one.name for one in fields(Policy)):
+            own, value = getattr(here.policy, name), getattr(held, name)
+            if own is not None and (value == own or value != getattr(base, name)):
+                source, (at, by) = level, here.marks.get(name, (None, None))
+            elif owner != INSTANCE and name in own_rules(above.policy):
+                source, (at, by) = Source.INSTANCE, above.marks.get(name, (None, None))
+            else:
+                source, at, by = Source.SETTINGS, None, None
+            rule = HeldRule(
+                name=name, value=value, own=own, above=getattr(bare, name), source=source, set_at=at, set_by=by
+            )
+            found.append(rule)
+        return tuple(found)
+
+    def amended(self, owner: str, command: ChangePolicy) -> Policy:
+        """The rules that the level sets itself, with what the command changes of them; nothing is stored.
+
+        Raises Invalid for a rule of an organization that allows more than the instance does.
+        """
+        policy = command.amended(self.set_at(owner).policy)
+        self._refuse(owner, policy, changed=command.model_fields_set)
+        return policy
+
+    def change(self, owner: str, command: ChangePolicy, *, version: int | None = None) -> SetPolicy:
         """Have these rules hold from now on. ``owner`` is INSTANCE or the id of an organization.
 
-        Raises Invalid for a rule of an organization that allows more than the instance does; Conflict if the rules are
-        not of this version any more.
+        Raises Invalid for a rule of an organization that allows more than the instance does, and for ways to sign in
+        that nobody offers; Conflict if the rules are not of this version any more.
         """
-        if owner != INSTANCE:
-            said = {name: say("The instance does not allow that much.") for name in looser(self.of_instance(), policy)}
-            if said:
-                raise Invalid(said)
         before, found = self.set_at(owner), self._records.find(_KIND, owner)
         if version is not None and version != before.version:
             raise Conflict(_CHANGED)
-        value = {"policy": stored_policy(policy), "at": int(self._now.timestamp())}
+        policy = self.amended(owner, command)
         if policy == before.policy:
             return before
-        self._store(owner, found, value)
-        organization_id = None if owner == INSTANCE else owner
+        now, by = int(self._now.timestamp()), self._audit.actor.id
+        different = [
+            one.name for one in fields(Policy) if getattr(policy, one.name) != getattr(before.policy, one.name)
+        ]
+        marks = {name: [int(at.timestamp()), whose] for name, (at, whose) in before.marks.items()}
+        marks |= {name: [now, by] for name in different}
+        self._store(owner, found, {"policy": stored_policy(policy), "at": now, "marks": marks})
         self._audit.record(
             "policy.changed",
             kind="instance" if owner == INSTANCE else "organization",
             id=owner,
-            organization_id=organization_id,
-            detail={"before": stored_policy(before.policy), "after": stored_policy(policy)},
+            organization_id=None if owner == INSTANCE else owner,
+            detail=differences(before.policy, policy),
         )
         return self.set_at(owner)
 
     def forget(self, organization_id: str) -> None:
         """Drop what an organization that is gone had set."""
+        self._changed = True
         self._records.drop(_KIND, organization_id)
 
     def asks_second_factor(self, subject: Subject) -> bool:
@@ -164,6 +221,19 @@ class Policies(UseCases):
     def _records(self) -> Records:
         return Records(self._services, NameSpace(CORE))
 
+    def _refuse(self, owner: str, policy: Policy, *, changed: Collection[str]) -> None:
+        """Raise Invalid if the level may not set these rules. What it had set before stays, if it is not changed."""
+        said: dict[str, str] = {}
+        if owner != INSTANCE:
+            loose = looser(self.of_instance(), policy)
+            said = {name: say("The instance does not allow that much.") for name in loose if name in changed}
+        factors = policy.factors or ()
+        unknown = [one for one in factors if one not in self._choices.ways]
+        if "factors" in changed and unknown:
+            said["factors"] = say("Choose from {names}.", names=", ".join(self._choices.ways))
+        if said:
+            raise Invalid(said)
+
     def _store(self, owner: str, found: Record | None, value: Mapping[str, object]) -> None:
         self._changed = True
         if found is not None:
@@ -176,8 +246,5 @@ class Policies(UseCases):
         if not self._changed:
             self._policy_cache.keep(owner, holding, self._now)
 
-
-def _overridden(above: Policy, below: Policy) -> Policy:
-    """The rules of ``below`` where it sets any, and those of ``above`` elsewhere."""
-    said = {one.name: getattr(below, one.name) for one in fields(Policy)}
-    return replace(above, **{name: value for name, value in said.items() if value is not None})
+    def _read_instance(self) -> Policy:
+        return overridden(self.default, self.set_at(INSTANCE).policy)

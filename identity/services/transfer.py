@@ -2,9 +2,9 @@
 
 The document holds what belongs to the organization: people without passwords, service users with the public halves of
 their live keys, projects, roles, applications and identity providers without secrets, grants of its projects to others,
-roles of its own users in its own projects, and managers of all these. It does not hold what belongs to somebody else:
-projects granted to the organization, roles that others gave its users, and what was verified of addresses. Managers
-from organizations that whoever exports may not know of stay out.
+roles of its own users in its own projects, managers of all these, and the rules that it sets itself. It does not hold
+what belongs to somebody else: projects granted to the organization, roles that others gave its users, and what was
+verified of addresses. Managers from organizations that whoever exports may not know of stay out.
 
 Inside the document users are named by the ids that stand there; what lies outside by names that survive, organizations
 by primary domain and users by login name. Passwords, client secrets, private keys and personal access tokens are in no
@@ -29,6 +29,7 @@ from identity.domain.permissions import (
     project_grant_resource,
     project_resource,
 )
+from identity.domain.policies import stored_policy
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.upstream_providers import UpstreamProvider
@@ -224,12 +225,18 @@ class _Export:
         return {
             **_members(organization, ChangeOrganization),
             **self._branding(organization),
+            **self._policy(),
             "users": (_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)),
             "service_users": (self._service_user(user) for user in self._users(UserKind.SERVICE)),
             "projects": (self._project(project) for project in projects),
             "upstream_providers": [_provider(one) for one in sorted(self._providers(), key=_by_name)],
             "managers": self._managers(organization_resource(organization.id).key),
         }
+
+    def _policy(self) -> dict[str, Any]:
+        """The rules that the organization sets itself; nothing if there are none."""
+        own = stored_policy(self._services.policies.set_at(self._organization.id).policy)
+        return {"policy": own} if own else {}
 
     def _visible(self, page: Callable[[PageRequest], Page[Seen]]) -> Iterable[Seen]:
         """All rows but those that a plugin denies to whoever exports."""

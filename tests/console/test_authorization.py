@@ -55,7 +55,8 @@ PAGES = {
         *below(PROJECT, "applications/new"),
     ),
     "audit_event.read": (*below("/audit-events", "- {audit_event}"), *below(ORGANIZATION, "audit-events")),
-    "instance.write": below(ORGANIZATION, "domains/{domain}/assert"),
+    "instance.read": below("/instance", "policy"),
+    "instance.write": (*below(ORGANIZATION, "domains/{domain}/assert"), *below("/instance", "policy/edit")),
     "manager.read": tuple(f"{place}/managers" for place in ("/instance", ORGANIZATION, GRANT, PROJECT)),
     "manager.write": (
         *below(MANAGED, "delete edit"),
@@ -63,9 +64,9 @@ PAGES = {
     ),
     "organization.create": below("/organizations", "import new"),
     "organization.delete": below(ORGANIZATION, "deactivate delete reactivate"),
-    "organization.read": below(ORGANIZATION, "- domains/{domain} overview"),
+    "organization.read": below(ORGANIZATION, "- domains/{domain} overview policy"),
     "organization.write": (
-        *below(ORGANIZATION, "edit domains/new"),
+        *below(ORGANIZATION, "edit domains/new policy/edit"),
         *below(f"{ORGANIZATION}/domains/{{domain}}", "delete primary verify"),
     ),
     "organization_manager.read": below(ORGANIZATION, "export"),

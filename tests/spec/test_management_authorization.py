@@ -26,6 +26,7 @@ EVERYBODY = "signed in"
 ROUTES = {
     EVERYBODY: "GET /me",
     ANY: "GET /instance; GET /organizations; GET /roles",
+    "instance.read": "GET /instance/policy",
     "instance_manager.read": "GET /instance/managers",
     "instance_manager.write": "POST /instance/managers",
     "signing_key.read": "GET /instance/signing-keys",
@@ -35,11 +36,11 @@ ROUTES = {
     " GET /instance/overview",
     "organization.create": "POST /organizations; POST /organizations/import",
     "organization.read": "GET /organizations/{organization}; GET /organizations/{organization}/domains;"
-    " GET /organizations/{organization}/domains/{domain}",
+    " GET /organizations/{organization}/domains/{domain}; GET /organizations/{organization}/policy",
     "organization.write": "PATCH /organizations/{organization}; POST /organizations/{organization}/domains;"
     " POST /organizations/{organization}/domains/{domain}/verify;"
-    " DELETE /organizations/{organization}/domains/{domain}",
-    "instance.write": "POST /organizations/{organization}/domains/{domain}/assert",
+    " DELETE /organizations/{organization}/domains/{domain}; PATCH /organizations/{organization}/policy",
+    "instance.write": "POST /organizations/{organization}/domains/{domain}/assert; PATCH /instance/policy",
     "organization.delete": "DELETE /organizations/{organization}; POST /organizations/{organization}/deactivate;"
     " POST /organizations/{organization}/reactivate",
     "organization_manager.read": "GET /organizations/{organization}/managers;"

@@ -63,12 +63,14 @@ ORGANIZATION_SECTIONS = (
     Section("granted-projects", say("Granted projects"), "grant", "project_grant.read", parts=True),
     Section("upstream-providers", say("Identity providers"), "key", "upstream_provider.read"),
     Section("", say("Organization"), "organization", "organization.read"),
+    Section("policy", say("Sign-in policy"), "lock", "organization.read"),
     Section("audit-events", say("Audit events"), "audit", "audit_event.read"),
     Section("token-preview", say("Token preview"), "preview", "user.read"),
 )
 INSTANCE_SECTIONS = (
     Section("organizations", say("Organizations"), "organization", "organization.read"),
     Section("instance", say("IAM managers"), "users", "instance_manager.read"),
+    Section("instance/policy", say("Sign-in policy"), "lock", "instance.read"),
     Section("instance/signing-keys", say("Signing keys"), "key", "signing_key.read"),
     Section("audit-events", say("All audit events"), "audit", "audit_event.read"),
 )

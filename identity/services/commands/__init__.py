@@ -33,6 +33,8 @@ _WORDS = {
     "extra_forbidden": say("This is not known here."),
     "string_type": say("This must be a text."),
     "int_type": say("This must be a whole number."),
+    "int_parsing": say("This must be a whole number."),
+    "time_delta_parsing": say("Enter a span such as 30m, 12h or 7d."),
     "tuple_type": say("This must be a list."),
     "frozen_set_type": say("This must be a list."),
     "model_type": say("This must be an object."),

@@ -1,7 +1,8 @@
 """How documents describe an instance or an organization: each thing by the members of the commands that make it.
 
 What a document does not say stays as it is, or becomes what the command says by itself. A list that is not given is
-left alone; None stands for "not given" everywhere but in lifetimes, where it is the instance's own.
+left alone; None stands for "not given" everywhere but in lifetimes, where it is the instance's own, and in rules of
+policies, where it leaves the rule to the level above.
 """
 
 import re
@@ -17,6 +18,7 @@ from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.documents import Document
 from identity.services.commands.fields import Domain, Name, RoleKey, UserName
 from identity.services.commands.managers import Roles
+from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.projects import AddProjectRole, CreateProject
 from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser, UploadServiceUserKey
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
@@ -132,6 +134,7 @@ class DescribedOrganization(Command):
     registration: bool | None = None
     active: bool = True
     branding: ChangeBranding | None = None
+    policy: ChangePolicy | None = None
     users: tuple[DescribedUser, ...] | None = None
     service_users: tuple[DescribedServiceUser, ...] | None = None
     projects: tuple[DescribedProject, ...] | None = None
@@ -151,6 +154,7 @@ class OrganizationDocument(Document):
 class DescribedInstance(Command):
     """What is held at the instance itself."""
 
+    policy: ChangePolicy | None = None
     managers: tuple[DescribedManager, ...] | None = None
 
 

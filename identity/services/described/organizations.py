@@ -11,6 +11,7 @@ from identity.services.commands.organizations import ChangeOrganization, CreateO
 from identity.services.described.branding import ensure_branding
 from identity.services.described.build import Build, Kind, asked
 from identity.services.described.managers import ensure_managers
+from identity.services.described.policies import ensure_policy
 from identity.services.described.present import named, organizations_named
 from identity.services.described.project_grants import ensure_project_grants
 from identity.services.described.projects import ensure_projects
@@ -28,6 +29,7 @@ def ensure_organizations(build: Build, described: Sequence[tuple[str, DescribedO
         if organization is not None:
             found.append((path, one, organization))
             ensure_branding(build, path, organization.primary_domain, organization, one.branding)
+            ensure_policy(build, path, one.policy, organization.id, organization.primary_domain)
             ensure_users(build, path, organization, one.users)
             ensure_service_users(build, path, organization, one.service_users)
             ensure_upstream_providers(build, path, organization, one.upstream_providers)

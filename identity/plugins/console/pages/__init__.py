@@ -26,6 +26,7 @@ _MODULES = tuple(
         "organization_domains",
         "branding",
         "instance",
+        "policies",
         "upstream_providers",
         "projects",
         "project_roles",

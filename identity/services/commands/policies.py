@@ -1,0 +1,16 @@
+"""Changes to policies."""
+
+from dataclasses import replace
+
+from identity.domain.policies import Policy
+from identity.services.commands import Command
+from identity.services.commands.derived import changing
+
+
+@changing(Policy)
+class ChangePolicy(Command):
+    """Change the rules that are given; null leaves a rule to the level above. Spans are in seconds."""
+
+    def amended(self, policy: Policy) -> Policy:
+        """The policy with what this changes of it."""
+        return replace(policy, **{name: getattr(self, name) for name in self.model_fields_set})

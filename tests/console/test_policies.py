@@ -1,0 +1,90 @@
+"""The sign-in policy in the console: what holds, who set it, and changing it."""
+
+from identity.domain.organizations import Organization
+from identity.domain.policies import Policy, SecondFactor
+from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.console.conftest import SignIn
+
+
+def _set(world: World, owner: str) -> Policy:
+    with world.reading() as services:
+        return services.policies.set_at(owner).policy
+
+
+def _page(organization: Organization, below: str = "") -> str:
+    return f"/console/organizations/{organization.id}/policy{below}"
+
+
+def _row(page: object, rule: str) -> str:
+    rows = page.html.select("tbody tr")  # type: ignore[attr-defined]
+    return next(" ".join(one.text.split()) for one in rows if one.th.text.startswith(rule))
+
+
+def test_an_organization_asks_for_more_and_the_page_tells_who_did(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    page = owner.open(_page(organization))
+    assert "The settings of the service" in _row(page, "Second factor")
+    owner.click("Change")
+    page = owner.submit({"second_factor": "required_for_iam", "remember_browser": "0"}, form="page-form")
+    assert "The policy is saved." in page
+    row = _row(page, "Second factor")
+    assert "Managers of the instance need one" in row
+    assert "This organization" in row
+    assert "by " in row
+    assert _set(world, organization.id) == Policy(second_factor=SecondFactor.REQUIRED_FOR_IAM, remember_browser=0)
+
+
+def test_a_rule_that_allows_more_than_the_instance_is_not_offered_and_refused(
+    owner: Browser, organization: Organization
+) -> None:
+    owner.open(_page(organization, "/edit"))
+    form = owner.form("page-form")
+    assert "off" not in [value for value, _, _ in form["second_factor"].options]
+    page = owner.submit({"remember_browser": "7"}, form="page-form")
+    assert page.status_int == 422
+    assert "The instance does not allow that much." in page.html.find(id="error-remember_browser").text
+
+
+def test_a_rule_is_left_to_the_level_above_again(world: World, owner: Browser, organization: Organization) -> None:
+    world.operator.policies.change(organization.id, ChangePolicy.of(second_factor=SecondFactor.REQUIRED_FOR_IAM))
+    owner.open(_page(organization, "/edit"))
+    owner.submit({"second_factor": ""}, form="page-form")
+    assert _set(world, organization.id) == Policy()
+
+
+def test_two_who_change_it_at_the_same_time_do_not_undo_each_other(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    owner.open(_page(organization, "/edit"))
+    world.operator.policies.change(organization.id, ChangePolicy.of(second_factor=SecondFactor.REQUIRED_FOR_IAM))
+    page = owner.submit({"second_factor": "required_for_managers"}, form="page-form")
+    assert page.status_int == 409
+    assert _set(world, organization.id).second_factor is SecondFactor.REQUIRED_FOR_IAM
+
+
+def test_who_may_not_write_sees_the_rules_without_a_button(sign_in: SignIn, organization: Organization) -> None:
+    viewer = sign_in("ORG_OWNER_VIEWER")
+    page = viewer.open(_page(organization))
+    assert "Second factor" in page
+    assert "/policy/edit" not in page
+    assert viewer.open(_page(organization, "/edit")).status_int == 403
+    assert viewer.open("/console/instance/policy").status_int == 403
+
+
+def test_the_instance_sets_what_holds_for_all(
+    world: World, instance_owner: Browser, organization: Organization
+) -> None:
+    instance_owner.open("/console/instance/policy/edit")
+    page = instance_owner.submit({"remember_browser": "30"}, form="page-form")
+    assert "For 30 days, if the person wants it" in _row(page, "Remember browsers for")
+    page = instance_owner.open(_page(organization))
+    assert "The instance" in _row(page, "Remember browsers for")
+    assert _set(world, INSTANCE) == Policy(remember_browser=30)
+    # All tests share the instance.
+    instance_owner.open("/console/instance/policy/edit")
+    instance_owner.submit({"remember_browser": ""}, form="page-form")
+    assert _set(world, INSTANCE) == Policy()
