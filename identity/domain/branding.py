@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from identity.domain.colours import DARK, dark_accent_problem, light_accent_problem, nearest
+from identity.domain.colours import DARK, dark_accent_problem, is_colour, light_accent_problem, nearest
 from identity.domain.entity import entity, made, setting
 from identity.domain.names import is_printable, name_problem
 from identity.domain.rules import email_problem, unless_empty
@@ -119,9 +119,9 @@ class Branding:
     @property
     def colours(self) -> tuple[str, str] | None:
         """The accent on light and on dark pages; None if it is the service's."""
-        if not self.accent:
+        if not is_colour(self.accent):
             return None
-        return self.accent, self.accent_dark or nearest(self.accent, DARK)
+        return self.accent, self.accent_dark if is_colour(self.accent_dark) else nearest(self.accent, DARK)
 
 
 #: What whoever has set nothing has.

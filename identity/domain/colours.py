@@ -44,6 +44,11 @@ class Accent:
     on: str
 
 
+def is_colour(text: str) -> bool:
+    """True for a colour as it is written here."""
+    return _COLOUR.fullmatch(text) is not None
+
+
 def accent_of(colour: str, scheme: Scheme) -> Accent:
     """What follows from a colour."""
     plain = colour.lower()
@@ -95,7 +100,7 @@ def dark_accent_problem(text: str) -> str | None:
 
 
 def _format_problem(text: str) -> str | None:
-    return None if _COLOUR.fullmatch(text) else say("Enter a colour such as {example}.", example="#2540ad")
+    return None if is_colour(text) else say("Enter a colour such as {example}.", example="#2540ad")
 
 
 def _contrast_problem(text: str, scheme: Scheme, sentence: str) -> str | None:

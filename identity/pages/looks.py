@@ -129,10 +129,11 @@ def _digest(text: str) -> str:
 def serve_style(request: Request) -> Response:
     """The style sheet of two colours; 404 under any address but that which we link."""
     found = _STYLE.fullmatch(request.matchdict["name"])
-    style = "" if found is None else style_of((f"#{found[1]}", f"#{found[2]}"))
-    if found is None or _digest(style) != found[3]:
+    colours = ("", "") if found is None else (f"#{found[1]}", f"#{found[2]}")
+    if found is None or style_address(colours) != f"{_PREFIX}{found[0]}":
         raise HTTPNotFound
-    return _kept(Response(body=style.encode(), content_type="text/css", charset="utf-8"), found[3])
+    style = style_of(colours).encode()
+    return _kept(Response(body=style, content_type="text/css", charset="utf-8"), found[3])
 
 
 def serve_logo(request: Request) -> Response:

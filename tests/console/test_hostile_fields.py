@@ -5,12 +5,19 @@ import re
 import sqlite3
 from collections import deque
 from collections.abc import Callable
+from dataclasses import fields
 from urllib.parse import urljoin, urlsplit
 
 import pytest
 
 from identity.domain.applications import ConsentRule
+from identity.domain.branding import TEXTS as TEXTS_BY_LANGUAGE
+from identity.domain.branding import Branding
+from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
+from identity.domain.words import LANGUAGES
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.branding import ChangeBranding
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
@@ -64,11 +71,20 @@ def make_hostile(world: World, text: str, *, addresses: bool = True) -> None:
             hostile = {name: text for name, value in json.loads(profile).items() if isinstance(value, str)}
             changed = json.dumps({**json.loads(profile), **hostile, "given_name": text, "nickname": text})
             database.execute("UPDATE users SET profile = ? WHERE id = ?", (changed, identifier))
+        everywhere = {name: text for name in (one.name for one in fields(Branding)) if name not in TEXTS_BY_LANGUAGE}
+        everywhere |= {name: dict.fromkeys(LANGUAGES, text) for name in TEXTS_BY_LANGUAGE}
+        database.execute("UPDATE records SET value = ? WHERE kind = 'branding'", (json.dumps(everywhere),))
         rows = database.execute("SELECT sequence, detail FROM audit_events").fetchall()
         for sequence, detail in rows:
             spoiled = {name: text if isinstance(value, str) else value for name, value in json.loads(detail).items()}
             database.execute("UPDATE audit_events SET detail = ? WHERE sequence = ?", (json.dumps(spoiled), sequence))
     database.close()
+
+
+def brand(world: World, organization: Organization) -> None:
+    """Let it look like itself."""
+    with world.transaction() as services:
+        services.branding.change(organization, ChangeBranding.of(accent="#2540ad"), by=THE_OPERATOR)
 
 
 def check_harmless(browser: Browser, text: str) -> bool:
@@ -93,6 +109,7 @@ def check_harmless(browser: Browser, text: str) -> bool:
 def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[..., World], text: str) -> None:
     world = make_world()
     estate = an_estate(world)
+    brand(world, estate.organization)
     owner = world.a_person(estate.organization)
     world.make_manager(owner, "IAM_OWNER", resource=INSTANCE)
     world.make_manager(owner, "ORG_OWNER")
@@ -126,7 +143,9 @@ def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[...,
 @with_texts
 def test_nor_do_the_pages_of_a_sign_in(make_world: Callable[..., World], text: str) -> None:
     world = make_world()
-    party = RelyingParty.of(world)
+    organization = world.an_organization()
+    brand(world, organization)
+    party = RelyingParty.of(world, project_id=world.a_project(organization).id)
     person = world.a_person()
     login_name = give_password(world, person)
     make_hostile(world, text)
@@ -147,6 +166,7 @@ def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., 
     world = make_world()
     owner, home = world.an_organization(registration=True), world.an_organization()
     project, other = world.a_project(owner), world.a_project(owner)
+    brand(world, owner)
     world.a_grant(other, home)
     party = RelyingParty.of(world, project_id=project.id, consent=ConsentRule.ALWAYS)
     first, second = world.a_person(home), world.a_person(home)
