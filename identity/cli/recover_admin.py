@@ -8,9 +8,12 @@ from identity.operations import Command
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --user."""
+    """-c INI, --user, --reset-factors."""
     add_ini_arguments(parser)
     parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the person's login name or id")
+    parser.add_argument(
+        "--reset-factors", action="store_true", help="also remove the person's second factors, if those are lost too"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -29,7 +32,7 @@ def run(arguments: Namespace) -> int:
                     f"The organization {subject.organization.name} is deactivated, so none of its users can sign in."
                     " Name a person of another one."
                 )
-            password = services.users.recover(subject.user.id)
+            password = services.users.recover(subject.user.id, reset_factors=arguments.reset_factors)
             give_roles(services, subject, INSTANCE, frozenset({OWNER}))
     show("user", f"{subject.login_name}, active, {OWNER}")
     show("password", f"{password}   (one-time; shown only now)")

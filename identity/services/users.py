@@ -19,6 +19,7 @@ from identity.services.audit import facts
 from identity.services.changes import told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
 from identity.services.consents import Consents
+from identity.services.factors import Factors
 from identity.services.lifecycle import Lifecycle
 from identity.services.links import CodeKind, Links, LinkUsed
 from identity.services.managers import refuse_last_owner
@@ -62,6 +63,7 @@ class Users(Lifecycle[HumanUser]):
     taken = _TAKEN
 
     _attempts: Attempts
+    _factors: Factors
     _passwords: Passwords
     _links: Links
     _sessions: Sessions
@@ -157,6 +159,12 @@ class Users(Lifecycle[HumanUser]):
             self._audit.record("user.unlocked", kind="user", id=user_id, organization_id=user.organization_id)
         return user
 
+    def reset_factors(self, user_id: str, *, by: Principal) -> int:
+        """Remove all by which the person proves who they are beside the password, for whoever has lost it; returns how
+        many there were. Raises NotFound, Denied."""
+        self._governed(user_id, by)
+        return self._factors.reset(user_id)
+
     def failures(self, user_id: str) -> int:
         """How many wrong passwords in a row were tried at browsers that the account does not know. Raises NotFound."""
         return self._attempts.failures([self._subject(user_id)])[user_id]
@@ -202,8 +210,9 @@ class Users(Lifecycle[HumanUser]):
         must_change = self._storage.users.must_change_password([user.id for user in users if user.active])
         return {user.id: _state(user, must_change.get(user.id)) for user in users}
 
-    def recover(self, user_id: str) -> str:
-        """Let a locked-out person back in: reactivated, everything ended that was opened as them.
+    def recover(self, user_id: str, *, reset_factors: bool = False) -> str:
+        """Let a locked-out person back in: reactivated, everything ended that was opened as them, and their second
+        factors removed if they have lost those too.
 
         Returns a new one-time password. Raises NotFound.
         """
@@ -213,6 +222,8 @@ class Users(Lifecycle[HumanUser]):
             with told("user", user_id):
                 self._storage.users.update(after)
         self._audit.record("user.recovered", kind="user", id=user_id, organization_id=before.organization_id)
+        if reset_factors:
+            self._factors.reset(user_id)
         return self._passwords.set_one_time(user_id)
 
     def change_profile(

@@ -1,10 +1,13 @@
 """What an operator does with accounts: add-manager, recover-admin, password-link, service-user-secret, registration."""
 
 import re
+from argparse import Namespace
 
+from identity.cli.program import opened
 from identity.crypto.passwords import verify_password
 from identity.domain.audit import ActorKind
 from identity.domain.users import HumanUser
+from tests.cli.conftest import INI
 
 
 class TestAddManager:
@@ -60,6 +63,19 @@ class TestRecoverAdmin:
         kept = stored.users.find_password(subject.user.id)
         assert kept.must_change
         assert verify_password(kept.hash, password)
+
+    def test_removes_second_factors_if_asked_to(self, on_data, data):
+        arguments = Namespace(ini=INI, variables=[f"data={data}"])
+        with opened(arguments) as identity:
+            with identity.transaction() as services:
+                subject = services.storage.users.find_by_login_name("admin@identity.localhost")
+                services.factors.add(subject, "totp", {})
+            left = []
+            for words in ((), ("--reset-factors",)):
+                assert on_data("recover-admin", "--user", "admin", *words).status == 0
+                with identity.reading() as services:
+                    left.append(len(services.factors.of(subject.user.id)))
+        assert left == [1, 0]
 
     def test_is_audited(self, on_data, stored):
         on_data("recover-admin", "--user", "admin")

@@ -214,6 +214,7 @@ DONE: dict[str, tuple[type[User] | UnionType, str, bool, Callable[[Any, User, Pr
     "password_link": (HumanUser, "write", True, lambda users, user, by: users.new_password_link(user.id, by=by)),
     "one_time_password": (HumanUser, "write", True, lambda users, user, by: users.one_time_password(user.id, by=by)),
     "unlock": (HumanUser, "write", False, lambda users, user, by: users.unlock(user.id, by=by)),
+    "reset_factors": (HumanUser, "write", False, lambda users, user, by: users.reset_factors(user.id, by=by)),
     "end_sessions": (HumanUser, "write", False, lambda users, user, by: users.end_sessions(user.id, by=by)),
     "end_session": (HumanUser, "write", False, lambda users, user, by: users.end_session(user.id, "x", by=by)),
     "end_connection": (HumanUser, "write", False, lambda users, user, by: users.end_connection(user.id, "x", by=by)),

@@ -47,10 +47,10 @@ ROUTES = {
     " POST /organizations/{organization}/export",
     "organization_manager.write": "POST /organizations/{organization}/managers",
     "user.read": "GET /organizations/{organization}/users; GET /users/{user};"
-    " GET /organizations/{organization}/token-preview",
+    " GET /organizations/{organization}/token-preview; GET /users/{user}/factors",
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
     " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password;"
-    " POST /users/{user}/unlock",
+    " POST /users/{user}/unlock; DELETE /users/{user}/factors",
     "user.delete": "DELETE /users/{user}",
     "session.read": "GET /users/{user}/sessions; GET /users/{user}/connections",
     "session.delete": "DELETE /users/{user}/sessions; DELETE /users/{user}/sessions/{session};"

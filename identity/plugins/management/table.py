@@ -25,6 +25,7 @@ from identity.plugins.management.resources import (
     token_previews,
     transfer,
     upstream_providers,
+    user_factors,
     user_grants,
     users,
 )
@@ -43,6 +44,7 @@ RESOURCES = (
     token_previews,
     upstream_providers,
     users,
+    user_factors,
     sessions,
     connections,
     service_users,

@@ -112,7 +112,8 @@ class Factors:
             actions.insert(0, Item(label=t("Renew …"), href=_enrol(factor)))
         else:
             actions.insert(0, Item(label=t("Rename …"), href=f"{place}/rename"))
-        return SecurityRow(name=_called(self._page, enrolment), notes=(times,), actions=tuple(actions))
+        note = "" if factor is None else t(factor.note(enrolment))
+        return SecurityRow(name=_called(self._page, enrolment), notes=(times, note), actions=tuple(actions))
 
     def _addable(self) -> Iterator[SecurityRow]:
         t, had = self._page.words.t, {one.factor for one in self._enrolled}

@@ -18,6 +18,7 @@ _MODULES = tuple(
         "overview",
         "audit_events",
         "user_access",
+        "user_factors",
         "users",
         "sessions",
         "connections",

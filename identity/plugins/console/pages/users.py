@@ -24,6 +24,7 @@ from identity.plugins.console.pages.connections import connections_section
 from identity.plugins.console.pages.held_grants import HELD_GRANTS
 from identity.plugins.console.pages.sessions import SessionList
 from identity.plugins.console.pages.user_access import NewPasswordLink, OneTimePassword
+from identity.plugins.console.pages.user_factors import factors_section
 from identity.plugins.console.places import Place, of_things
 from identity.plugins.console.sections import Facts, Note, Panel, Section
 from identity.plugins.console.show_page import ShowPage
@@ -218,6 +219,7 @@ class UserPage(OfUser, ShowPage):
         user, ways = self.thing, list(self.to_do(NewPasswordLink, OneTimePassword, Unlock))
         return [
             Panel("password", say("Password"), rows=ways) if ways and user.active else None,
+            factors_section(self),
             *self._of_plugins_here(),
             SessionList.on(self).as_section(),
             connections_section(self),

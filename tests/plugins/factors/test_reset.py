@@ -1,0 +1,74 @@
+"""A manager resets what somebody has lost: seen by name alone, audited, and never for whoever holds more."""
+
+from identity.domain.policies import Policy, SecondFactor
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.factors.app import enrol
+from tests.plugins.login.conftest import Person, opened
+
+
+def manager_of(world: World, person: Person) -> Browser:
+    """At the console."""
+    manager = world.a_person(person.organization)
+    world.make_manager(manager, "ORG_USER_MANAGER")
+    console = Browser(world)
+    console.start_session(manager)
+    return console
+
+
+def test_in_the_console(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+    app = enrol(browser, ada, name="My phone")
+    console = manager_of(world, ada)
+    console.open(f"/console/users/{ada.user.id}")
+    section = console.page.html.find(id="second-factors")
+    assert "My phone" in section.get_text()
+    assert "Authenticator app" in section.get_text()
+    assert app.secret not in console.page.text
+    console.click("Reset …")
+    check_page(console.page, 200, f"Reset the second factors of {ada.user.display_name}?")
+    assert "They are removed: My phone." in console.page.text
+    console.submit()
+    assert "The second factors are reset." in console.page.text
+    assert "The person has set up none." in console.page.text
+    (event,) = world.audit_events(event="factor.reset")
+    assert (event.object_id, dict(event.detail)) == (ada.user.id, {"factors": 1})
+    other = Browser(world)
+    opened(other, party)
+    other.sign_in(ada.login_name)
+    assert other.left_for is not None
+
+
+def test_at_the_api(world: World, browser: Browser, ada: Person) -> None:
+    enrol(browser, ada, name="My phone")
+    robot = world.a_robot(ada.organization)
+    world.make_manager(robot.user, "ORG_USER_MANAGER")
+    path, token = f"/users/{ada.user.id}/factors", robot.managing_token()
+    (found,) = world.client.management(path, token).json["items"]
+    assert found.keys() == {"id", "factor", "name", "added_at", "last_used_at"}
+    assert (found["factor"], found["name"]) == ("totp", "My phone")
+    assert world.client.management(path, token, "DELETE").status_int == 204
+    assert world.client.management(path, token).json["items"] == []
+
+
+def test_nobody_resets_what_somebody_holds_who_may_more(world: World, browser: Browser, ada: Person) -> None:
+    enrol(browser, ada)
+    world.make_manager(ada.user, "ORG_OWNER")
+    console = manager_of(world, ada)
+    console.open(f"/console/users/{ada.user.id}/factors/reset")
+    console.submit()
+    assert console.page.status_int == 403
+    assert len(world.operator.factors.of(ada.user.id)) == 1
+
+
+def test_after_it_another_is_set_up_where_one_is_needed(
+    world: World, browser: Browser, party: RelyingParty, ada: Person
+) -> None:
+    enrol(browser, ada)
+    world.operator.policies.change(ada.organization.id, Policy(second_factor=SecondFactor.REQUIRED))
+    world.operator.users.reset_factors(ada.user.id)
+    other = Browser(world)
+    opened(other, party)
+    other.sign_in(ada.login_name)
+    assert other.step == "factors/new"
