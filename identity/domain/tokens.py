@@ -14,8 +14,9 @@ class TokenFamily:
     """All that came from one authorization of one person for one client.
 
     A token is live only while its family is: revoking the family also kills members that are being written at
-    that very moment. ``methods`` are those by which the person had proved to be it (RFC 8176), ``acr`` is what they
-    amount to. The claims are those that the client asked for beside scopes (OpenID Connect Core §5.5).
+    that very moment. ``methods`` are those by which the person had proved to be it at ``authenticated_at`` (RFC 8176),
+    ``acr`` is what they amount to. The claims are those that the client asked for beside scopes (OpenID Connect Core
+    §5.5).
     """
 
     id: str
@@ -28,6 +29,7 @@ class TokenFamily:
     offline: bool = False
     methods: tuple[str, ...] = ()
     acr: str = ""
+    authenticated_at: datetime | None = None
     userinfo_claims: tuple[str, ...] = ()
     id_token_claims: tuple[str, ...] = ()
     revoked_at: datetime | None = None
@@ -87,7 +89,8 @@ class RefreshToken:
 class IssuedToken:
     """An access token with all that decides whether it is live: its subject, its client, its family, its session.
 
-    ``claims`` are those that its bearer may ask for at userinfo beside what its scopes open.
+    ``claims`` are those that its bearer may ask for at userinfo beside what its scopes open; ``methods``, ``acr`` and
+    ``authenticated_at`` tell how and when the person had proved to be it (``TokenFamily``).
     """
 
     token: AccessToken
@@ -96,6 +99,9 @@ class IssuedToken:
     family_revoked: bool = False
     session_ended: bool = False
     claims: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    acr: str = ""
+    authenticated_at: datetime | None = None
 
     def live(self, now: datetime) -> bool:
         """True if neither token, family, session, user, organization, application nor project stands against it."""

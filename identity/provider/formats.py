@@ -7,7 +7,7 @@ from identity.crypto.jwt import sign
 from identity.crypto.keys import PrivateKey
 from identity.crypto.secrets import new_token
 from identity.domain.authentication import acr_of, amr_of
-from identity.domain.tokens import AccessToken
+from identity.domain.tokens import AccessToken, IssuedToken
 from identity.provider.claims import claims_about, contribute
 from identity.provider.context import Context
 from identity.provider.grant import Authorization
@@ -56,7 +56,7 @@ def jwt(
     return sign(claims, private_key, key_id=key_id, typ=JWT_TYPE)
 
 
-def proved(authorization: Authorization) -> dict[str, Any]:
+def proved(authorization: Authorization | IssuedToken) -> dict[str, Any]:
     """The claims ``amr`` and ``acr``: how somebody proved to be it (OpenID Connect Core §2, RFC 9068 §2.2.1)."""
     methods = authorization.methods
     return {"amr": amr_of(methods), "acr": authorization.acr or acr_of(methods)}

@@ -154,6 +154,7 @@ def new_family(authorization: Authorization, granted: GrantedScopes, context: Co
         offline=offline,
         methods=authorization.methods,
         acr=authorization.acr,
+        authenticated_at=authorization.authenticated_at,
         userinfo_claims=authorization.userinfo_claims,
         id_token_claims=authorization.id_token_claims,
     )

@@ -106,6 +106,9 @@ def test_a_person_s_token_is_described_with_all_its_members(world: World) -> Non
     assert isinstance(answer.pop("jti"), str)
     assert answer == {
         "active": True,
+        "acr": "urn:service:iam:acr:1",
+        "amr": ["pwd"],
+        "auth_time": world.clock.seconds,
         "scope": "openid offline_access",
         "client_id": client.client_id,
         "token_type": "Bearer",

@@ -10,7 +10,7 @@ from identity.provider.claims import claims_about
 from identity.provider.client_authentication import proven_application
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
-from identity.provider.formats import acting
+from identity.provider.formats import acting, proved
 from identity.provider.parameters import refuse_secrets
 from identity.provider.request import ProtocolRequest, ProtocolResponse
 from identity.provider.roles import told_roles
@@ -47,6 +47,8 @@ def members_of(issued: IssuedToken, context: Context) -> dict[str, Any]:
     }
     if token.expires_at != NEVER:
         members["exp"] = int(token.expires_at.timestamp())
+    if issued.methods and issued.authenticated_at is not None:
+        members |= {**proved(issued), "auth_time": int(issued.authenticated_at.timestamp())}
     if issued.subject is not None:
         if _is_told_by_name(issued.subject, token.scope, context):
             members["username"] = issued.subject.login_name

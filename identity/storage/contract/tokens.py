@@ -66,16 +66,30 @@ class TokenContract(ContractBase):
         stranger = a_human_user(on.other_organization)
         foreign, of_program = an_access_token(stranger, on.application), an_access_token(on.service_user)
         of_application, claiming = an_access_token(None, on.application), a_family(on.human_user, on.application)
-        claiming = replace(claiming, userinfo_claims=("email", "name"))
+        claiming = replace(claiming, userinfo_claims=("email", "name"), authenticated_at=NOW)
         of_claiming = an_access_token(on.human_user, on.application, claiming)
         on.save(stranger, foreign, of_program, of_application, claiming, of_claiming)
         client = Client(on.application, (), on.project, on.organization)
         expected = [
-            IssuedToken(token, Subject(on.human_user, on.organization), client),
+            IssuedToken(
+                token,
+                Subject(on.human_user, on.organization),
+                client,
+                methods=on.family.methods,
+                acr=on.family.acr,
+            ),
             IssuedToken(foreign, Subject(stranger, on.other_organization), client),
             IssuedToken(of_program, Subject(on.service_user, on.organization), None),
             IssuedToken(of_application, None, client),
-            IssuedToken(of_claiming, Subject(on.human_user, on.organization), client, claims=("email", "name")),
+            IssuedToken(
+                of_claiming,
+                Subject(on.human_user, on.organization),
+                client,
+                claims=("email", "name"),
+                methods=claiming.methods,
+                acr=claiming.acr,
+                authenticated_at=NOW,
+            ),
         ]
         assert [self.issued(on, each.token) for each in expected] == expected
         assert all(each.live(NOW) for each in expected)

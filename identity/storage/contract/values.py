@@ -104,6 +104,7 @@ FULL: dict[str, Callable[[On], Any]] = {
         offline=False,
         methods=("pwd", "otp"),
         acr="urn:service:iam:acr:2",
+        authenticated_at=NOW - SECOND,
         userinfo_claims=("email", "name"),
         id_token_claims=("nickname",),
         ends_at=NOW + SECOND,

@@ -49,6 +49,9 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             family_revoked=token.family_id is not None and self._is_revoked(token.family_id),
             session_ended=has_ended(self._tables, token.session_id),
             claims=() if family is None else family.userinfo_claims,
+            methods=() if family is None else family.methods,
+            acr="" if family is None else family.acr,
+            authenticated_at=None if family is None else family.authenticated_at,
         )
 
     def revoke_access(self, digest: bytes, at: datetime) -> None:

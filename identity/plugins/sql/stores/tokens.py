@@ -95,6 +95,9 @@ _FIND_ISSUED = Prepared(
         *_ACCESS.columns,
         families.c.revoked_at,
         families.c.userinfo_claims,
+        families.c.methods,
+        families.c.acr,
+        families.c.authenticated_at,
         sessions.c.ended_at,
         *users.SUBJECT,
         *applications.ROWS.columns,
@@ -236,13 +239,14 @@ class SqlTokenStore(SqlStore, TokenStore):
 #: What is asked about is mostly asked about again.
 _token_of = remembering(_ACCESS.of)
 _claims_of = row_of(families.c.userinfo_claims)(words_of)
+_proved_at = row_of(families.c.authenticated_at)(moment)
 _last_use_of = row_of(refresh.c.issued_at)(moment)
 
-_TOKEN, _STANDING, _SUBJECT, _CLIENT = slices(_ACCESS, 3, users.SUBJECT, applications.CLIENT)
+_TOKEN, _STANDING, _SUBJECT, _CLIENT = slices(_ACCESS, 6, users.SUBJECT, applications.CLIENT)
 
 
 def _issued_of(row: Row) -> IssuedToken:
-    family_revoked_at, claims, session_ended_at = row[_STANDING]
+    family_revoked_at, claims, methods, acr, proved_at, session_ended_at = row[_STANDING]
     client = row[_CLIENT]
     return IssuedToken(
         _token_of(row[_TOKEN]),
@@ -251,6 +255,9 @@ def _issued_of(row: Row) -> IssuedToken:
         family_revoked=family_revoked_at is not None,
         session_ended=session_ended_at is not None,
         claims=() if claims is None else _claims_of((claims,)),
+        methods=() if methods is None else _claims_of((methods,)),
+        acr=acr or "",
+        authenticated_at=None if proved_at is None else _proved_at((proved_at,)),
     )
 
 

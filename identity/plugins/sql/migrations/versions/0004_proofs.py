@@ -18,4 +18,5 @@ def upgrade() -> None:
     op.execute(_FILL)
     for table in ("sessions", "authorization_requests"):
         op.drop_column(table, "methods")
+    op.add_column("token_families", sa.Column("authenticated_at", sa.BigInteger()))
     op.add_column("token_families", sa.Column("acr", text, nullable=False, server_default=""))
