@@ -95,7 +95,7 @@ def _previewed(scene: Scene) -> None:
     tab = scene.tab
     tab.fill(display_name="Northwind", accent="#6d1247", accent_dark="#f0b8d6", support="help@northwind.example")
     with tab.leaving():
-        tab.press("Preview")
+        tab.one("button[name=preview]").click()
 
 
 keep("console-branding-preview", _previewed, _ORGANIZATION, main=True)

@@ -1,0 +1,96 @@
+"""Looks in a browser: colours by the system's theme, a logo that does nothing, and a preview while one types."""
+
+from dataclasses import fields
+
+import pytest
+
+from identity.domain.branding import PLAIN
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.branding import ChangeBranding
+from identity.testing.post import html_of
+from tests.browser.acme import Acme
+from tests.browser.branding_pages import BRANDING, branded
+from tests.browser.chromium import Profile
+from tests.browser.scene import Scene
+from tests.browser.tab import Tab
+
+_COLOUR = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+GREEN, LIGHT_GREEN = "rgb(11, 90, 60)", "rgb(143, 220, 184)"
+
+
+@pytest.fixture
+def scene(site: Acme, profile: Profile, tab: Tab) -> Scene:
+    return Scene(site, profile, tab)
+
+
+def test_a_sign_in_has_the_colours_and_the_logo_of_the_organization(scene: Scene) -> None:
+    site, tab = scene.site, scene.tab
+    site.ask(tab, site.an_application("Invoices", branded(scene)))
+    assert tab.heading == "Welcome to Northwind"
+    for dark, colour in ((False, GREEN), (True, LIGHT_GREEN)):
+        tab.look(dark=dark)
+        assert tab.run(_COLOUR, ".button--primary", "backgroundColor") == colour
+    logo = tab.one(".brand__logo")
+    assert tab.run("return arguments[0].complete && arguments[0].naturalWidth > 0", logo)
+    assert logo.size["height"] == 40
+    # Opened by itself it is a document, in which nothing runs.
+    tab.open(str(logo.get_property("src")))
+    assert tab.run("return document.documentElement.localName") == "svg"
+    assert tab.run("return document.querySelectorAll('script, [onload]').length") == 0
+
+
+def test_the_preview_follows_what_is_typed(scene: Scene) -> None:
+    site, tab = scene.site, scene.tab
+    organization = branded(scene)
+    site.start_session(scene.profile, site.a_manager(organization=organization))
+    tab.open(f"{site.url}/console/organizations/{organization.id}/branding")
+    button = ".looks--light .looks__button"
+    assert tab.run(_COLOUR, button, "backgroundColor") == GREEN
+    assert tab.run(_COLOUR, ".looks--dark .looks__button", "backgroundColor") == LIGHT_GREEN
+    tab.fill(accent="#6d1247", display_name="Southwind")
+    tab.wait(lambda: tab.run(_COLOUR, button, "backgroundColor") == "rgb(109, 18, 71)")
+    tab.wait(lambda: "Southwind" in tab.words("#preview .mail__name"))
+    # What cannot be taken changes nothing, and nothing was saved.
+    tab.fill(accent="#ffcc0")
+    tab.fill(accent_dark="#ffffff")
+    tab.wait(lambda: tab.run(_COLOUR, ".looks--dark .looks__button", "backgroundColor") == "rgb(255, 255, 255)")
+    assert tab.run(_COLOUR, button, "backgroundColor") == GREEN
+    with site.world.reading() as services:
+        assert services.branding.of(organization).accent == "#0b5a3c"
+
+
+def test_a_mail_is_read_in_the_light_and_in_the_dark(
+    mailing_site: Acme, tab: Tab, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    site = mailing_site
+    assert site.post is not None
+    organization = site.world.an_organization()
+    with site.world.transaction() as services:
+        services.branding.change(organization, BRANDING, by=THE_OPERATOR)
+    person = site.a_person(organization=organization, email="anna@acme.example")
+    tab.open(f"{site.url}/password/reset")
+    tab.send(login_name=person.login_name)
+    site.world.identity.senders["mail"].send_due()
+    page = tmp_path_factory.mktemp("mail") / "mail.html"
+    page.write_text(html_of(site.post.only()))
+    tab.open(page.as_uri())
+    for dark, colour, ground in ((False, GREEN, "rgb(244, 245, 248)"), (True, LIGHT_GREEN, "rgb(15, 18, 23)")):
+        tab.look(dark=dark)
+        assert tab.run(_COLOUR, ".mail__button", "backgroundColor") == colour
+        assert tab.run(_COLOUR, "body", "backgroundColor") == ground
+    tab.size(320, 640)
+    assert tab.run("return document.documentElement.scrollWidth <= 320")
+    assert tab.run("return performance.getEntriesByType('resource').length") == 0
+
+
+def test_nothing_is_left_of_looks_that_are_taken_back(scene: Scene) -> None:
+    site, tab = scene.site, scene.tab
+    organization = branded(scene)
+    party = site.an_application("Invoices", organization)
+    with site.world.transaction() as services:
+        nothing = ChangeBranding.of(**{one.name: getattr(PLAIN, one.name) for one in fields(PLAIN)})
+        services.branding.change(organization, nothing, by=THE_OPERATOR)
+    site.ask(tab, party)
+    assert tab.heading == "Sign in"
+    assert tab.one(".brand__name").text == "Identity"
+    assert not tab.all("link[href^='/branding/']")
