@@ -1,5 +1,6 @@
 """Jobs: what is done in the background, now and then, each in transactions of its own."""
 
+import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -7,6 +8,7 @@ from datetime import timedelta
 
 from identity.clock import Clock
 from identity.domain.audit import SYSTEM, Actor
+from identity.domain.errors import Conflict, NotFound
 from identity.services import last_uses, leases
 from identity.services.bundle import Services
 from identity.services.purge import BATCH, purge
@@ -14,7 +16,10 @@ from identity.services.unit_of_work import ProcessState
 from identity.storage.stores.purges import Purged
 from identity.worker import Job
 
+log = logging.getLogger(__name__)
+
 _EXPIRY_INTERVAL = timedelta(hours=6)
+_DELETION_INTERVAL = timedelta(hours=1)
 _USES_INTERVAL = timedelta(minutes=1)
 #: Between batches, for others that wait to write.
 _BREATH = 0.02
@@ -51,6 +56,7 @@ class Jobs:
             Job("purge", purge_interval, self.purge_if_free),
             Job("key rotation", purge_interval, self.rotate_if_due),
             Job("expiring keys", _EXPIRY_INTERVAL, self.note_expiring_keys),
+            Job("account deletions", _DELETION_INTERVAL, self.delete_accounts_if_free),
             Job("last uses", _USES_INTERVAL, self.write_last_uses),
         ]
 
@@ -88,6 +94,25 @@ class Jobs:
         if self._acquire("expiring keys", _EXPIRY_INTERVAL / 2):
             with self._transaction(SYSTEM) as services:
                 services.service_users.note_expiring()
+
+    def delete_accounts(self) -> int:
+        """Delete the accounts whose people asked for it long enough ago; returns how many went."""
+        with self._reading(SYSTEM) as services:
+            due, deleted = services.deletions.due(), 0
+        for user_id in due:
+            if self._stopping():
+                break
+            try:
+                with self._transaction(SYSTEM) as services:
+                    deleted += services.deletions.carry_out(user_id)
+            except (Conflict, NotFound):
+                log.info("an account is kept, or gone, that was to be deleted at this moment")
+        return deleted
+
+    def delete_accounts_if_free(self) -> None:
+        """The same, unless another node is at it."""
+        if self._acquire("account deletions", _DELETION_INTERVAL / 2):
+            self.delete_accounts()
 
     def write_last_uses(self) -> None:
         """Write when secrets and personal access tokens were last used, as far as this process knows."""

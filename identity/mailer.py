@@ -10,7 +10,7 @@ from email.utils import formatdate, make_msgid, parseaddr
 
 from identity.ini_values import BadSetting
 from identity.services.mails import KIND, Mail, Notice, queued
-from identity.services.outbox import Delivery, Undeliverable
+from identity.services.outbox import Delivery, NotTaken, Undeliverable
 from identity.settings import SmtpSecurity, SmtpSettings
 
 _TIMEOUT = 10.0
@@ -108,7 +108,7 @@ class MailDelivery(Delivery):
         found = queued(content)
         if isinstance(found, Notice):
             if self._mailer.worded is None:
-                raise Undeliverable
+                raise NotTaken("no page of this process words it")
             found = self._mailer.worded(found)
         if found.to:
             self._mailer.send(found)

@@ -135,6 +135,7 @@ EVENTS: frozenset[str] = frozenset(
         "user": (
             *("created", "registered", "changed", "deactivated", "reactivated", "removed"),
             *("recovered", "unlocked", "reported", "exported"),
+            *("deletion_asked", "deletion_withdrawn"),
         ),
         "password": ("set", "changed", "link_issued", "link_asked"),
         "email": ("link_issued", "verified"),

@@ -12,7 +12,7 @@ from identity.domain.words import say, say_many
 #: The longest that a browser can be remembered, in days.
 MOST_DAYS = 30
 
-SIGN_IN = say("Sign-in")
+SIGN_IN, ACCOUNTS = say("Sign-in"), say("Accounts")
 
 
 class SecondFactor(StrEnum):
@@ -78,6 +78,16 @@ class Policy:
         section=SIGN_IN,
         label=say("Remember browsers for"),
         hint=say("For so many days people can have a browser not ask for a second factor. 0: it is asked every time."),
+    )
+    account_deletion: bool | None = setting(
+        default=None,
+        section=ACCOUNTS,
+        label=say("Deletion of accounts"),
+        hint=say("Whoever deletes their own account has 14 days to change their mind."),
+        words={
+            False: say("Managers alone delete accounts"),
+            True: say("People can delete their own accounts"),
+        },
     )
 
     @property
@@ -179,10 +189,15 @@ def _common(above: tuple[str, ...] | None, below: tuple[str, ...] | None) -> tup
     return tuple(one for one in below if one in above)
 
 
+def _both(above: bool | None, below: bool | None) -> bool:
+    return bool(above) and below is not False
+
+
 _TIGHTER: Mapping[str, Callable[[Any, Any], Any]] = {
     "second_factor": _later_of(SecondFactor),
     "factors": _common,
     "remember_browser": _smaller,
+    "account_deletion": _both,
 }
 
 

@@ -98,7 +98,8 @@ class Profile:
 class HumanUser:
     """A person, who logs on interactively.
 
-    ``registered`` is True if they made the account themselves. ``named_at`` is since when they have their user name and
+    ``registered`` is True if they made the account themselves. ``deletion_at`` is when it goes, as they asked for; None
+    while it stays. ``named_at`` is since when they have their user name and
     somebody vouches for them: a manager, or the link that was mailed to their address; None as long as nobody does.
     """
 
@@ -113,6 +114,7 @@ class HumanUser:
     registered: bool = made(default=False)
     named_at: datetime | None = inner(default=None)
     last_sign_in_at: datetime | None = made(default=None)
+    deletion_at: datetime | None = made(default=None)
     active: bool = made(default=True)
     version: int = stamp(default=1)
 

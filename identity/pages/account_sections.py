@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 from pyramid.config import Configurator
+from pyramid.request import Request
 
 from identity.domain.users import Subject
 from identity.pages.frame import Item
 from identity.pages.signed_in_page import SignedInPage
-from identity.services.bundle import Services
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class SecuritySection:
 #: Makes sections of the security page, for the page that is drawn.
 ProvideSections = Callable[[SignedInPage], Iterable[SecuritySection]]
 #: Tells what a plugin keeps of a person, as plain values of JSON without secrets.
-ProvideData = Callable[[Services, Subject], object]
+ProvideData = Callable[[Request, Subject], object]
 
 
 def add_security_section(config: Configurator, provide: ProvideSections) -> None:

@@ -63,6 +63,8 @@ _EVENTS = {
     "user.recovered": (say("User let back in by the operator"), ""),
     "user.unlocked": (say("User unlocked"), say("User unlocked. The password counts in every browser again.")),
     "user.exported": (say("Copy of one's data taken"), ""),
+    "user.deletion_asked": (say("Deletion of one's account asked for"), ""),
+    "user.deletion_withdrawn": (say("Account kept after all"), say("The account stays.")),
     "user.reported": (say("Access by somebody else reported"), ""),
     "password.set": (say("One-time password set"), ""),
     "password.changed": (say("Password changed"), ""),

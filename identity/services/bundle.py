@@ -17,6 +17,7 @@ from identity.services.branding import Brandings
 from identity.services.choices import Choices
 from identity.services.consents import Consents
 from identity.services.cursors import Cursors
+from identity.services.deletions import Deletions
 from identity.services.domains import Domains
 from identity.services.factors import Factors
 from identity.services.idempotency import Idempotency
@@ -117,6 +118,7 @@ class Services(ABC):
     users = lazily(Users)
     passwords = lazily(Passwords)
     own_account = lazily(OwnAccount)
+    deletions = lazily(Deletions)
     attempts = lazily(Attempts)
     known_browsers = lazily(KnownBrowsers)
     policies = lazily(Policies)

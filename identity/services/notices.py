@@ -40,12 +40,18 @@ def _linked(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
     return None if person.last_sign_in_at is None else told
 
 
+def _deletion(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    return {"day": "" if person.deletion_at is None else f"{person.deletion_at:%Y-%m-%d}"}
+
+
 #: The template of the mail about each event, and what it says besides whose account it is.
 _TOLD: Mapping[str, tuple[str, _Values]] = {
     "password.changed": ("password_changed", _always),
     "password.set": ("password_set", _if_they_were_here),
     "user.reported": ("reported", _always),
     "session.started": ("new_browser", _new_browser),
+    "user.deletion_asked": ("deletion_asked", _deletion),
+    "user.deletion_withdrawn": ("deletion_withdrawn", _always),
     "factor.added": ("factor_added", _factor),
     "factor.removed": ("factor_removed", _factor),
     "factor.reset": ("factor_reset", _always),
@@ -56,8 +62,10 @@ _TOLD: Mapping[str, tuple[str, _Values]] = {
 }
 #: What may bring another address: the former one is told.
 _ADDRESSES = frozenset({"user.changed", "email.verified"})
+#: After it nobody is there any more; the event tells whose account it was.
+_REMOVED = "user.removed"
 #: All of which somebody may be told.
-EVENTS_TOLD = frozenset(_TOLD) | _ADDRESSES
+EVENTS_TOLD = frozenset(_TOLD) | _ADDRESSES | {_REMOVED}
 
 
 class Notices(UseCases):
@@ -72,6 +80,9 @@ class Notices(UseCases):
         Nothing where no mail can be sent or there is no address.
         """
         if event.event not in EVENTS_TOLD or not self._mails.enabled:
+            return
+        if event.event == _REMOVED:
+            self._tell_removed(event)
             return
         user_id = event.object_id or ""
         subject = self._storage.users.find_subject(user_id)
@@ -98,6 +109,24 @@ class Notices(UseCases):
             ),
             proved_by=person.id if _is_proved(person.profile, to) else "",
         )
+
+    def _tell_removed(self, event: AuditEvent) -> None:
+        """Write to whoever had an account that is gone, if they were ever here."""
+        profile, organization_id = event.detail.get("profile"), event.organization_id or ""
+        organization = self._storage.organizations.find(organization_id)
+        if not isinstance(profile, Mapping) or organization is None or event.detail.get("last_sign_in_at") is None:
+            return
+        if to := str(profile.get("email", "")):
+            self._mails.queue_notice(
+                Notice(
+                    to=to,
+                    template="removed",
+                    values={"login_name": f"{event.detail.get('user_name')}@{organization.primary_domain}"},
+                    languages=(str(profile.get("locale", "")), self._language),
+                    organization_id=organization_id,
+                    at=event.at.isoformat(),
+                )
+            )
 
 
 def _is_proved(profile: Profile, address: str) -> bool:

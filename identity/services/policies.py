@@ -92,7 +92,7 @@ class Policies(UseCases):
     @property
     def default(self) -> Policy:
         """What the ini file says."""
-        return Policy(second_factor=self._settings.second_factor, remember_browser=0)
+        return Policy(second_factor=self._settings.second_factor, remember_browser=0, account_deletion=False)
 
     def of(self, organization_id: str) -> Policy:
         """What holds for people of the organization."""

@@ -36,6 +36,7 @@ class UserState(StrEnum):
     MUST_CHANGE_PASSWORD = "must_change_password"  # noqa: S105 - a state
     INVITED = "invited"
     DEACTIVATED = "deactivated"
+    LEAVING = "leaving"
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +359,8 @@ class Users(Lifecycle[HumanUser]):
 def _state(user: HumanUser, must_change: bool | None) -> UserState:
     if not user.active:
         return UserState.DEACTIVATED
+    if user.deletion_at is not None:
+        return UserState.LEAVING
     if must_change is None:
         return UserState.INVITED
     return UserState.MUST_CHANGE_PASSWORD if must_change else UserState.ACTIVE

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE
 from tests.browser.scene import LONG_WORD, Scene, page
 
 
@@ -184,6 +186,36 @@ def not_me(scene: Scene) -> None:
 def data(scene: Scene) -> None:
     scene.sign_in()
     scene.open("/account/data")
+
+
+def _leave(scene: Scene) -> None:
+    with scene.site.world.transaction() as services:
+        services.policies.change(INSTANCE, ChangePolicy(account_deletion=True))
+    _sign_in_for(scene, "/account/profile")
+
+
+@page("/account/data")
+def data_and_deletion(scene: Scene) -> None:
+    _leave(scene)
+    scene.open("/account/data")
+
+
+@page("/account/data/delete", main=True, names=True)
+def delete_account(scene: Scene) -> None:
+    _leave(scene)
+    scene.open("/account/data/delete")
+
+
+@page("/leaving")
+def leaving(scene: Scene) -> None:
+    delete_account(scene)
+    scene.tab.send(confirm_name=scene.person.user.user_name)
+
+
+@page("/login/1/keep", main=True, names=True)
+def keep(scene: Scene) -> None:
+    leaving(scene)
+    _sign_in_for(scene, "/account/profile")
 
 
 @page("/account/profile", names=True)

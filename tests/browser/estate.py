@@ -16,9 +16,11 @@ from identity.domain.users import HumanUser
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
+from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.projects import ChangeProject
 from identity.services.commands.service_users import AddPersonalAccessToken, ChangeServiceUser
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
+from identity.services.policies import INSTANCE as OF_ALL
 from identity.testing.world import Robot
 from tests.browser.acme import Acme, Person
 from tests.browser.scene import LONG, LONG_WORD
@@ -101,6 +103,7 @@ def estate(site: Acme, long: bool) -> Estate:
     world.a_grant(granted, organization, roles=("driver",))
     ids["session"] = world.a_session(person.user).id
     ids["locked"] = _a_locked_person(site, organization, next(user_names)).id
+    ids["leaving"] = _a_leaving_person(site, organization, next(user_names)).id
     ids["connected"] = _connected(site, person, name if long else "Parcels")
     ids |= _idle(site, organization, partner)
     # Something that was refused.
@@ -125,6 +128,17 @@ def _a_locked_person(site: Acme, organization: Organization, user_name: str) -> 
     person = site.a_person("Lukas", "Weber", organization=organization, user_name=user_name)
     site.try_passwords(person, MOST_ATTEMPTS)
     site.world.clock.reset()
+    return person.user
+
+
+def _a_leaving_person(site: Acme, organization: Organization, user_name: str) -> HumanUser:
+    """Who has asked for the account to be deleted."""
+    person = site.a_person("Lea", "Weber", organization=organization, user_name=user_name)
+    with site.world.transaction() as services:
+        services.policies.change(OF_ALL, ChangePolicy(account_deletion=True))
+        subject = services.storage.users.find_subject(person.user.id)
+        assert subject is not None
+        services.deletions.ask(subject)
     return person.user
 
 

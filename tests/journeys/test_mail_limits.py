@@ -1,7 +1,7 @@
 """Nobody's address is flooded: whatever makes a mail counts for the address that it goes to."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import count
 
@@ -10,8 +10,11 @@ import pytest
 from identity.domain.factors import Enrolment
 from identity.domain.permissions import INSTANCE
 from identity.domain.users import HumanUser, Subject
+from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
+from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeProfile
+from identity.services.policies import INSTANCE as OF_ALL
 from identity.testing.browser import Browser, give_password
 from identity.testing.post import Post
 from identity.testing.relying_party import RelyingParty
@@ -184,6 +187,32 @@ def _add_factor(scene: Scene) -> None:
         services.factors.add(subject, "pager", {}, name="Phone")
 
 
+def _want_to_go(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        services.policies.change(OF_ALL, ChangePolicy(account_deletion=True))
+        person = services.users.get(scene.person.id)
+        services.storage.users.update(replace(person, deletion_at=None, version=person.version + 1))
+        subject = services.storage.users.find_subject(scene.person.id)
+        assert subject is not None
+        services.deletions.ask(subject)
+
+
+def _stay(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        person = services.users.get(scene.person.id)
+        services.storage.users.update(replace(person, deletion_at=services.now, version=person.version + 1))
+        services.deletions.withdraw_for(person.id, by=THE_OPERATOR)
+
+
+def _remove(scene: Scene) -> None:
+    person = scene.world.a_person()
+    with scene.world.transaction() as services:
+        services.storage.users.note_sign_in(person.id, services.now)
+        services.users.change_profile(person.id, ChangeProfile(email=VICTIM))
+    with scene.world.transaction() as services:
+        services.users.remove(person.id, by=THE_OPERATOR)
+
+
 #: What makes a mail, by its template: what strangers, people or managers can ask for.
 ASKED: dict[str, Callable[[Scene], None]] = {
     "registration": _register,
@@ -198,6 +227,9 @@ NOTICES: dict[str, Callable[[Scene], None]] = {
     "password_changed": _new_password,
     "password_set": _set_one_time,
     "reported": _not_me,
+    "deletion_asked": _want_to_go,
+    "deletion_withdrawn": _stay,
+    "removed": _remove,
     "new_browser": _sign_in_elsewhere,
     "factor_added": _add_factor,
     "factor_removed": _about_a_factor(lambda services, subject, one: services.factors.remove(subject, one.id)),
@@ -208,11 +240,14 @@ NOTICES: dict[str, Callable[[Scene], None]] = {
 }
 #: The same as another one, where somebody has the address already.
 ALIKE = {"known": "registration"}
+#: Sent to whoever has just given the password, and to nobody else; there can be more of them.
+BY_PASSWORD = "code"
 
 
 def test_every_mail_has_its_row() -> None:
-    templates = {one.name.removesuffix(".txt") for one in (files("identity.pages") / "templates" / "mails").iterdir()}
-    assert templates == {name.partition(",")[0] for name in ASKED} | NOTICES.keys() | ALIKE.keys()
+    found = (one.name for one in (files("identity.pages") / "templates" / "mails").iterdir())
+    templates = {name.removesuffix(".txt") for name in found if name.endswith(".txt")}
+    assert templates == {name.partition(",")[0] for name in ASKED} | NOTICES.keys() | ALIKE.keys() | {BY_PASSWORD}
 
 
 @pytest.mark.storages("memory")
@@ -280,6 +315,7 @@ def test_no_kind_of_notice_hides_another_from_whoever_proved_the_address(world: 
 
 def received(world: World, post: Post) -> int:
     """How many mails have come to the address."""
+    assert world.app, "where pages are, notices are worded"
     world.identity.senders["mail"].send_due()
     return post.recipients.count(VICTIM)
 

@@ -10,8 +10,10 @@ from identity.process import Identity
 from identity.services import notices
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
+from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile
 from identity.services.mails import Notice, queued
+from identity.services.policies import INSTANCE
 from identity.worker import Worker
 from tests.services.people import a_person, an_organization, subject_of
 
@@ -57,6 +59,11 @@ def _link_proves_another(services: Services, person: HumanUser) -> None:
     services.users.verify_email(code, person.id)
 
 
+def _person_wants_to_go(services: Services, person: HumanUser) -> None:
+    services.policies.change(INSTANCE, ChangePolicy(account_deletion=True))
+    services.deletions.ask(subject_of(services, person))
+
+
 CAUSES: dict[str, tuple[str, Callable[[Services, HumanUser], object]]] = {
     "password": (
         "password_changed",
@@ -67,6 +74,7 @@ CAUSES: dict[str, tuple[str, Callable[[Services, HumanUser], object]]] = {
         lambda services, person: services.users.one_time_password(person.id, by=THE_OPERATOR),
     ),
     "recovery by the operator": ("password_set", lambda services, person: services.users.recover(person.id)),
+    "deletion": ("deletion_asked", _person_wants_to_go),
     "not me": ("reported", lambda services, person: services.own_account.report(subject_of(services, person))),
     "address by a manager": ("email_changed", _manager_changes_address),
     "no address any more": ("email_changed", _person_drops_address),
@@ -101,6 +109,20 @@ def test_other_changes_of_a_profile_are_not_told(identity: Identity, ada: HumanU
         services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, nickname="Ada"))
         services.users.change(ada.id, ChangeHumanUser(user_name="ada"), by=THE_OPERATOR)
     assert told(identity) == []
+
+
+def test_who_keeps_an_account_and_who_has_none_any_more_is_told(identity: Identity, ada: HumanUser) -> None:
+    with identity.transaction() as services:
+        _person_wants_to_go(services, ada)
+        login_name = subject_of(services, ada).login_name
+    told(identity)
+    with identity.transaction() as services:
+        services.deletions.withdraw_for(ada.id, by=THE_OPERATOR)
+    assert [one.template for one in told(identity)] == ["deletion_withdrawn"]
+    with identity.transaction() as services:
+        services.users.remove(ada.id, by=THE_OPERATOR)
+    [notice] = told(identity)
+    assert (notice.to, notice.template, notice.values) == (ADDRESS, "removed", {"login_name": login_name})
 
 
 def test_the_first_password_of_a_new_account_is_no_news(identity: Identity, ada: HumanUser) -> None:

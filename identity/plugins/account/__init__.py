@@ -1,5 +1,6 @@
 """The person's own pages below /account, and the pages behind links in mails."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,8 @@ from identity import hookimpl
 
 if TYPE_CHECKING:
     from pyramid.config import Configurator
+
+    from identity.provider.interaction import Interaction
 
 
 class Plugin:
@@ -20,6 +23,13 @@ class Plugin:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+
+    @hookimpl
+    def identity_interactions(self) -> "Iterable[Interaction]":
+        """The question whether an account that is to be deleted stays."""
+        from identity.plugins.account.interactions import KeepAccount
+
+        return [KeepAccount()]
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:

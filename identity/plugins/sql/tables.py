@@ -205,6 +205,7 @@ for _name, _order in (
     ("search", users.c.search_text),
 ):
     Index(f"ix_users_{_name}", users.c.organization_id, _order, users.c.id, users.c.kind, users.c.active)
+Index("ix_users_deletion_at", users.c.deletion_at, users.c.id, **_where("deletion_at IS NOT NULL"))
 Index("ix_users_list_of_all", users.c.name_key, users.c.id, users.c.kind, users.c.active)
 
 user_grants = _table(

@@ -122,6 +122,19 @@ class UserContract(ContractBase):
         found = on.read.users.find_by_email(on.organization.id, "ada@acme.example")
         assert [subject.user for subject in found] == users[:MOST_WITH_ONE_EMAIL]
 
+    def test_users_to_delete_are_those_whose_moment_has_come(self, on: On) -> None:
+        second = timedelta(seconds=1)
+        late, due, coming, off = (
+            a_human_user(on.organization, deletion_at=at, active=at != NOW)
+            for at in (NOW - second, NOW, NOW + second, None)
+        )
+        on.save(due, off, coming, late)
+        assert on.read.users.to_delete(NOW, 10) == (late.id, due.id)
+        assert on.read.users.to_delete(NOW, 1) == (late.id,)
+        assert on.read.users.to_delete(NOW - 2 * second, 10) == ()
+        on.write.users.update(replace(late, deletion_at=None, version=late.version + 1))
+        assert on.read.users.to_delete(NOW, 10) == (due.id,)
+
     def test_users_nobody_is_found_by_an_empty_email(self, on: On) -> None:
         on.save(a_service_user(on.organization))
         on.save(a_human_user(on.organization, profile=Profile()))

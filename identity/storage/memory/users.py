@@ -84,6 +84,14 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         )
         return page_sorted(rows, request, ORDERS)
 
+    def to_delete(self, at: datetime, limit: int) -> tuple[str, ...]:
+        due = sorted(
+            (user.deletion_at, user.id)
+            for user in self._tables.users
+            if isinstance(user, HumanUser) and user.deletion_at is not None and user.deletion_at <= at
+        )
+        return tuple(id_ for _, id_ in due[:limit])
+
     def _subject(self, user: User) -> Subject:
         return Subject(user, self._tables.organizations.get(user.organization_id))
 

@@ -81,6 +81,10 @@ class UserStore(EntityStore[User]):
         """The organization's users of one kind, usually by user name. None: of all organizations, of both kinds."""
 
     @abstractmethod
+    def to_delete(self, at: datetime, limit: int) -> tuple[str, ...]:
+        """The ids of up to so many people whose ``deletion_at`` has come, the longest due first."""
+
+    @abstractmethod
     def find_password(self, user_id: str) -> PasswordHash | None:
         """The user's password hash."""
 

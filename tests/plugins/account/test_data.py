@@ -64,7 +64,7 @@ def test_no_secret_and_nothing_of_others_is_in_it(world: World, browser: Browser
 
 @pytest.mark.storages("memory")
 def test_plugins_add_what_they_keep(world: World, browser: Browser, ada: HumanUser) -> None:
-    world.app.registry.pages.account_data["pets"] = lambda services, subject: [{"of": subject.user.id}]
+    world.app.registry.pages.account_data["pets"] = lambda request, subject: [{"of": subject.user.id}]
     try:
         assert taken(browser)["pets"] == [{"of": ada.id}]
     finally:

@@ -129,7 +129,7 @@ def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: B
     """Security 10.8: every field of user and profile that is not on the page, and names that programs might try."""
     other = world.an_organization()
     before = stored(world, ada)
-    moments = ("created_at", "changed_at", "last_sign_in_at", "named_at")
+    moments = ("created_at", "changed_at", "last_sign_in_at", "named_at", "deletion_at")
     flags = ("email_verified", "phone_verified", "phone_number_verified", "profile.email_verified", "must_change")
     tried = {
         **dict.fromkeys(("id", "user_id", "sub", "hash"), "another"),

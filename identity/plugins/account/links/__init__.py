@@ -11,8 +11,10 @@ from identity.pages.errors import LOGIN, error_page
 from identity.pages.held_back import RESET
 from identity.pages.page import Page
 from identity.plugins.account.links.email import EmailConfirmed, VerifyEmail
+from identity.plugins.account.links.leaving import Leaving
 from identity.plugins.account.links.registration import Registration
 from identity.plugins.account.links.reset import AskForReset, PasswordChanged, Reset, ResetSent
+from identity.plugins.account.pages.account_page import LEAVING
 from identity.services.links import LinkUsed
 
 # Names before codes: the first route that fits is taken.
@@ -21,6 +23,7 @@ _PAGES: dict[str, tuple[str, type[Page]]] = {
     "password.reset.sent": (f"{RESET}/sent", ResetSent),
     "password.reset.link": (f"{RESET}/{{code}}", Reset),
     "password.changed": ("/password/changed", PasswordChanged),
+    "account.leaving": (LEAVING, Leaving),
     "email.confirmed": ("/email/confirmed", EmailConfirmed),
     "email.link": ("/email/{code}", VerifyEmail),
     "register.link": ("/register/{code}", Registration),

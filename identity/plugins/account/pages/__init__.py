@@ -2,8 +2,10 @@
 
 from pyramid.config import Configurator
 from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.http.security import SIGNED_IN
+from identity.http.sign_ins import WaitingSignIn
 from identity.pages.drawing import HOME
 from identity.pages.page import Page
 from identity.pages.signed_in_page import SWITCH
@@ -12,6 +14,7 @@ from identity.plugins.account.pages.account_page import (
     APPLICATIONS,
     BROWSERS,
     DATA,
+    DELETE,
     FACTORS,
     NOT_ME,
     PASSWORD,
@@ -23,6 +26,7 @@ from identity.plugins.account.pages.activity import Activity, NotMe
 from identity.plugins.account.pages.applications import Applications, Disconnect
 from identity.plugins.account.pages.browsers import Browsers
 from identity.plugins.account.pages.data import Data
+from identity.plugins.account.pages.deletion import Delete, Keep
 from identity.plugins.account.pages.factors import Remove, Rename
 from identity.plugins.account.pages.password import Password
 from identity.plugins.account.pages.profile import ConfirmEmail, Profile
@@ -54,6 +58,7 @@ _PAGES: dict[str, type[Page]] = {
     ACTIVITY: Activity,
     NOT_ME: NotMe,
     DATA: Data,
+    DELETE: Delete,
     SWITCH: Switch,
 }
 
@@ -63,3 +68,6 @@ def configure(config: Configurator) -> None:
     for path, page in _PAGES.items():
         name = path.strip("/").replace("/{client_id}", "").replace("/{factor_id}", "").replace("/", ".")
         config.add_page(name, path, page, permission=SIGNED_IN, authenticate="session")
+    config.add_page(
+        "login.keep", "/login/{request}/keep", Keep, permission=NO_PERMISSION_REQUIRED, factory=WaitingSignIn
+    )

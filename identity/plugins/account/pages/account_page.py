@@ -29,6 +29,9 @@ APPLICATIONS = f"{HOME}/applications"
 ACTIVITY = f"{HOME}/activity"
 NOT_ME = f"{ACTIVITY}/not-me"
 DATA = f"{HOME}/data"
+DELETE = f"{DATA}/delete"
+#: What is said to whoever has no account any more soon.
+LEAVING = "/leaving"
 
 _SECTIONS = (
     (PROFILE, say("Profile"), "users"),

@@ -41,6 +41,7 @@ _STATES = {
     UserState.MUST_CHANGE_PASSWORD: say("Must change password"),
     UserState.INVITED: say("Invited"),
     UserState.DEACTIVATED: say("Deactivated"),
+    UserState.LEAVING: say("Is being deleted"),
 }
 
 
@@ -176,6 +177,29 @@ class Unlock(OfUser, ConfirmThing):
         self.services.users.unlock(self.thing.id, by=self.principal)
 
 
+class KeepUser(OfUser, ConfirmThing):
+    """Asks before an account stays whose person wanted it deleted."""
+
+    at, action = "/keep", "write"
+    danger = False
+    way = (say("Keep"), say("Keep …"))
+    offer = say("The person has asked for the account to be deleted. Signing in, they can keep it themselves.")
+    title = say("Keep the user “{name}”?")
+    effects = (
+        say("The account is not deleted, although its person asked for it."),
+        say("The person can sign in again as before."),
+    )
+    label = say("Keep user")
+    keep = say("Let it be deleted")
+
+    @property
+    def offered(self) -> bool:
+        return self.thing.deletion_at is not None
+
+    def act(self) -> None:
+        self.services.deletions.withdraw_for(self.thing.id, by=self.principal)
+
+
 class UserPage(OfUser, ShowPage):
     """All about one: facts, sessions, what they may, how they prove who they are."""
 
@@ -201,6 +225,7 @@ class UserPage(OfUser, ShowPage):
             *self.settings(user.profile, *_FIRST),
             (say("Last sign-in"), self.ago(None) if last is None else ui.when(last, relative=True, clock=True)),
             (say("Created"), ui.when(user.created_at, relative=True)),
+            (say("Will be deleted"), ui.when(user.deletion_at, relative=True) if user.deletion_at else ""),
             (say("Wrong passwords in a row"), str(self.services.users.failures(user.id) or "")),
         ]
 
@@ -217,7 +242,9 @@ class UserPage(OfUser, ShowPage):
     @property
     def sections(self) -> Sequence[Section | Note | None]:
         user, ways = self.thing, list(self.to_do(NewPasswordLink, OneTimePassword, Unlock))
+        leaving = list(self.to_do(KeepUser))
         return [
+            Panel("deletion", say("Deletion"), rows=leaving) if leaving else None,
             Panel("password", say("Password"), rows=ways) if ways and user.active else None,
             factors_section(self),
             *self._of_plugins_here(),
@@ -239,5 +266,5 @@ _LIST = "/organizations/{organization}/users"
 
 PLACES = (
     Place(_LIST, UserList, "user.read", targets.organization),
-    *of_things(UserPage, ChangeUser, Unlock, *_DEEDS),
+    *of_things(UserPage, ChangeUser, Unlock, KeepUser, *_DEEDS),
 )

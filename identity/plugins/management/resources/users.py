@@ -150,5 +150,12 @@ OPERATIONS = (
         lambda call: call.services.users.unlock(call.value.id, by=call.by),
         description="After a hundred in a row a password counts only in browsers that signed in to the account before.",
     ),
+    _USERS.does(
+        "keep",
+        "POST",
+        "Keeps an account whose person has asked for its deletion.",
+        lambda call: call.services.deletions.withdraw_for(call.value.id, by=call.by),
+        description="Until `deletion_at` the person can keep it, too, by signing in.",
+    ),
     _USERS.removes("Deletes an account with its sessions, roles, grants and tokens."),
 )

@@ -55,6 +55,13 @@ _FIND_BY_EMAIL = (
 _UPDATE = ROWS.versioned.where(table.c.kind == bindparam("same_kind"))
 _NOTE_SIGN_IN = move_forward(table.c.last_sign_in_at).where(table.c.kind == UserKind.HUMAN.value)
 
+_TO_DELETE = (
+    select(table.c.id)
+    .where(table.c.deletion_at.is_not(None), table.c.deletion_at <= bindparam("at"))
+    .order_by(table.c.deletion_at, table.c.id)
+    .limit(bindparam("limit"))
+)
+
 _PASSWORDS = Mapped[PasswordHash](passwords)
 _FIND_PASSWORD = _PASSWORDS.select.where(passwords.c.user_id == bindparam("user"))
 _IS_STILL = (
@@ -111,6 +118,9 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         place = () if organization_id is None else (table.c.organization_id == organization_id,)
         kinds = () if kind is None else (table.c.kind == kind.value,)
         return self._page(ROWS, ROWS.select.where(*place, *kinds), request, _ORDERS)
+
+    def to_delete(self, at: datetime, limit: int) -> tuple[str, ...]:
+        return tuple(row[0] for row in self._all(_TO_DELETE, {"at": seconds(at), "limit": limit}))
 
     def find_password(self, user_id: str) -> PasswordHash | None:
         return self._find(_PASSWORDS.of, _FIND_PASSWORD, {"user": user_id})

@@ -1,0 +1,90 @@
+"""Deletions: people delete their accounts, and have two weeks to change their minds."""
+
+import logging
+from datetime import datetime, timedelta
+
+from identity.domain.errors import Conflict, Denied
+from identity.domain.users import HumanUser, Subject
+from identity.domain.words import say
+from identity.services.access import THE_OPERATOR, Access, Principal
+from identity.services.lifecycle import Entities
+from identity.services.managers import refuse_last_owner
+from identity.services.policies import Policies
+from identity.services.sessions import Sessions
+from identity.services.users import Users
+
+log = logging.getLogger(__name__)
+
+#: How long somebody can change their mind.
+WAIT = timedelta(days=14)
+
+_AT_ONCE = 100
+
+
+class Deletions(Entities[HumanUser]):
+    """Until the day comes the account is as it was, but that nobody is signed in to it: whoever signs in is asked first
+    whether it is to stay."""
+
+    kind = "user"
+    store = "users"
+
+    _access: Access
+    _policies: Policies
+    _sessions: Sessions
+    _users: Users
+
+    def allowed(self, subject: Subject) -> bool:
+        """True if the policy lets people of the organization delete their accounts."""
+        return bool(self._policies.of(subject.organization.id).account_deletion)
+
+    def ask(self, subject: Subject) -> datetime:
+        """When the account goes, from which the person is signed out everywhere; what was opened as them ends.
+
+        Raises Denied where the policy does not allow it, Conflict for the last owner, NotFound.
+        """
+        if not self.allowed(subject):
+            raise Denied(say("People of this organization cannot delete their accounts."))
+        before = self._users.get(subject.user.id)
+        self._refuse_last_owner(before)
+        at = before.deletion_at or self._now + WAIT
+        self._keep("user.deletion_asked", before, self._next(before, deletion_at=at))
+        self._sessions.end_access(subject)
+        return at
+
+    def withdraw(self, subject: Subject) -> None:
+        """Have the account stay, as the person wants who has proved who they are. Raises NotFound, Conflict."""
+        before = self._users.get(subject.user.id)
+        with self._audit.acting(before.id):
+            self._keep("user.deletion_withdrawn", before, self._next(before, deletion_at=None))
+
+    def withdraw_for(self, user_id: str, *, by: Principal) -> HumanUser:
+        """The same by whoever manages the person. Raises NotFound, Conflict; Denied if they hold more rights."""
+        before = self._users.get(user_id)
+        self._access.require_not_above(by, user_id)
+        return self._keep("user.deletion_withdrawn", before, self._next(before, deletion_at=None))
+
+    def due(self) -> tuple[str, ...]:
+        """Whose day has come, by id: as many as are taken up at a time."""
+        return self._storage.users.to_delete(self._now, _AT_ONCE)
+
+    def carry_out(self, user_id: str) -> bool:
+        """Delete the account; False if it has to stay, as its person has become the last owner: then nothing is due.
+
+        Raises NotFound; Conflict if the person changed their mind at this very moment.
+        """
+        before = self._users.get(user_id)
+        if before.deletion_at is None or before.deletion_at > self._now:
+            return False
+        try:
+            self._refuse_last_owner(before)
+        except Conflict:
+            log.warning("the account of the last owner is kept, which was to be deleted")
+            self._keep("user.deletion_withdrawn", before, self._next(before, deletion_at=None))
+            return False
+        # Written first, so that nobody keeps an account that goes, nor the other way round.
+        self._stored.update(self._next(before))
+        self._users.remove(user_id, by=THE_OPERATOR)
+        return True
+
+    def _refuse_last_owner(self, user: HumanUser) -> None:
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == user.id)

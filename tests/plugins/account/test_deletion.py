@@ -1,0 +1,237 @@
+"""Deleting one's account: two weeks to change one's mind, in which nobody is signed in to it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from identity.domain.errors import NotFound
+from identity.domain.permissions import INSTANCE
+from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.users import ChangeHumanUser
+from identity.services.policies import INSTANCE as OF_ALL
+from identity.testing.browser import Browser, give_password
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.account.conftest import HERE, OLD, a_person, login_name_of, sessions_of, stored, token_of
+
+DELETE = "/account/data/delete"
+
+
+def allow(world: World, allowed: bool | None, owner: str = OF_ALL) -> None:
+    with world.transaction() as services:
+        services.policies.change(owner, ChangePolicy(account_deletion=allowed))
+
+
+@pytest.fixture(autouse=True)
+def policy(world: World) -> Iterator[None]:
+    allow(world, True)
+    yield
+    allow(world, None)
+
+
+def ask(browser: Browser, name: str) -> None:
+    browser.open(DELETE)
+    browser.submit({"confirm_name": name}, form="page-form")
+
+
+def begin(world: World, person: HumanUser) -> Browser:
+    """Somebody who has given the right password of an account that is to be deleted."""
+    browser = Browser(world)
+    browser.open("/account")
+    browser.sign_in(login_name_of(world, person), OLD)
+    assert browser.step == "keep"
+    return browser
+
+
+def delete_what_is_due(world: World) -> int:
+    return world.identity.jobs.delete_accounts()
+
+
+def is_there(world: World, person: HumanUser) -> bool:
+    try:
+        stored(world, person)
+    except NotFound:
+        return False
+    return True
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+
+def test_everything_ends_at_once_and_the_account_two_weeks_later(
+    world: World, browser: Browser, ada: HumanUser
+) -> None:
+    elsewhere = Browser(world)
+    elsewhere.start_session(ada)
+    held = world.an_authorization(ada, world.a_web_application(), scope=("openid", "offline_access"))
+    check_page(browser.open(DELETE), 200, "Delete your account?")
+    browser.submit({"confirm_name": ada.user_name}, form="page-form")
+    assert browser.path == "/leaving"
+    assert not browser.session_cookies
+    assert sessions_of(world, ada) == ()
+    assert elsewhere.open("/account").request.path.startswith("/login/")
+    assert world.client.userinfo(held.access_token).status_int == 401
+    assert stored(world, ada).active
+    world.clock.advance(days=13, hours=23)
+    assert delete_what_is_due(world) == 0
+    assert is_there(world, ada)
+    world.clock.advance(hours=1)
+    assert delete_what_is_due(world) == 1
+    assert not is_there(world, ada)
+    told = [one for one in world.audit_events(event="user.removed") if one.object_id == ada.id]
+    assert [one.actor.kind.value for one in told] == ["system"]
+
+
+def test_the_name_has_to_be_typed(world: World, browser: Browser, ada: HumanUser) -> None:
+    for typed in ("", "somebody", ada.user_name + "x"):
+        ask(browser, typed)
+        assert browser.page.status_int == 422
+    assert stored(world, ada).deletion_at is None
+    assert len(sessions_of(world, ada)) == 1
+
+
+def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser) -> None:
+    token = token_of(browser)
+    world.clock.advance(minutes=10)
+    browser.send(DELETE, {"csrf_token": token, "confirm_name": ada.user_name}, by=HERE)
+    assert browser.step == "password"
+    assert stored(world, ada).deletion_at is None
+
+
+@pytest.mark.parametrize("level", ["instance", "organization"])
+def test_without_the_policy_it_is_not_there(world: World, browser: Browser, ada: HumanUser, level: str) -> None:
+    if level == "instance":
+        allow(world, None)
+    else:
+        allow(world, False, ada.organization_id)
+    world.clock.advance(seconds=10)
+    assert "Delete your account" not in browser.open("/account/data").text
+    assert browser.open(DELETE).status_int == 404
+    sent = {"csrf_token": token_of(browser), "confirm_name": ada.user_name}
+    assert browser.send(DELETE, sent, by=HERE).status_int == 404
+    assert stored(world, ada).deletion_at is None
+
+
+def test_no_organization_allows_what_the_instance_does_not(world: World, browser: Browser, ada: HumanUser) -> None:
+    allow(world, True, ada.organization_id)
+    allow(world, None)
+    world.clock.advance(seconds=10)
+    assert browser.open(DELETE).status_int == 404
+
+
+# --- changing one's mind ----------------------------------------------------------------------------------------------
+
+
+def test_signing_in_is_the_way_to_keep_it(world: World, browser: Browser, ada: HumanUser) -> None:
+    ask(browser, ada.user_name)
+    again = begin(world, ada)
+    check_page(again.page, 200, "Keep your account?")
+    assert sessions_of(world, ada) == (), "nobody is signed in by looking"
+    again.submit(form="page-form")
+    assert again.path == "/account/profile"
+    assert stored(world, ada).deletion_at is None
+    world.clock.advance(days=15)
+    assert delete_what_is_due(world) == 0
+    assert is_there(world, ada)
+
+
+def test_nobody_gets_past_the_question(world: World, browser: Browser, ada: HumanUser) -> None:
+    ask(browser, ada.user_name)
+    again = begin(world, ada)
+    request_id = again.path.split("/")[2]
+    for path in ("/account", "/account/profile", f"/oauth/v2/authorize/{request_id}"):
+        again.open(path)
+        assert again.path.startswith("/login/"), path
+    assert sessions_of(world, ada) == ()
+
+
+def test_no_application_gets_anything_meanwhile(world: World, browser: Browser, ada: HumanUser) -> None:
+    ask(browser, ada.user_name)
+    party = RelyingParty.of(world)
+    fresh = Browser(world)
+    fresh.open(party.ask().url, by=party.origin)
+    fresh.sign_in(login_name_of(world, ada), OLD)
+    assert fresh.step == "keep"
+    assert fresh.left_for is None
+
+
+def test_another_browser_cannot_keep_it(world: World, browser: Browser, ada: HumanUser) -> None:
+    ask(browser, ada.user_name)
+    again = begin(world, ada)
+    stranger = Browser(world)
+    answer = stranger.open(again.path)
+    assert answer.status_int >= 400
+    assert stored(world, ada).deletion_at is not None
+
+
+def test_before_anybody_has_proved_who_they_are_nothing_is_kept(world: World, browser: Browser, ada: HumanUser) -> None:
+    ask(browser, ada.user_name)
+    other = Browser(world)
+    other.open("/account")
+    request_id = other.path.split("/")[2]
+    other.submit({"login_name": login_name_of(world, ada)}, form="page-form")
+    form = other.form("page-form")
+    other.open(f"/login/{request_id}/keep")
+    assert "/keep" not in other.path
+    other.send(f"/login/{request_id}/keep", {"csrf_token": form["csrf_token"].value}, by=HERE)
+    assert stored(world, ada).deletion_at is not None
+
+
+def test_a_manager_keeps_it(world: World, browser: Browser, ada: HumanUser) -> None:
+    ask(browser, ada.user_name)
+    manager, desk = a_person(world), Browser(world)
+    world.make_manager(manager, "IAM_OWNER", resource=INSTANCE)
+    desk.start_session(manager)
+    desk.open(f"/console/users/{ada.id}")
+    assert "Is being deleted" in desk.page.text
+    desk.click("Keep …")
+    desk.submit(form="page-form")
+    assert "The account stays." in desk.page.text
+    assert stored(world, ada).deletion_at is None
+    assert "Keep …" not in desk.page.text
+
+
+# --- what else can happen ---------------------------------------------------------------------------------------------
+
+
+def test_other_changes_leave_the_day_as_it_is(world: World, browser: Browser, ada: HumanUser) -> None:
+    ask(browser, ada.user_name)
+    before = stored(world, ada).deletion_at
+    with world.transaction() as services:
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=THE_OPERATOR)
+        services.sessions.end_access(services.storage.users.find_subject(ada.id))  # type: ignore[arg-type]
+    assert stored(world, ada).deletion_at == before
+
+
+@pytest.mark.storages("memory")
+def test_the_last_owner_stays(world: World) -> None:
+    with world.transaction() as services:
+        owner, *others = services.storage.managers.lock_holders(INSTANCE.key, "IAM_OWNER")
+        for one in others:
+            services.storage.managers.remove(one.id)
+        person = services.users.get(owner.user_id)
+    give_password(world, person, OLD)
+    browser = Browser(world)
+    browser.start_session(person)
+    ask(browser, person.user_name)
+    assert browser.page.status_int == 409
+    assert "This is the last active IAM_OWNER." in browser.page.text
+    assert stored(world, person).deletion_at is None
+    assert len(sessions_of(world, person)) == 1
+
+    # Also if they have become the last one since.
+    with world.transaction() as services:
+        services.storage.managers.remove(owner.id)
+    ask(browser, person.user_name)
+    assert browser.path == "/leaving"
+    with world.transaction() as services:
+        services.storage.managers.add(owner)
+    world.clock.advance(days=14)
+    assert delete_what_is_due(world) == 0
+    assert stored(world, person).deletion_at is None
+    with world.transaction() as services:
+        for one in others:
+            services.storage.managers.add(one)
