@@ -89,6 +89,9 @@ def _principal_of_bearer(request: Request) -> Principal | None:
         return None
     if instance.project_id not in issued.token.audience:
         return None
+    if services.policies.lacks_factor(issued.subject, issued.methods):
+        # The rules have become stricter since it was issued.
+        return None
     return _acting(request, issued.subject, client_id=issued.token.client_id, session_id=issued.token.session_id)
 
 

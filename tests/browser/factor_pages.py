@@ -2,7 +2,8 @@
 
 import pyotp
 
-from identity.domain.policies import Policy, SecondFactor
+from identity.domain.policies import SecondFactor
+from identity.services.commands.policies import ChangePolicy
 from tests.browser.scene import Scene, page
 
 
@@ -11,7 +12,7 @@ def _required(scene: Scene) -> None:
     strict = scene.site.world.an_organization()
     scene.person = scene.a_person(organization=strict)
     with scene.site.world.transaction() as services:
-        services.policies.change(strict.id, Policy(second_factor=SecondFactor.REQUIRED))
+        services.policies.change(strict.id, ChangePolicy.of(second_factor=SecondFactor.REQUIRED))
 
 
 def _with_an_app(scene: Scene) -> str:

@@ -9,7 +9,6 @@ from identity.domain.applications import Client
 from identity.domain.audit import EVENTS, AuditFilter
 from identity.domain.domains import Proof
 from identity.domain.permissions import organization_resource
-from identity.domain.policies import Policy
 from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
@@ -17,6 +16,7 @@ from identity.services.commands.applications import ChangeApplication, RegisterA
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import AddDomain, ChangeOrganization, CreateOrganization
+from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.projects import (
     AddProjectGrant,
     AddProjectRole,
@@ -122,7 +122,7 @@ def everything(services: Services) -> set[str]:
     services.factors.reset(person.id)
     browser, browser_secret = services.remembered_browsers.remember(anna, "", timedelta(days=1))
     services.remembered_browsers.forget(anna, browser)
-    services.policies.change(INSTANCE, Policy(remember_browser=7))
+    services.policies.change(INSTANCE, ChangePolicy.of(remember_browser=7))
     registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
     services.registration.register(own, registered, services.passwords.hash(_PASSWORD))
     web = services.applications.register(project.id, _WEB, by=THE_OPERATOR)[0]

@@ -3,14 +3,15 @@
 from typing import Any
 
 import pytest
-from tests.plugins.totp.app import App, enrol
 
 from identity.domain.errors import Invalid
-from identity.domain.policies import Policy, SecondFactor
+from identity.domain.policies import SecondFactor
+from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
+from tests.plugins.factors.app import App, enrol
 from tests.plugins.login.conftest import Person
 from tests.spec.test_step_up import TWO, UNMET, opened, policy
 
@@ -108,7 +109,7 @@ def test_an_organization_allows_no_more_than_the_instance(world: World, ada: Per
     here = ada.organization.id
     for rules in ({"second_factor": SecondFactor.OFFERED}, {"factors": ("password", "other")}, {"remember_browser": 1}):
         with pytest.raises(Invalid) as refusal, world.transaction() as services:
-            services.policies.change(here, Policy(**rules))
+            services.policies.change(here, ChangePolicy.of(**rules))
         assert refusal.value.fields.keys() == rules.keys()
     policy(world, here, second_factor=SecondFactor.REQUIRED, factors=("totp", "password"))
     policy(world, INSTANCE, second_factor=SecondFactor.OFFERED, factors=("password",))

@@ -7,12 +7,13 @@ import json
 from typing import Any
 
 import pytest
-from tests.plugins.totp.app import App, enrol
 
-from identity.domain.policies import Policy, SecondFactor
+from identity.domain.policies import SecondFactor
+from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
+from tests.plugins.factors.app import App, enrol
 from tests.plugins.login.conftest import Person
 
 ONE, TWO, RESISTANT = (f"urn:service:iam:acr:{word}" for word in ("1", "2", "phr"))
@@ -55,7 +56,7 @@ def opened(browser: Browser, party: RelyingParty, **parameters: Any) -> Any:
 
 def policy(world: World, owner: str, **rules: Any) -> None:
     with world.transaction() as services:
-        services.policies.change(owner, Policy(**rules))
+        services.policies.change(owner, ChangePolicy.of(**rules))
 
 
 @pytest.mark.parametrize("essential", [True, False])

@@ -1,6 +1,7 @@
 """A manager resets what somebody has lost: seen by name alone, audited, and never for whoever holds more."""
 
-from identity.domain.policies import Policy, SecondFactor
+from identity.domain.policies import SecondFactor
+from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
@@ -66,7 +67,7 @@ def test_after_it_another_is_set_up_where_one_is_needed(
     world: World, browser: Browser, party: RelyingParty, ada: Person
 ) -> None:
     enrol(browser, ada)
-    world.operator.policies.change(ada.organization.id, Policy(second_factor=SecondFactor.REQUIRED))
+    world.operator.policies.change(ada.organization.id, ChangePolicy.of(second_factor=SecondFactor.REQUIRED))
     world.operator.users.reset_factors(ada.user.id)
     other = Browser(world)
     opened(other, party)
