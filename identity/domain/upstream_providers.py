@@ -207,10 +207,13 @@ class UpstreamProvider:
     )
     by_domain: bool = setting(
         default=False,
-        label=say("Go there by login name"),
-        hint=say("Whoever enters a login name of a domain that the organization has proven is sent there at once."),
+        label=say("Go there at once"),
+        hint=say(
+            "People of the organization are sent there without being asked: whoever enters a login name of a domain"
+            " that it has proven, and wherever an application asks for its people."
+        ),
         words={
-            True: say("Whoever enters a login name of a proven domain is sent there at once."),
+            True: say("People of the organization are sent there without being asked."),
             False: say("People choose it with its button."),
         },
     )

@@ -26,6 +26,7 @@ UNOPENED = {
     "console": "only redirects",
     "account.switch": "only takes a POST, from the account menu",
     "login.upstream": "only redirects",
+    "upstream.signed_out": "only redirects",
     "upstream.go": "only redirects, to an identity provider",
     "upstream.answered": "comes from an identity provider; redirects, or shows an error page",
     "branding.style": "a style sheet",

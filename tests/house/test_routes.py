@@ -41,7 +41,7 @@ PUBLIC = {
     *(f"login.passkeys{page}" for page in ("", ".new", ".alone")),
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
     # The ways to other identity providers and back.
-    *("login.upstream", "upstream.go", "upstream.answered"),
+    *("login.upstream", "upstream.go", "upstream.answered", "upstream.signed_out"),
     # Behind links, which are credentials themselves, and before them.
     *("password.reset", "password.reset.sent", "password.reset.link", "password.changed"),
     *("email.link", "email.confirmed", "register.link"),

@@ -15,6 +15,7 @@ from identity.plugins.upstream.pages.account import IDENTITIES, Add, Remove, kep
 from identity.plugins.upstream.pages.answered import answered
 from identity.plugins.upstream.pages.going import WAY, Straight, go, way_to
 from identity.plugins.upstream.pages.trying import PATH, PERMISSION, TARGET, Try
+from identity.plugins.upstream.sign_out import BACK, back, way_out
 
 
 def configure(config: Configurator) -> None:
@@ -31,6 +32,8 @@ def configure(config: Configurator) -> None:
     config.add_writing_path(f"{RETURN_PATH}/")
     config.add_route("upstream.go", WAY, host="login", factory=WaitingSignIn, request_method="GET")
     config.add_view(go, route_name="upstream.go", permission=NO_PERMISSION_REQUIRED)
+    config.add_route("upstream.signed_out", BACK, host="login", request_method="GET")
+    config.add_view(back, route_name="upstream.signed_out", permission=NO_PERMISSION_REQUIRED)
     config.add_route("upstream.answered", f"{RETURN_PATH}/{{provider}}", host="login", request_method=("GET", "POST"))
     config.add_view(answered, route_name="upstream.answered", permission=NO_PERMISSION_REQUIRED, from_elsewhere=True)
     for name, path, page in (
@@ -50,6 +53,7 @@ def configure(config: Configurator) -> None:
     config.add_account_data("linked_accounts", kept_of)
     config.add_sign_in_options(buttons)
     config.add_login_name_way(way_by_name)
+    config.add_sign_out_way(way_out)
 
 
 def way_by_name(page: SignInPage, login_name: str) -> str | None:

@@ -37,17 +37,12 @@ def by_name(login_name: str, services: Services) -> UpstreamProvider | None:
     Whether there is such a person is not asked.
     """
     organization = _of_name(login_name, services)
-    if organization is None:
-        return None
-    return _only(
-        one
-        for one in services.upstream_providers.offered(organization.id)
-        if one.by_domain and one.organization_id == organization.id
-    )
+    return None if organization is None else _at_once(organization, services)
 
 
 def straight(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
-    """Where they are sent without being asked: to the one that the application names, or that their name leads to."""
+    """Where they are sent without being asked: to the one that the application names, or where people of the
+    organization go that it asks for, or whose domain stands in the login name that it gives."""
     asked = sign_in.request
     if asked is None:
         return None
@@ -56,7 +51,15 @@ def straight(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
     if hint:
         found = offered(sign_in, services)
         return _only(one for one in found if one.id == hint) or _only(one for one in found if one.name == hint)
+    if sign_in.organization is not None:
+        return _at_once(sign_in.organization, services)
     return by_name(asked.login_hint, services)
+
+
+def _at_once(organization: Organization, services: Services) -> UpstreamProvider | None:
+    """The one to which people of the organization are sent without being asked."""
+    found = services.upstream_providers.offered(organization.id)
+    return _only(one for one in found if one.by_domain and one.organization_id == organization.id)
 
 
 def _of_name(login_name: str, services: Services) -> Organization | None:

@@ -223,3 +223,30 @@ def test_who_comes_from_there_is_asked_for_the_factor_that_the_application_wants
     scene.ask(acr_values="urn:service:iam:acr:2")
     scene.sign_in()
     assert not scene.browser.session_cookies or "acr" not in str(scene.browser.left_for)
+
+
+def test_an_application_that_asks_for_people_of_the_organization_has_them_sent_there(scene: Scene) -> None:
+    scene.change(by_domain=True)
+    scene.party.opened(scene.browser, scope=f"openid urn:service:iam:org:id:{scene.organization.id}")
+    assert str(scene.browser.left_for).startswith(f"{scene.elsewhere.issuer}/authorize?")
+
+
+def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene: Scene) -> None:
+    scene.ask()
+    scene.sign_in()
+    scene.browser.open("/sign-out")
+    scene.browser.submit(form="page-form")
+    assert scene.browser.path == "/signed-out"
+    scene.change(sign_out_there=True)
+    scene.ask()
+    scene.sign_in()
+    scene.browser.open("/sign-out")
+    scene.browser.submit(form="page-form")
+    url = urlsplit(str(scene.browser.left_for))
+    said = dict(parse_qsl(url.query))
+    assert url.path == "/logout"
+    assert said["post_logout_redirect_uri"] == "https://id.example.com/login/upstream/signed-out"
+    assert said["id_token_hint"].count(".") == 2
+    assert not scene.browser.session_cookies
+    scene.browser.open(said["post_logout_redirect_uri"], by=scene.elsewhere.issuer)
+    assert scene.browser.path == "/signed-out"

@@ -77,11 +77,15 @@ class SignOut(LogoutPage, FormPage):
 
     @property
     def leads_away(self) -> bool:
-        return self.asked.return_to is not None
+        return self.asked.return_to is not None or bool(self.pages.sign_out_ways)
 
     def submit(self, form: Form) -> Response:
+        ways = (find(self.request, self.accounts, self.asked.waiting) for find in self.pages.sign_out_ways)
+        elsewhere = next((way for way in ways if way is not None), None)
         response = respond(self.request, sign_out(self.asked, self.accounts, context_of(self.request)))
-        if self.asked.return_to is None or not self.asked.return_to.startswith(_FOLLOWED):
+        if elsewhere is not None:
+            response.headers["Location"] = elsewhere
+        elif self.asked.return_to is None or not self.asked.return_to.startswith(_FOLLOWED):
             response.headers["Location"] = self.redirect(self.signed_out).headers["Location"]
         return response
 

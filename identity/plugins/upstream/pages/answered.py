@@ -22,6 +22,7 @@ from identity.plugins.upstream.links import Links
 from identity.plugins.upstream.pages.going import desk_of, failed
 from identity.plugins.upstream.pages.trying import tried
 from identity.plugins.upstream.profile import apple_name
+from identity.plugins.upstream.sign_out import FACTOR, remember
 from identity.plugins.upstream.states import Purpose, Waiting
 from identity.provider.endpoints.authorize import PATH, sign_in_of
 from identity.provider.errors import MethodNotAllowed, OAuthError
@@ -143,7 +144,8 @@ def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, some
     except NoAccount as refused:
         return _no_account(request, provider, refused, f"/login/{pending.id}")
     methods = somebody.methods if provider.trust_methods else ()
-    services.sign_ins.prove(pending, subject, methods, factor="upstream")
+    services.sign_ins.prove(pending, subject, methods, factor=FACTOR)
+    remember(request, provider, subject.user.id, somebody)
     return redirect(request, f"{PATH}/{pending.id}")
 
 
