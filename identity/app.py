@@ -4,6 +4,7 @@ import gc
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pyramid.config import Configurator
@@ -16,6 +17,7 @@ from identity.clock import Clock
 from identity.crypto.passwords import Cost
 from identity.crypto.sealing import Sealer, create_master_key_file, read_master_keys
 from identity.domain.errors import Invalid
+from identity.domain.names import name_key
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain_checks import DomainChecks
 from identity.hashing import Hasher
@@ -61,12 +63,24 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
             deny=offers.deny(host),
             choices=offers.choices(protocol),
             deliveries=offers.deliveries(host, core, mailer),
+            known_bad=_known_bad(core.password_known_bad),
         ),
         mailer=mailer,
         domain_checks=DomainChecks(core),
         check_password=offers.check_password(host),
         clock=clock,
     )
+
+
+def _known_bad(file: Path | None) -> frozenset[str]:
+    """The passwords in the file, in the form in which they are compared. Raises BadSetting."""
+    if file is None:
+        return frozenset()
+    try:
+        lines = file.read_text("utf-8", errors="replace").splitlines()
+    except OSError as problem:
+        raise BadSetting("identity.password_known_bad", f"cannot be read: {problem.strerror}") from None
+    return frozenset(name_key(line) for line in lines if line.strip())
 
 
 def configure(identity: Identity, settings: Mapping[str, Any]) -> Router:

@@ -173,6 +173,11 @@ class Settings:
         at_least=0,
     )
     password_min_length: int = setting("The fewest characters of a password.", default=15, at_least=8, at_most=64)
+    password_known_bad: Path | None = setting(
+        "A file of passwords that nobody may choose, one a line, whatever the case: besides the thirty thousand most"
+        " common ones, which are refused in any case. It is read at start.",
+        default=None,
+    )
     password_change_ends_access: bool = setting(
         "Whether a new password of somebody who shows the present one also revokes what applications got before: access"
         " and refresh tokens. One that is set by a link or by somebody else always does.",

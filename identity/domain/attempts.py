@@ -22,6 +22,18 @@ MAIL_SPAN = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How many failures in a row are free, and after how many there is no next attempt."""
+
+    free: int = FREE_ATTEMPTS
+    most: int = MOST_ATTEMPTS
+
+
+#: Those that hold where no policy says less.
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """The answer to "may I try": counted as a failure in advance if ``allowed``, until it succeeds or is given back.
 
@@ -35,17 +47,18 @@ class Attempt:
     @property
     def exhausted(self) -> bool:
         """True once there is no next one."""
-        return self.failures >= MOST_ATTEMPTS
+        return self.next_at >= NEVER
 
 
-def delay_after(failures: int) -> timedelta:
-    """How long the next attempt has to wait after so many failures in a row: 0 below 5, then 1, 2, 4 … 900 s."""
-    if failures < FREE_ATTEMPTS:
+def delay_after(failures: int, limits: Limits = LIMITS) -> timedelta:
+    """How long the next attempt has to wait after so many failures in a row: while they are free not at all, then 1, 2,
+    4 … 900 s."""
+    if failures < limits.free:
         return timedelta()
     # Beyond 2^10 the longest delay holds, and nobody wants to see 2^95.
-    return min(timedelta(seconds=2 ** min(failures - FREE_ATTEMPTS, 10)), LONGEST_DELAY)
+    return min(timedelta(seconds=2 ** min(failures - limits.free, 10)), LONGEST_DELAY)
 
 
-def next_after(failures: int, at: datetime) -> datetime:
+def next_after(failures: int, at: datetime, limits: Limits = LIMITS) -> datetime:
     """The earliest moment for another attempt after so many failures in a row, the last one ``at``."""
-    return NEVER if failures >= MOST_ATTEMPTS else at + delay_after(failures)
+    return NEVER if failures >= limits.most else at + delay_after(failures, limits)

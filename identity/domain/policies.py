@@ -6,13 +6,19 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from identity.domain.attempts import FREE_ATTEMPTS, MOST_ATTEMPTS
 from identity.domain.entity import entity, members, setting
 from identity.domain.words import say, say_many
 
 #: The longest that a browser can be remembered, in days.
 MOST_DAYS = 30
 
-SIGN_IN, ACCOUNTS = say("Sign-in"), say("Accounts")
+SIGN_IN, PASSWORDS, SESSIONS, CONSENT = say("Sign-in"), say("Passwords"), say("Sessions"), say("Consent")
+ATTEMPTS, ACCOUNTS = say("Attempts"), say("Accounts")
+#: Between these lies the fewest characters that a password can have to have.
+SHORTEST_PASSWORD, LONGEST_MINIMUM = 8, 64
+_MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+_SHORTEST_SESSION, _LONGEST_IDLE, _LONGEST_SESSION = timedelta(minutes=5), 90 * _DAY, 365 * _DAY
 
 
 class SecondFactor(StrEnum):
@@ -29,6 +35,13 @@ class SecondFactor(StrEnum):
 ASKED_ONCE = (SecondFactor.OFF, SecondFactor.OFFERED)
 
 
+class ConsentDefault(StrEnum):
+    """Which applications ask, of those that do not say it themselves; the later asks more."""
+
+    WHEN_FOREIGN = "when_foreign"
+    ALWAYS = "always"
+
+
 class Source(StrEnum):
     """Where a rule that holds was set."""
 
@@ -39,6 +52,29 @@ class Source(StrEnum):
 
 def _days_problem(days: int) -> str | None:
     return None if 0 <= days <= MOST_DAYS else say("Use a number of days from 0 to {most}.", most=MOST_DAYS)
+
+
+def _from_to(least: int, most: int) -> Callable[[int], str | None]:
+    def problem(number: int) -> str | None:
+        return None if least <= number <= most else say("Use a number from {least} to {most}.", least=least, most=most)
+
+    return problem
+
+
+_free_problem, _most_problem = _from_to(1, FREE_ATTEMPTS), _from_to(FREE_ATTEMPTS, MOST_ATTEMPTS)
+
+
+_length_problem, _strength_problem = _from_to(SHORTEST_PASSWORD, LONGEST_MINIMUM), _from_to(0, 4)
+
+
+def _idle_problem(age: timedelta) -> str | None:
+    fits = _SHORTEST_SESSION <= age <= _LONGEST_IDLE
+    return None if fits else say("Choose between 5 minutes and 90 days.")
+
+
+def _session_problem(age: timedelta) -> str | None:
+    fits = _SHORTEST_SESSION <= age <= _LONGEST_SESSION
+    return None if fits else say("Choose between 5 minutes and 365 days.")
 
 
 def _factors_problem(factors: tuple[str, ...]) -> str | None:
@@ -78,6 +114,75 @@ class Policy:
         section=SIGN_IN,
         label=say("Remember browsers for"),
         hint=say("For so many days people can have a browser not ask for a second factor. 0: it is asked every time."),
+    )
+    password_min_length: int | None = setting(
+        default=None,
+        rule=_length_problem,
+        section=PASSWORDS,
+        label=say("Fewest characters"),
+        hint=say("How long a new password has to be. Passwords that there are stay good."),
+    )
+    password_strength: int | None = setting(
+        default=None,
+        rule=_strength_problem,
+        section=PASSWORDS,
+        label=say("Strength"),
+        hint=say("How hard a new password is to guess, as estimated by common words, names, dates and patterns."),
+        words={
+            0: say("Whatever is not well known"),
+            1: say("Not guessed by a thousand tries"),
+            2: say("Not guessed by a million tries"),
+            3: say("Not guessed by a hundred million tries"),
+            4: say("Not guessed by ten thousand million tries"),
+        },
+    )
+    session_idle_age: timedelta | None = setting(
+        default=None,
+        rule=_idle_problem,
+        section=SESSIONS,
+        label=say("End unused sessions after"),
+        hint=say("Whoever does nothing for so long signs in again. For example 30m, 12h or 7d."),
+    )
+    session_max_age: timedelta | None = setting(
+        default=None,
+        rule=_session_problem,
+        section=SESSIONS,
+        label=say("End all sessions after"),
+        hint=say("So long after a sign-in everybody signs in again. For example 12h or 7d."),
+    )
+    single_session: bool | None = setting(
+        default=None,
+        section=SESSIONS,
+        label=say("Browsers at a time"),
+        hint=say("At how many browsers a person can be signed in."),
+        words={
+            False: say("People can be signed in at several browsers"),
+            True: say("Signing in at a browser signs the person out at all others"),
+        },
+    )
+    free_attempts: int | None = setting(
+        default=None,
+        rule=_free_problem,
+        section=ATTEMPTS,
+        label=say("Free attempts"),
+        hint=say("So many wrong passwords or codes in a row make nobody wait. Then the waits grow to 15 minutes."),
+    )
+    most_attempts: int | None = setting(
+        default=None,
+        rule=_most_problem,
+        section=ATTEMPTS,
+        label=say("Most attempts in a row"),
+        hint=say("After so many the password counts only at browsers where the person signed in before."),
+    )
+    consent: ConsentDefault | None = setting(
+        default=None,
+        section=CONSENT,
+        label=say("Consent"),
+        hint=say("Before which applications get something about a person. An application can be exempt by itself."),
+        words={
+            ConsentDefault.WHEN_FOREIGN: say("People agree once to each application of another organization"),
+            ConsentDefault.ALWAYS: say("People agree once to each application, also of their own organization"),
+        },
     )
     account_deletion: bool | None = setting(
         default=None,
@@ -182,6 +287,14 @@ def _smaller(above: Any, below: Any) -> Any:
     return above if below is None else min(above, below)
 
 
+def _larger(above: int, below: int | None) -> int:
+    return above if below is None else max(above, below)
+
+
+def _either(above: bool, below: bool | None) -> bool:
+    return above or bool(below)
+
+
 def _common(above: tuple[str, ...] | None, below: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """None allows all, none of them nothing."""
     if above is None or below is None:
@@ -198,6 +311,14 @@ _TIGHTER: Mapping[str, Callable[[Any, Any], Any]] = {
     "factors": _common,
     "remember_browser": _smaller,
     "account_deletion": _both,
+    "password_min_length": _larger,
+    "password_strength": _larger,
+    "session_idle_age": _smaller,
+    "session_max_age": _smaller,
+    "single_session": _either,
+    "free_attempts": _smaller,
+    "most_attempts": _smaller,
+    "consent": _later_of(ConsentDefault),
 }
 
 
@@ -207,4 +328,21 @@ def _days(number: int) -> str:
     return say_many("For {n} day, if the person wants it", "For {n} days, if the person wants it", number)
 
 
-_EFFECTS: Mapping[str, Callable[[Any], str]] = {"remember_browser": _days}
+def _span(span: timedelta) -> str:
+    if not span % _DAY:
+        return say_many("{n} day", "{n} days", span // _DAY)
+    if not span % _HOUR:
+        return say_many("{n} hour", "{n} hours", span // _HOUR)
+    if not span % _MINUTE:
+        return say_many("{n} minute", "{n} minutes", span // _MINUTE)
+    return say_many("{n} second", "{n} seconds", int(span.total_seconds()))
+
+
+_EFFECTS: Mapping[str, Callable[[Any], str]] = {
+    "remember_browser": _days,
+    "password_min_length": lambda number: say("At least {n} characters", n=number),
+    "free_attempts": lambda number: say_many("{n} attempt", "{n} attempts", number),
+    "most_attempts": lambda number: say_many("{n} attempt", "{n} attempts", number),
+    "session_idle_age": _span,
+    "session_max_age": _span,
+}

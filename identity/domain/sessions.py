@@ -36,9 +36,15 @@ class Session:
         """By which methods the person proved to be it (RFC 8176)."""
         return methods_of(self.proofs)
 
-    def live(self, now: datetime, idle_age: timedelta) -> bool:
-        """True until it is ended, has been idle for ``idle_age``, or reaches its absolute end."""
-        return self.ended_at is None and now < self.ends_at and now < self.last_seen_at + idle_age
+    def live(self, now: datetime, idle_age: timedelta, max_age: timedelta) -> bool:
+        """True until it is ended, has been idle for ``idle_age``, reaches its absolute end, or the person proved who
+        they are ``max_age`` ago."""
+        return (
+            self.ended_at is None
+            and now < self.ends_at
+            and now < self.last_seen_at + idle_age
+            and now < self.authenticated_at + max_age
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +54,9 @@ class SignedIn:
     session: Session
     subject: Subject
 
-    def live(self, now: datetime, idle_age: timedelta) -> bool:
+    def live(self, now: datetime, idle_age: timedelta, max_age: timedelta) -> bool:
         """True while the session lives and neither its user nor the user's organization is deactivated."""
-        return self.subject.active and self.session.live(now, idle_age)
+        return self.subject.active and self.session.live(now, idle_age, max_age)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

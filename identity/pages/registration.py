@@ -3,6 +3,7 @@
 from pyramid.request import Request
 
 from identity.domain.errors import Invalid
+from identity.domain.organizations import Organization
 from identity.domain.words import say
 from identity.pages.forms import Form
 from identity.services.commands import decode
@@ -18,8 +19,11 @@ _MISSING = {
 }
 
 
-def typed_account(request: Request, form: Form, email: str) -> RegisterUser:
-    """The account that was typed, with this address. Raises Invalid for all that is wrong with it at once."""
+def typed_account(request: Request, organization: Organization, form: Form, email: str) -> RegisterUser:
+    """The account of the organization that was typed, with this address.
+
+    Raises Invalid for all that is wrong with it at once.
+    """
     problems: dict[str, str] = {}
     command = None
     values = form.texts(*NAMES) | {"email": email}
@@ -31,7 +35,9 @@ def typed_account(request: Request, form: Form, email: str) -> RegisterUser:
     problems |= {name: sentence for name, sentence in _MISSING.items() if not values[name].strip()}
     names = (values["user_name"], email)
     try:
-        request.services.passwords.check(form.one("password"), form.again("password"), names=names, field="password")
+        request.services.passwords.check(
+            form.one("password"), form.again("password"), organization_id=organization.id, names=names, field="password"
+        )
     except Invalid as refused:
         problems |= refused.fields
     if command is None or problems:

@@ -1,6 +1,7 @@
 """Consent: what a person has yet to agree to before an application gets it."""
 
 from identity.domain.applications import Client, ConsentRule
+from identity.domain.policies import ConsentDefault
 from identity.domain.users import HumanUser, Subject
 from identity.provider.admission import admitted
 from identity.provider.authorizations import by_sign_in
@@ -67,11 +68,13 @@ def _disclosing(authorization: Authorization, granted: GrantedScopes, context: C
 
 def _has_to_agree(subject: Subject, client: Client, granted: GrantedScopes, context: Context) -> bool:
     """True unless the application belongs to the person's organization or that has accepted its project, or its
-    settings say otherwise; managing in somebody's name needs their word in any case."""
+    settings say otherwise, or else the policy; managing in somebody's name needs their word in any case."""
     projects, rule = context.services.projects, client.application.consent
     if any(projects.is_own(one) for one in granted.audience):
         return True
     if rule is ConsentRule.WHEN_FOREIGN:
+        if context.services.policies.of(subject.organization.id).consent is ConsentDefault.ALWAYS:
+            return True
         at_home = subject.organization.id == client.organization.id
         return not at_home and not projects.shared(client.project.id, subject.organization.id)
     return rule is ConsentRule.ALWAYS

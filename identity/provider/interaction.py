@@ -48,7 +48,8 @@ class SignIn:
     request: AuthorizationRequest | None
     accounts: tuple[SignedIn, ...]
     now: datetime
-    idle_age: timedelta
+    #: True for a session that lives right now.
+    lives: Callable[[SignedIn], bool]
     pending: PendingAuthorization | None = None
     proved: Subject | None = None
     organization: Organization | None = None
@@ -94,7 +95,7 @@ class SignIn:
 
     def live(self, account: SignedIn) -> bool:
         """True if the account is signed in right now."""
-        return account.live(self.now, self.idle_age)
+        return self.lives(account)
 
     def fits(self, account: SignedIn) -> bool:
         """True if the account belongs to the required organization, if one is required."""

@@ -7,12 +7,14 @@ from datetime import datetime
 
 from identity.crypto.secrets import digest
 from identity.domain.addresses import network_of
-from identity.domain.attempts import ADDRESS_SPAN, Attempt
+from identity.domain.attempts import ADDRESS_SPAN, LIMITS, Attempt, Limits
 from identity.domain.errors import DomainError
 from identity.domain.names import login_name_key
+from identity.domain.policies import Policy
 from identity.domain.users import Subject
 from identity.log_format import OnceAMinute
 from identity.services.changes import UseCases
+from identity.services.policies import Policies
 from identity.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -64,6 +66,7 @@ class Attempts(UseCases):
     its names, whatever it is called. A browser that the account knows is counted for itself.
     """
 
+    _policies: Policies
     _settings: Settings
 
     def reserve(self, login_name: str, subject: Subject | None, browser: str | None) -> Reservation:
@@ -75,14 +78,18 @@ class Attempts(UseCases):
         address = self._count(ADDRESS, subject)
         if subject is not None and browser is not None:
             key = f"browser:{browser}"
-            return Reservation(self._now, address, ((key, self._reserve(key, subject, user_id=subject.user.id)),))
+            return Reservation(self._now, address, ((key, self._reserve(key, subject, self._limits_of(subject))),))
+        # By what is typed alone: how soon one has to wait tells nothing of an account.
+        shown = self._limits_shown(login_name)
         if subject is None:
             name = _name(login_name)
-            return Reservation(self._now, address, ((name, self._reserve(name, None)),))
+            return Reservation(self._now, address, ((name, self._reserve(name, None, shown)),))
         name = _name_of(subject, login_name)
-        visible = self._reserve(name, subject, user_id=subject.user.id)
+        visible = self._reserve(name, subject, shown)
         key = f"user:{subject.user.id}"
-        hidden = self._storage.attempts.reserve(key, at=self._now, user_id=subject.user.id)
+        hidden = self._storage.attempts.reserve(
+            key, at=self._now, user_id=subject.user.id, limits=self._limits_of(subject)
+        )
         counted = ((name, visible), (key, hidden)) if hidden.allowed else ((name, visible),)
         return Reservation(self._now, address, counted, held=not hidden.allowed)
 
@@ -105,8 +112,7 @@ class Attempts(UseCases):
         if subject is None:
             return Reservation(self._now, address, ())
         key = f"{_FACTOR}user:{subject.user.id}" if browser is None else f"{_FACTOR}browser:{browser}"
-        attempt = self._reserve(key, subject, user_id=subject.user.id)
-        return Reservation(self._now, address, ((key, attempt),))
+        return Reservation(self._now, address, ((key, self._reserve(key, subject, self._limits_of(subject))),))
 
     def factor_succeeded(self, reservation: Reservation, subject: Subject) -> None:
         """The factor was right: nothing is counted, and the account starts from nought."""
@@ -152,8 +158,19 @@ class Attempts(UseCases):
         if reservation.address is not None:
             self._storage.attempts.uncount(reservation.address, at=reservation.at, span=ADDRESS_SPAN)
 
-    def _reserve(self, key: str, subject: Subject | None, *, user_id: str | None = None) -> Attempt:
-        attempt = self._storage.attempts.reserve(key, at=self._now, user_id=user_id)
+    def _limits_of(self, subject: Subject) -> Limits:
+        return limits_by(self._policies.of(subject.organization.id))
+
+    def _limits_shown(self, login_name: str) -> Limits:
+        """The limits where the name leads, whether or not somebody has it."""
+        _, domain = login_name_key(login_name)
+        organization = self._storage.organizations.find_by_domain(domain) if domain else None
+        held = self._policies.of_instance() if organization is None else self._policies.of(organization.id)
+        return limits_by(held)
+
+    def _reserve(self, key: str, subject: Subject | None, limits: Limits) -> Attempt:
+        user_id = None if subject is None else subject.user.id
+        attempt = self._storage.attempts.reserve(key, at=self._now, user_id=user_id, limits=limits)
         if not attempt.allowed:
             self.refuse(subject, OF_ACCOUNT)
             raise TooManyAttempts(self._seconds_until(attempt.next_at), exhausted=attempt.exhausted)
@@ -180,3 +197,8 @@ def _name(login_name: str) -> str:
 def _name_of(subject: Subject, login_name: str) -> str:
     """The key of a name by which the account is called; it goes with the name and with the account."""
     return f"{_name(login_name)}:{subject.user.id}"
+
+
+def limits_by(policy: Policy) -> Limits:
+    """How many failures in a row a policy leaves."""
+    return Limits(policy.free_attempts or LIMITS.free, policy.most_attempts or LIMITS.most)

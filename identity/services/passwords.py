@@ -1,7 +1,7 @@
 """Passwords of people: try, change, reset, and what makes a password good enough."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,6 +15,7 @@ from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
 from identity.services.changes import Look, TellInstance, UseCases, told
 from identity.services.known_browsers import KnownBrowsers
 from identity.services.links import CodeKind, Links, LinkUsed
+from identity.services.policies import Policies
 from identity.services.sessions import Sessions
 from identity.settings import Settings
 
@@ -45,12 +46,13 @@ class Passwords(UseCases):
     _sessions: Sessions
     _links: Links
     _hasher: Hasher
+    _policies: Policies
+    _known_bad: Container[str]
     _settings: Settings
 
-    @property
-    def min_length(self) -> int:
-        """The fewest characters of a password."""
-        return self._settings.password_min_length
+    def min_length(self, organization_id: str) -> int:
+        """The fewest characters of a password of the organization's people."""
+        return self._policies.of(organization_id).password_min_length or self._settings.password_min_length
 
     def reserve(self, login_name: str, known: Mapping[str, str]) -> Trial:
         """Ask for one attempt at a browser that shows these texts of KnownBrowsers, counted over all processes.
@@ -101,23 +103,35 @@ class Passwords(UseCases):
             stored = storage.users.find_password(user_id)
         return stored is None or stored.must_change
 
-    def check(self, password: str, again: str | None, *, names: tuple[str, ...], field: str = "new_password") -> None:
-        """Raise Invalid, for ``field``, unless the password is good enough (NIST SP 800-63B §3.1.1.2).
+    def check(
+        self,
+        password: str,
+        again: str | None,
+        *,
+        organization_id: str,
+        names: tuple[str, ...],
+        field: str = "new_password",
+    ) -> None:
+        """Raise Invalid, for ``field``, unless the password is good enough for people of the organization (NIST SP
+        800-63B §3.1.1.2, and its policy).
 
         ``names`` are those of the user, which are no passwords; ``again`` the second typing, None if there is none.
         """
-        password_key = name_key(password)
+        password_key, least = name_key(password), self.min_length(organization_id)
+        wanted = self._policies.of(organization_id).password_strength
         problem = None
         if not password:
             problem = say("Enter a password.")
-        elif len(unicodedata.normalize("NFC", password)) < self.min_length:
-            problem = say("Use at least {n} characters; several words work well.", n=self.min_length)
+        elif len(unicodedata.normalize("NFC", password)) < least:
+            problem = say("Use at least {n} characters; several words work well.", n=least)
         elif len(password) > LONGEST_PASSWORD:
             problem = say("Use at most {n} characters.", n=LONGEST_PASSWORD)
         elif any(password_key == name_key(name) for name in names if name):
             problem = say("Do not use your user name.")
-        elif is_common(password_key):
+        elif password_key in self._known_bad or is_common(password_key):
             problem = say("This password is too well known. Choose another.")
+        elif wanted and strength_of(password, names) < wanted:
+            problem = say("This password is too easy to guess. Add a word or two that have nothing to do with it.")
         if problem is not None:
             raise Invalid({field: problem})
         if again is not None and again != password:
@@ -274,3 +288,18 @@ def is_common(password: str) -> bool:
     from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
     return password in FREQUENCY_LISTS["passwords"]
+
+
+#: What stands for one letter alike counts once: each further way to write it multiplies the work.
+_ALIKE = str.maketrans("{[<@$!|+", "(((45117")
+#: Whoever types more has made it hard enough by then, and the work grows with the square.
+_JUDGED = 48
+
+
+def strength_of(password: str, names: tuple[str, ...]) -> int:
+    """How hard it is to guess, 0 to 4, for whoever knows these names."""
+    from zxcvbn import zxcvbn
+
+    judged = password[:_JUDGED].translate(_ALIKE)
+    score: int = zxcvbn(judged, user_inputs=[name for name in names if name])["score"]
+    return score

@@ -4,11 +4,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 
+from identity.domain.attempts import FREE_ATTEMPTS, MOST_ATTEMPTS
 from identity.domain.authentication import REMEMBERED, TWO_FACTORS, Proof, reaches
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.permissions import Level
 from identity.domain.policies import (
     ASKED_ONCE,
+    ConsentDefault,
     HeldRule,
     Policy,
     SecondFactor,
@@ -92,7 +94,20 @@ class Policies(UseCases):
     @property
     def default(self) -> Policy:
         """What the ini file says."""
-        return Policy(second_factor=self._settings.second_factor, remember_browser=0, account_deletion=False)
+        settings = self._settings
+        return Policy(
+            second_factor=settings.second_factor,
+            remember_browser=0,
+            account_deletion=False,
+            password_min_length=settings.password_min_length,
+            password_strength=0,
+            session_idle_age=settings.session_idle_age,
+            session_max_age=settings.session_max_age,
+            single_session=False,
+            free_attempts=FREE_ATTEMPTS,
+            most_attempts=MOST_ATTEMPTS,
+            consent=ConsentDefault.WHEN_FOREIGN,
+        )
 
     def of(self, organization_id: str) -> Policy:
         """What holds for people of the organization."""

@@ -28,16 +28,6 @@ class Sessions(UseCases):
     _policies: Policies
     _settings: Settings
 
-    @property
-    def idle_age(self) -> timedelta:
-        """How long a session lasts that is not used."""
-        return self._settings.session_idle_age
-
-    @property
-    def max_age(self) -> timedelta:
-        """How long a session lasts at most."""
-        return self._settings.session_max_age
-
     def of_browser(self, secrets: Collection[str]) -> tuple[SignedIn, ...]:
         """The sessions whose secrets a browser shows, last selected first; expired ones among them, ended ones not."""
         if not secrets:
@@ -47,7 +37,7 @@ class Sessions(UseCases):
 
     def live(self, account: SignedIn) -> bool:
         """True if the account is signed in right now."""
-        return account.live(self._now, self.idle_age)
+        return account.live(self._now, *self._ages(account.subject.organization.id))
 
     def current(self, secrets: Collection[str]) -> SignedIn | None:
         """The session that the service's own pages work with: the live one that was selected last."""
@@ -84,6 +74,7 @@ class Sessions(UseCases):
             if self.live(account):
                 again = self._again(account, secret, proofs, at, client_id)
                 if again is not None:
+                    self._leave_others(subject, again)
                     return SignedIn(again, subject), secret
             else:
                 self._storage.sessions.end(account.session.id, self._now)
@@ -95,7 +86,7 @@ class Sessions(UseCases):
             authenticated_at=at,
             selected_at=self._now,
             last_seen_at=self._now,
-            ends_at=self._now + self.max_age,
+            ends_at=self._now + self._ages(subject.organization.id)[1],
             proofs=proofs,
             user_agent=user_agent[:_LONGEST_USER_AGENT],
             client_address=self._audit.actor.client_address or "",
@@ -106,6 +97,7 @@ class Sessions(UseCases):
         first = isinstance(subject.user, HumanUser) and subject.user.last_sign_in_at is None
         about = {"browser": session.user_agent} | ({} if known or first else {"new_browser": True})
         self._record("session.started", SignedIn(session, subject), client_id, about)
+        self._leave_others(subject, session)
         return SignedIn(session, subject), secret
 
     def strengthen(
@@ -147,7 +139,11 @@ class Sessions(UseCases):
     def of_user(self, user_id: str) -> tuple[Session, ...]:
         """The person's live sessions at all browsers, last seen first."""
         found = self._storage.sessions.of_user(user_id, self._now)
-        return tuple(session for session in found if session.live(self._now, self.idle_age))
+        subject = self._storage.users.find_subject(user_id) if found else None
+        if subject is None:
+            return ()
+        ages = self._ages(subject.organization.id)
+        return tuple(session for session in found if session.live(self._now, *ages))
 
     def end_one_of(self, subject: Subject, session_id: str) -> None:
         """Sign the person out of one of their sessions. Raises NotFound if it is not theirs or has ended."""
@@ -184,11 +180,22 @@ class Sessions(UseCases):
             self._storage.tokens.revoke_of_user(subject.user.id, self._now)
         self.end_all_of(subject, but=but)
 
+    def _ages(self, organization_id: str) -> tuple[timedelta, timedelta]:
+        """How long a session of the organization's people lasts unused, and at most."""
+        policy, settings = self._policies.of(organization_id), self._settings
+        return policy.session_idle_age or settings.session_idle_age, policy.session_max_age or settings.session_max_age
+
+    def _leave_others(self, subject: Subject, session: Session) -> None:
+        """Where a person can be signed in at one browser alone, have them be so here."""
+        if self._policies.of(subject.organization.id).single_session:
+            self.end_all_of(subject, but=session.id)
+
     def _again(
         self, account: SignedIn, secret: str, proofs: tuple[Proof, ...], at: datetime, client_id: str | None
     ) -> Session | None:
         """The session after a further sign-in; None if it was ended meanwhile."""
-        return self._proved(account, secret, proofs, at, self._now + self.max_age, client_id)
+        ends_at = self._now + self._ages(account.subject.organization.id)[1]
+        return self._proved(account, secret, proofs, at, ends_at, client_id)
 
     def _proved(
         self,

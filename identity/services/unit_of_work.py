@@ -1,6 +1,6 @@
 """UnitOfWork: the use cases of one transaction, as the process sees them: what they are made of, and what they did."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -39,6 +39,7 @@ class ProcessState:
     deny: Deny | None
     choices: Choices
     deliveries: Mapping[str, Delivery] = field(default_factory=dict)
+    known_bad: Container[str] = frozenset()
     policy_cache: PolicyCache = field(default_factory=PolicyCache)
     uses: LastUses = field(default_factory=LastUses)
     instance: Instance | None = None

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
@@ -14,7 +13,7 @@ from identity.domain.tokens import Connection, connected
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.attempts import Attempts
+from identity.services.attempts import Attempts, limits_by
 from identity.services.audit import facts
 from identity.services.changes import told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
@@ -24,6 +23,7 @@ from identity.services.lifecycle import Lifecycle
 from identity.services.links import CodeKind, Links, LinkUsed
 from identity.services.managers import refuse_last_owner
 from identity.services.passwords import Passwords
+from identity.services.policies import Policies
 from identity.services.sessions import Sessions
 
 _TAKEN = {"user_name": say("The organization has a user of this name. Choose another.")}
@@ -67,6 +67,7 @@ class Users(Lifecycle[HumanUser]):
     _factors: Factors
     _passwords: Passwords
     _links: Links
+    _policies: Policies
     _sessions: Sessions
     _consents: Consents
     _access: Access
@@ -173,7 +174,8 @@ class Users(Lifecycle[HumanUser]):
     def locked(self, users: Sequence[HumanUser], organization: Organization) -> frozenset[str]:
         """The ids of those of an organization whose passwords count only in browsers that they signed in at before."""
         failures = self._attempts.failures(Subject(user, organization) for user in users)
-        return frozenset(user_id for user_id, number in failures.items() if number >= MOST_ATTEMPTS)
+        most = limits_by(self._policies.of(organization.id)).most
+        return frozenset(user_id for user_id, number in failures.items() if number >= most)
 
     def new_password_link(self, user_id: str, *, by: Principal) -> str:
         """A link, good once, by which the person chooses a password; the present one stays valid until it is used.

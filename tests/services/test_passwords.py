@@ -1,18 +1,22 @@
 """Passwords: attempts are counted before they are judged, and a password has to be good enough."""
 
 import unicodedata
+from pathlib import Path
 
 import pytest
 
+from identity.app import _known_bad
 from identity.domain.audit import AuditFilter
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.users import Subject
+from identity.ini_values import BadSetting
 from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.attempts import TooManyAttempts
 from identity.services.bundle import Services
+from identity.services.commands.policies import ChangePolicy
 from identity.services.links import LinkUsed
-from identity.services.passwords import Trial
+from identity.services.passwords import Trial, strength_of
 from identity.storage.paging import FIRST_PAGE
 from identity.testing.clock import MovableClock
 from tests.services.people import a_person, an_organization, subject_of
@@ -109,13 +113,74 @@ def test_what_is_wrong_with_a_password(services: Services) -> None:
         *((one, known) for one in ("1qaz2wsx3edc4rfv", "1QAZ2WSX3EDC4RFV")),
     ):
         with pytest.raises(Invalid) as refusal:
-            services.passwords.check(password, None, names=("anna", "anna@acme.example"))
+            services.passwords.check(password, None, organization_id="", names=("anna", "anna@acme.example"))
         assert refusal.value.fields == {"new_password": sentence}
     with pytest.raises(Invalid) as refusal:
-        services.passwords.check(GOOD, GOOD[:-1], names=())
+        services.passwords.check(GOOD, GOOD[:-1], organization_id="", names=())
     assert refusal.value.fields == {"new_password_again": "Type the same password twice."}
     for good in (GOOD, "ü" * 15, "密码密码密码密码密码密码密码密", "               x", "x" * 256):
-        services.passwords.check(good, good, names=("anna",))
+        services.passwords.check(good, good, organization_id="", names=("anna",))
+
+
+@pytest.mark.parametrize(
+    ("rules", "refused", "taken"),
+    [
+        ({"password_min_length": 20}, "nineteen character", "twenty characters at"),
+        ({"password_strength": 3}, "qwertyuiopasdfgh", "wie der Wind im Walde"),
+        ({"password_strength": 3}, "anna.anna.anna.anna", "correct horse battery staple"),
+        ({"password_strength": 4}, "p@ssw0rd p@ssw0rd p@ssw0rd", "correct horse battery staple"),
+    ],
+)
+def test_the_policy_of_an_organization_asks_more_of_passwords(
+    identity: Identity, anna: Subject, rules: dict[str, int], refused: str, taken: str
+) -> None:
+    def checked(password: str, organization_id: str) -> None:
+        with identity.reading() as services:
+            services.passwords.check(password, password, organization_id=organization_id, names=("anna",))
+
+    checked(refused, anna.organization.id)
+    with identity.transaction() as services:
+        services.policies.change(anna.organization.id, ChangePolicy.of(**rules))
+    with pytest.raises(Invalid):
+        checked(refused, anna.organization.id)
+    checked(taken, anna.organization.id)
+    checked(refused, "another organization")
+
+
+class TestAFileOfTheOperator:
+    @pytest.fixture
+    def further(self, tmp_path: Path) -> dict[str, str]:
+        file = tmp_path / "bad.txt"
+        file.write_text("Acme Acme Acme Acme\n\nzzz\n")
+        return {"identity.password_known_bad": str(file)}
+
+    def test_names_passwords_that_are_refused(self, services: Services) -> None:
+        with pytest.raises(Invalid) as refusal:
+            services.passwords.check("acme acme ACME acme", None, organization_id="", names=())
+        assert refusal.value.fields == {"new_password": "This password is too well known. Choose another."}
+        services.passwords.check("acme acme acme acme acme", None, organization_id="", names=())
+
+    def test_that_is_not_there_stops_the_start(self, tmp_path: Path) -> None:
+        with pytest.raises(BadSetting, match="password_known_bad"):
+            _known_bad(tmp_path / "none.txt")
+
+
+def test_what_makes_a_password_costly_to_judge_is_bounded() -> None:
+    """Each way to write a letter multiplied the work: this one took seconds. Counted, not timed."""
+    from zxcvbn import matching
+
+    asked = 0
+    look = matching.dictionary_match
+
+    def counting(*given: object, **more: object) -> object:
+        nonlocal asked
+        asked += 1
+        return look(*given, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "dictionary_match", counting)
+        assert strength_of("4@8({[<369&#!1/|0$5+7%2/" * 10, ()) == 4
+    assert asked < 100
 
 
 def test_composed_and_decomposed_letters_are_one_password(identity: Identity) -> None:

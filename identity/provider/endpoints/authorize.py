@@ -144,7 +144,7 @@ def _sign_in(
         request=asked,
         accounts=context.services.sessions.of_browser(browser.sessions.values()),
         now=context.now,
-        idle_age=context.settings.session_idle_age,
+        lives=context.services.sessions.live,
         pending=pending,
         proved=proved,
         organization=None if asked is None else required_organization(asked.scope, context),
@@ -202,7 +202,8 @@ def _answer(sign_in: SignIn, browser: Browser, context: Context) -> ProtocolResp
             client_id=pending.client_id,
             known=bool(context.services.known_browsers.of(sign_in.proved.user.id, browser.known)),
         )
-        cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, context.settings.session_max_age))
+        age = account.session.ends_at - context.now
+        cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, age))
         cookies.extend(_superseded(sign_in, account))
         cookies.extend(known_browser(account.subject.user.id, browser, context.services))
     elif account is not None and pending is not None and pending.proofs:

@@ -11,6 +11,7 @@ from identity.domain.attempts import (
     MOST_ATTEMPTS,
     NEVER,
     Attempt,
+    Limits,
     delay_after,
     next_after,
 )
@@ -51,6 +52,27 @@ class AttemptContract(ContractBase):
     def test_attempts_at_one_moment_are_as_many_as_are_free(self, on: On) -> None:
         answers = [on.write.attempts.reserve("ada", at=NOW).allowed for _ in range(FREE_ATTEMPTS + 2)]
         assert answers == [True] * FREE_ATTEMPTS + [False] * 2
+
+    def test_attempts_by_other_limits(self, on: On) -> None:
+        limits = Limits(free=2, most=4)
+        at = NOW
+        for number in range(1, 5):
+            with on.writing() as storage:
+                next_at = next_after(number, at, limits)
+                assert storage.attempts.reserve("ada", at=at, limits=limits) == Attempt(True, number, next_at)
+            if number < 4:
+                assert next_at - at == (timedelta(), SECOND, 2 * SECOND)[number - 1]
+                at = next_at
+        last = on.write.attempts.reserve("ada", at=at + 10 * LONGEST_DELAY, limits=limits)
+        assert last == Attempt(False, 4, NEVER)
+        assert last.exhausted
+
+    def test_attempts_are_over_once_there_can_be_fewer(self, on: On) -> None:
+        for _ in range(FREE_ATTEMPTS):
+            standing = on.write.attempts.reserve("ada", at=NOW)
+        refused = on.write.attempts.reserve("ada", at=NOW + LONGEST_DELAY, limits=Limits(most=FREE_ATTEMPTS))
+        assert refused == Attempt(False, standing.failures, NEVER)
+        assert on.write.attempts.reserve("ada", at=NOW + LONGEST_DELAY).allowed
 
     def test_attempts_each_key_has_a_count_of_its_own(self, on: On) -> None:
         with on.writing() as storage:

@@ -60,7 +60,7 @@ class SessionContract(ContractBase):
         (found,) = on.read.sessions.of_browser([session.digest])
         assert found.session == session
         assert not found.subject.active
-        assert not found.live(NOW, DAY)
+        assert not found.live(NOW, DAY, DAY)
 
     def test_sessions_of_user_are_last_seen_first(self, on: On) -> None:
         other = a_human_user(on.organization)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from identity.domain.attempts import Attempt, next_after
+from identity.domain.attempts import LIMITS, NEVER, Attempt, Limits, next_after
 from identity.storage.memory.entities import MemoryStore
 from identity.storage.memory.tables import Count
 from identity.storage.stores.attempts import AttemptStore
@@ -13,16 +13,16 @@ from identity.storage.stores.attempts import AttemptStore
 class MemoryAttemptStore(MemoryStore, AttemptStore):
     """Counts by key."""
 
-    def reserve(self, key: str, *, at: datetime, user_id: str | None = None) -> Attempt:
+    def reserve(self, key: str, *, at: datetime, user_id: str | None = None, limits: Limits = LIMITS) -> Attempt:
         stored = self._tables.attempts.find(key)
         if stored is None:
             stored = Count(0, at, at, user_id)
-        allowed = stored.next_at <= at
+        allowed = stored.next_at <= at and stored.number < limits.most
         if allowed:
             number = stored.number + 1
-            stored = replace(stored, number=number, next_at=next_after(number, at), counted_at=at)
+            stored = replace(stored, number=number, next_at=next_after(number, at, limits), counted_at=at)
             self._tables.attempts.replace(key, stored)
-        return Attempt(allowed, stored.number, stored.next_at)
+        return Attempt(allowed, stored.number, NEVER if stored.number >= limits.most else stored.next_at)
 
     def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
         stored = self._tables.attempts.find(key)

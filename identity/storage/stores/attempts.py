@@ -4,16 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from identity.domain.attempts import Attempt
+from identity.domain.attempts import LIMITS, Attempt, Limits
 
 
 class AttemptStore(ABC):
     """One row per key: an account, a browser of one, a login name, or an address."""
 
     @abstractmethod
-    def reserve(self, key: str, *, at: datetime, user_id: str | None = None) -> Attempt:
+    def reserve(self, key: str, *, at: datetime, user_id: str | None = None, limits: Limits = LIMITS) -> Attempt:
         """Ask for one attempt: counted as a failure at once, by one conditional write, if the moment of ``next_after``
-        has come; otherwise nothing changes.
+        has come and fewer failures stand than there can be; otherwise nothing changes.
 
         ``user_id`` lets the row go with its user. The transaction can go on.
         """

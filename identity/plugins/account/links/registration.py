@@ -67,7 +67,7 @@ class Registration(LinkPage, FormPage):
             "organization": self.announced.organization,
             "registered": None if self.pending is None else self.announced.command,
             "taken": self.announced.taken,
-            "min_length": self.request.services.passwords.min_length,
+            "min_length": self.request.services.passwords.min_length(self.announced.organization.id),
         }
 
     def values(self) -> Mapping[str, str]:
@@ -98,7 +98,7 @@ class Registration(LinkPage, FormPage):
         return self._go_on(pending, subject)
 
     def _typed(self, form: Form) -> tuple[RegisterUser, str]:
-        command = typed_account(self.request, form, self.announced.command.email)
+        command = typed_account(self.request, self.announced.organization, form, self.announced.command.email)
         # Nobody waits for a lock while it is hashed.
         self.request.commit()
         try:

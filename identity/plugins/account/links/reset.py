@@ -87,13 +87,18 @@ class Reset(LinkPage, FormPage):
     def show(self) -> Mapping[str, object]:
         return {
             "login_name": self.owner().login_name,
-            "min_length": self.request.services.passwords.min_length,
+            "min_length": self.request.services.passwords.min_length(self.owner().organization.id),
         }
 
     def submit(self, form: Form) -> Response:
         """Keep it; all sessions of the person end."""
         password = form.one("new_password")
-        self.request.services.passwords.check(password, form.again("new_password"), names=names_of(self.owner()))
+        self.request.services.passwords.check(
+            password,
+            form.again("new_password"),
+            organization_id=self.owner().organization.id,
+            names=names_of(self.owner()),
+        )
         # Nobody waits for a lock while it is hashed.
         self.request.commit()
         try:

@@ -27,7 +27,7 @@ class Password(AccountPage, FormPage):
     def show(self) -> Mapping[str, object]:
         return {
             "login_name": self.subject.login_name,
-            "min_length": self.request.services.passwords.min_length,
+            "min_length": self.request.services.passwords.min_length(self.subject.organization.id),
             "ends_access": self.request.registry.identity.settings.password_change_ends_access,
         }
 
@@ -53,7 +53,12 @@ class Password(AccountPage, FormPage):
         if not current:
             problems["current_password"] = say("Enter your present password.")
         try:
-            self.request.services.passwords.check(new, form.again("new_password"), names=names_of(self.subject))
+            self.request.services.passwords.check(
+                new,
+                form.again("new_password"),
+                organization_id=self.subject.organization.id,
+                names=names_of(self.subject),
+            )
         except Invalid as refused:
             problems |= refused.fields
         if problems:

@@ -24,7 +24,10 @@ class NewPassword(SignInPage):
         proved = self.sign_in.proved
         if proved is None or not self.is_next(ChangePassword.name):
             return self.go_on()
-        return {"login_name": proved.login_name, "min_length": self.request.services.passwords.min_length}
+        return {
+            "login_name": proved.login_name,
+            "min_length": self.request.services.passwords.min_length(proved.organization.id),
+        }
 
     def submit(self, form: Form) -> Response:
         """Keep the new password and this sign-in; everything else of the person ends."""
@@ -34,7 +37,9 @@ class NewPassword(SignInPage):
         services = self.request.services
         email = proved.user.profile.email if isinstance(proved.user, HumanUser) else ""
         names = (proved.user.user_name, proved.login_name, email)
-        services.passwords.check(form.one("new_password"), form.again("new_password"), names=names)
+        services.passwords.check(
+            form.one("new_password"), form.again("new_password"), organization_id=proved.organization.id, names=names
+        )
         try:
             services.passwords.refuse_present(proved.user.id, form.one("new_password"))
             hashed = services.passwords.hash(form.one("new_password"))

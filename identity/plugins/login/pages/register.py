@@ -34,11 +34,14 @@ class Register(SignInPage):
         return found
 
     def show(self) -> Mapping[str, object]:
-        return {"organization": self.organization, "min_length": self.request.services.passwords.min_length}
+        return {
+            "organization": self.organization,
+            "min_length": self.request.services.passwords.min_length(self.organization.id),
+        }
 
     def submit(self, form: Form) -> Response:
         organization = self.organization
-        command = typed_account(self.request, form, form.one("email"))
+        command = typed_account(self.request, organization, form, form.one("email"))
         try:
             counted = self.request.services.attempts.count_request()
             # What is counted stands, and nobody waits for a lock while the password is hashed.

@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from itertools import count, takewhile
 
-from sqlalchemy import bindparam, case, delete, func, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS, NEVER, Attempt, delay_after
+from identity.domain.attempts import LIMITS, LONGEST_DELAY, NEVER, Attempt, Limits, delay_after
 from identity.plugins.sql.codecs import String, moment, seconds
 from identity.plugins.sql.mapping import Row, row_of
 from identity.plugins.sql.rows import Prepared, SqlStore
@@ -18,11 +18,18 @@ from identity.storage.stores.attempts import AttemptStore
 _AT = bindparam("at", type_=table.c.next_at.type)
 _STANDING = (table.c.number, table.c.next_at)
 _NEXT_NUMBER = table.c.number + 1
+_SECOND = timedelta(seconds=1)
+_FREE, _MOST = (bindparam(name, type_=table.c.number.type) for name in ("free", "most"))
+_NONE_FREE = Limits(free=0)
+#: By how many failures there are beyond the free ones.
 _SHORTER_DELAYS = {
-    number: delay_after(number) // timedelta(seconds=1)
-    for number in takewhile(lambda number: delay_after(number) < LONGEST_DELAY, count(1))
+    number: delay_after(number, _NONE_FREE) // _SECOND
+    for number in takewhile(lambda number: delay_after(number, _NONE_FREE) < LONGEST_DELAY, count())
 }
-_DELAY = case(_SHORTER_DELAYS, value=_NEXT_NUMBER, else_=LONGEST_DELAY // timedelta(seconds=1))
+_DELAY = case(
+    (_NEXT_NUMBER < _FREE, 0),
+    else_=case(_SHORTER_DELAYS, value=_NEXT_NUMBER - _FREE, else_=LONGEST_DELAY // _SECOND),
+)
 _NEVER = seconds(NEVER)
 _OVER = table.c.next_at <= _AT
 
@@ -34,10 +41,10 @@ _RESERVE = Prepared(
         index_elements=[table.c.key],
         set_={
             table.c.number: _NEXT_NUMBER,
-            table.c.next_at: case((_NEXT_NUMBER >= MOST_ATTEMPTS, _NEVER), else_=_AT + _DELAY),
+            table.c.next_at: case((_NEXT_NUMBER >= _MOST, _NEVER), else_=_AT + _DELAY),
             table.c.counted_at: _AT,
         },
-        where=_OVER,
+        where=and_(_OVER, table.c.number < _MOST),
     )
     .returning(*_STANDING)
 )
@@ -79,20 +86,22 @@ _CLEAR_OTHERS = delete(table).where(table.c.key.in_(_OF_USER.where(~_SPARED)))
 class SqlAttemptStore(SqlStore, AttemptStore):
     """One row per key."""
 
-    def reserve(self, key: str, *, at: datetime, user_id: str | None = None) -> Attempt:
+    def reserve(self, key: str, *, at: datetime, user_id: str | None = None, limits: Limits = LIMITS) -> Attempt:
         now = seconds(at)
         values = {
             "key": key,
             "number": 1,
-            "next_at": now + _SHORTER_DELAYS[1],
+            "next_at": now + delay_after(1, limits) // _SECOND,
             "counted_at": now,
             "user_id": user_id,
             "at": now,
+            "free": limits.free,
+            "most": limits.most,
         }
         with self._guarded():
             row = self._one(_RESERVE, values)
         number, next_at = _standing_of(row or self._standing(key))
-        return Attempt(row is not None, number, next_at)
+        return Attempt(row is not None, number, NEVER if number >= limits.most else next_at)
 
     def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
         self._change(_GIVE_BACK, {"name": key, "reserved": attempt.failures, "at": seconds(at)})

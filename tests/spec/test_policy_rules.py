@@ -1,0 +1,160 @@
+"""Security 19.9: what each rule of a policy does, at the next request that needs it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from identity.domain.applications import ConsentRule
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser
+from identity.services.attempts import TooManyAttempts
+from identity.services.commands.policies import ChangePolicy
+from identity.testing.browser import Browser
+from identity.testing.world import World
+
+Rules = Callable[..., None]
+
+
+@pytest.fixture
+def organization(world: World) -> Organization:
+    return world.an_organization()
+
+
+@pytest.fixture
+def rules(world: World, organization: Organization) -> Rules:
+    """Sets rules of the organization."""
+
+    def change(**given: Any) -> None:
+        with world.transaction() as services:
+            services.policies.change(organization.id, ChangePolicy.of(**given))
+
+    return change
+
+
+@pytest.fixture
+def person(world: World, organization: Organization) -> HumanUser:
+    return world.a_person(organization)
+
+
+def signed_in(browser: Browser) -> bool:
+    return "/login" not in str(browser.open("/account").request.path)
+
+
+def _browser(world: World, person: HumanUser) -> Browser:
+    browser = Browser(world)
+    browser.start_session(person)
+    return browser
+
+
+def test_a_session_ends_when_it_is_unused_for_as_long_as_its_organization_says(
+    world: World, person: HumanUser, rules: Rules
+) -> None:
+    browser = _browser(world, person)
+    world.clock.advance(minutes=20)
+    assert signed_in(browser)
+    world.clock.advance(minutes=20)
+    rules(session_idle_age=timedelta(minutes=15))
+    assert not signed_in(browser)
+    rules(session_idle_age=timedelta(minutes=90))
+    assert signed_in(browser)
+
+
+def test_a_session_ends_when_it_is_as_old_as_its_organization_says(
+    world: World, person: HumanUser, rules: Rules
+) -> None:
+    browser = _browser(world, person)
+    world.clock.advance(hours=2)
+    assert signed_in(browser)
+    rules(session_max_age=timedelta(hours=1))
+    assert not signed_in(browser)
+    with world.reading() as services:
+        assert services.sessions.of_user(person.id) == ()
+    rules(session_max_age=timedelta(hours=3))
+    assert signed_in(browser)
+
+
+def test_who_may_be_signed_in_at_one_browser_is_signed_out_at_all_others(
+    world: World, person: HumanUser, rules: Rules
+) -> None:
+    first, second = _browser(world, person), _browser(world, person)
+    assert (signed_in(first), signed_in(second)) == (True, True)
+    rules(single_session=True)
+    third = _browser(world, person)
+    assert [signed_in(one) for one in (first, second, third)] == [False, False, True]
+    # Signing in once more at the same browser is not another one.
+    fourth = _browser(world, world.a_person())
+    assert [signed_in(one) for one in (third, fourth)] == [True, True]
+
+
+@pytest.fixture
+def owner_application(world: World, organization: Organization) -> Any:
+    """An application of the person's own organization."""
+    return world.a_web_application(world.a_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
+
+
+def test_people_agree_also_to_applications_of_their_own_where_the_policy_asks(
+    world: World, person: HumanUser, rules: Rules, owner_application: Any
+) -> None:
+    session = world.a_session(person)
+    offline = "openid offline_access"
+    code = world.a_code(owner_application, session, scope=offline)
+    held = world.redeem(code, owner_application).json
+    rules(consent="always")
+    answer = session.authorize(owner_application, prompt="none")
+    assert "error=consent_required" in answer.headers["Location"]
+    assert world.refresh(held["refresh_token"], owner_application).json["error"] == "invalid_grant"
+    rules(consent=None)
+    assert "code=" in session.authorize(owner_application, prompt="none").headers["Location"]
+
+
+def attempts(world: World, login_name: str, number: int) -> list[int | None]:
+    """How long each of so many attempts has to wait, at one moment."""
+    waits: list[int | None] = []
+    for _ in range(number):
+        try:
+            with world.transaction() as services:
+                services.passwords.reserve(login_name, {})
+                waits.append(None)
+        except TooManyAttempts as refused:
+            waits.append(refused.seconds)
+    return waits
+
+
+def test_attempts_are_as_few_as_the_policy_says_whether_or_not_somebody_has_the_name(
+    world: World, person: HumanUser, rules: Rules, organization: Organization
+) -> None:
+    rules(free_attempts=2)
+    for name in (person.user_name, "nobody-at-all"):
+        assert attempts(world, f"{name}@{organization.primary_domain}", 4) == [None, None, 1, 1]
+    other = world.a_person()
+    home = world.operator.organizations.get(other.organization_id)
+    assert attempts(world, f"{other.user_name}@{home.primary_domain}", 4) == [None] * 4
+
+
+def test_a_bare_name_tells_nothing_of_the_policy_of_whoever_has_it(
+    world: World, person: HumanUser, rules: Rules
+) -> None:
+    rules(free_attempts=2)
+    assert attempts(world, person.user_name, 4) == attempts(world, "nobody-at-all", 4) == [None] * 4
+    with world.transaction() as services:
+        trial = services.passwords.reserve(person.user_name, {})
+    assert (trial.reservation.held, trial.stored) == (True, None), "it is not looked at"
+
+
+def test_an_account_is_locked_after_as_many_failures_as_the_policy_says(
+    world: World, person: HumanUser, rules: Rules, organization: Organization
+) -> None:
+    name = f"{person.user_name}@{organization.primary_domain}"
+    for _ in range(6):
+        attempts(world, name, 1)
+        world.clock.advance(minutes=16)
+    with world.reading() as services:
+        assert services.users.locked([person], organization) == frozenset()
+    rules(most_attempts=5)
+    with world.reading() as services:
+        assert services.users.locked([person], organization) == {person.id}
+    with pytest.raises(TooManyAttempts) as refused, world.transaction() as services:
+        services.passwords.reserve(name, {})
+    assert refused.value.exhausted
