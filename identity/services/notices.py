@@ -25,8 +25,6 @@ def _if_they_were_here(event: AuditEvent, person: HumanUser) -> Mapping[str, str
 
 
 def _new_browser(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
-    if not event.detail.get("new_browser"):
-        return None
     return {"user_agent": str(event.detail.get("browser", "")), "address": event.actor.client_address or ""}
 
 
@@ -44,12 +42,15 @@ def _deletion(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
     return {"day": "" if person.deletion_at is None else f"{person.deletion_at:%Y-%m-%d}"}
 
 
+#: Only at a browser that the account does not know.
+_STARTED = "session.started"
+
 #: The template of the mail about each event, and what it says besides whose account it is.
 _TOLD: Mapping[str, tuple[str, _Values]] = {
     "password.changed": ("password_changed", _always),
     "password.set": ("password_set", _if_they_were_here),
     "user.reported": ("reported", _always),
-    "session.started": ("new_browser", _new_browser),
+    _STARTED: ("new_browser", _new_browser),
     "user.deletion_asked": ("deletion_asked", _deletion),
     "user.deletion_withdrawn": ("deletion_withdrawn", _always),
     "factor.added": ("factor_added", _factor),
@@ -80,6 +81,8 @@ class Notices(UseCases):
         Nothing where no mail can be sent or there is no address.
         """
         if event.event not in EVENTS_TOLD or not self._mails.enabled:
+            return
+        if event.event == _STARTED and not event.detail.get("new_browser"):
             return
         if event.event == _REMOVED:
             self._tell_removed(event)

@@ -115,14 +115,20 @@ class NotMe(AccountPage, FormPage):
         """What was done, if an entry is named. Raises NotFound for one of others."""
         event_id = self.request.GET.get(EVENT, "")
         if not event_id:
-            return {"what": None}
+            return {"what": None, "has_password": self._has_password}
         event: AuditEvent = self.request.services.own_account.event(self.subject, event_id)
-        return {"what": self.words.t(EVENT_WORDS.get(event.event, event.event)), "at": event.at}
+        what = self.words.t(EVENT_WORDS.get(event.event, event.event))
+        return {"what": what, "at": event.at, "has_password": self._has_password}
+
+    @property
+    def _has_password(self) -> bool:
+        return self.request.services.storage.users.find_password(self.subject.user.id) is not None
 
     def submit(self, form: Form) -> Response:
         """End everything, and ask for the password that is then to be changed."""
         self.request.services.own_account.report(self.subject, event_id=self.request.GET.get(EVENT, ""))
-        response = sign_in_anew(self.request, target=SECURITY, login_name=self.subject.login_name)
+        login_name = self.subject.login_name if self._has_password else ""
+        response = sign_in_anew(self.request, target=SECURITY, login_name=login_name)
         for name, value in headers_for(self.request, (Cookie(CookieKind.SESSION, self.account.session.id),)):
             response.headers.add(name, value)
         return response
