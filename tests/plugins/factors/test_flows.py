@@ -1,0 +1,98 @@
+"""Security 19.11: pages of factors are not skipped by empty, repeated or reordered posts, whatever is in them."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pyotp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from identity.domain.policies import SecondFactor
+from identity.services.commands.policies import ChangePolicy
+from identity.testing.browser import PASSWORD, Browser, Request, origin
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.login.conftest import Person, opened
+
+PLACES = (
+    "",
+    "/password",
+    "/accounts",
+    "/register",
+    "/password/change",
+    "/factors",
+    "/factors/new",
+    "/consent",
+    *(f"/{factor}{page}" for factor in ("totp", "email_code", "recovery_codes", "passkeys") for page in ("", "/new")),
+    "/nothing",
+)
+#: Whatever such forms may hold, right passwords among them.
+VALUES = {
+    "login_name": ("", "nobody"),
+    "password": ("", PASSWORD, "wrong"),
+    "code": ("", "000000", " ", "0" * 300, "７７７７７７", "AAAA-AAAA-AAAA"),
+    "factor": ("totp", "recovery_codes", "email_code", "passkeys", "none", "password", ""),
+    "remember": ("yes",),
+    "again": ("yes",),
+    "name": ("", "phone"),
+    "decision": ("allow", "refuse"),
+    "session": ("", "another"),
+    "new_password": ("", "an entirely new one"),
+    "new_password_again": ("", "an entirely new one"),
+    "credential": ("", "{}"),
+    "ui_locales": ("de",),
+    "once": ("x",),
+    "version": ("1",),
+}
+
+fields = st.lists(
+    st.sampled_from(sorted(VALUES)).flatmap(lambda name: st.tuples(st.just(name), st.sampled_from(VALUES[name]))),
+    max_size=5,
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("GET"), st.sampled_from(PLACES), st.just([])),
+        st.tuples(st.just("POST"), st.sampled_from(PLACES), fields),
+        st.tuples(st.just("GET"), st.just("continue"), st.just([])),
+    ),
+    max_size=12,
+)
+
+
+def posted(browser: Browser, path: str, pairs: list[tuple[str, str]], token: str) -> Any:
+    """A form of our own pages, with any fields, repeated ones too."""
+    here = origin(browser.login_url)
+    body = urlencode([*pairs, ("csrf_token", token)]).encode()
+    return browser._go(Request("POST", f"{browser.login_url}{path}", body, here, f"{here}/", here))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(steps=steps, enrolled=st.booleans())
+def test_nobody_gets_past_a_factor_without_it(
+    world: World, party: RelyingParty, steps: list[tuple[str, str, list[tuple[str, str]]]], enrolled: bool
+) -> None:
+    person = Person(world)
+    world.operator.policies.change(person.organization.id, ChangePolicy.of(second_factor=SecondFactor.REQUIRED))
+    if enrolled:
+        subject = world.operator.storage.users.find_subject(person.user.id)
+        world.operator.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
+        world.operator.factors.add(subject, "recovery_codes", {"codes": {}})
+    browser = Browser(world)
+    opened(browser, party)
+    browser.sign_in(person.login_name)
+    assert browser.step == ("factors" if enrolled else "factors/new")
+    token, begun = browser.form()["csrf_token"].value, "/".join(browser.path.split("/")[:3])
+    request_id = begun.rpartition("/")[2]
+    for method, place, pairs in steps:
+        if place == "continue":
+            browser.open(f"{browser.login_url}/oauth/v2/authorize/{request_id}")
+        elif method == "GET":
+            browser.open(begun + place)
+        else:
+            posted(browser, begun + place, pairs, token)
+        assert browser.page.status_int < 500, (place, pairs)
+        assert not browser.session_cookies, (place, pairs)
+        assert "code=" not in (browser.left_for or ""), (place, pairs)
+        if enrolled and place.endswith("/new"):
+            assert "otpauth:" not in browser.page.text, "another factor is set up without the first"
+    assert len(world.operator.factors.of(person.user.id)) == (2 if enrolled else 0)
