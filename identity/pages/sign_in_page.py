@@ -101,6 +101,13 @@ class SignInPage(FormPage):
             "home": "/account",
         }
 
+    def require_allowed(self, subject: Subject, factor: str, refused: str) -> None:
+        """Raise Again, with a sentence about the ``organization``, if its policy does not let people use this factor;
+        told only to whoever has proved who they are by it."""
+        if not self.request.services.policies.allow(subject.organization.id, factor):
+            said = say(refused, organization=subject.organization.name)
+            raise Again(said, link=(self.root, say("Use another way.")), keep_changes=True)
+
     @property
     def received(self) -> list[Markup]:
         """What the application learns of the person by its scopes, in words."""

@@ -223,6 +223,11 @@ class Policies(UseCases):
             return False
         return self.asks_second_factor(subject)
 
+    def allow(self, organization_id: str, factor: str) -> bool:
+        """True if people of the organization may use this factor; a password and providers elsewhere are factors, too."""
+        allowed = self.of(organization_id).factors
+        return allowed is None or factor in allowed
+
     def counting(self, subject: Subject, proofs: Iterable[Proof]) -> tuple[Proof, ...]:
         """Those of the proofs whose factor may be used; of none, if that by which it began may not be."""
         allowed = self.of(subject.organization.id).factors

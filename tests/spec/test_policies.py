@@ -8,7 +8,7 @@ from identity.domain.errors import Invalid
 from identity.domain.policies import SecondFactor
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE
-from identity.testing.browser import Browser
+from identity.testing.browser import PASSWORD, Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.plugins.factors.app import App, enrol
@@ -115,3 +115,36 @@ def test_an_organization_allows_no_more_than_the_instance(world: World, ada: Per
     policy(world, INSTANCE, second_factor=SecondFactor.OFFERED, factors=("password",))
     held = world.operator.policies.of(here)
     assert (held.second_factor, held.factors) == (SecondFactor.REQUIRED, ("password",)), "the tighter of both"
+
+
+def test_a_way_that_may_not_be_used_opens_nothing(
+    world: World, browser: Browser, party: RelyingParty, ada: Person
+) -> None:
+    """Neither anew nor by what it opened before; whoever has not proved who they are is told nothing of it."""
+    inside = Browser(world)
+    inside.start_session(ada.user)
+    opened(browser, party)
+    browser.submit({"login_name": ada.login_name})
+    policy(world, ada.organization.id, factors=("passkeys",))
+    wrong = browser.submit({"password": "not hers, but long enough"})
+    assert "The login name or the password is wrong." in wrong.text
+    right = browser.submit({"password": PASSWORD})
+    assert (right.status_int, browser.step, browser.session_cookies) == (422, "password", frozenset())
+    assert f"{ada.organization.name} does not let people sign in with a password." in right.text
+    asked = opened(inside, party, prompt="none")
+    party.refused(inside.page, asked, "login_required")
+    inside.open("/account/profile")
+    assert inside.step in ("", "password")
+
+
+def test_what_was_proved_counts_no_more_once_it_may_not_be_used(
+    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+) -> None:
+    """Between two pages of one sign-in."""
+    opened(browser, party)
+    browser.sign_in(ada.login_name)
+    assert browser.step == "totp"
+    policy(world, ada.organization.id, factors=("passkeys", "totp"))
+    browser.submit({"code": app.code()})
+    assert browser.step in ("", "password")
+    assert not browser.session_cookies

@@ -137,8 +137,9 @@ def _sign_in(
     if pending is not None and pending.user_id is not None:
         with context.services.look() as storage:
             proved = storage.users.find_subject(pending.user_id)
-        if proved is None or not proved.active:
-            # What they did counts for nobody else at this browser.
+        policies = context.services.policies
+        if proved is None or not proved.active or not policies.counting(proved, pending.proofs):
+            # What they did counts for nobody else at this browser, and not by what may not be used.
             proved, pending = None, pending.begun_anew()
     return SignIn(
         request=asked,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.authentication import BY_PASSWORD
+from identity.domain.authentication import BY_PASSWORD, PASSWORD
 from identity.domain.errors import Invalid
 from identity.domain.words import say
 from identity.hashing import Busy
@@ -15,6 +15,8 @@ from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import known_login_name
 from identity.provider.scope import OFFLINE_ACCESS
 from identity.services.attempts import TooManyAttempts
+
+_NOT_BY_PASSWORD = say("{organization} does not let people sign in with a password.")
 
 
 class Password(SignInPage):
@@ -57,5 +59,6 @@ class Password(SignInPage):
             wrong = say("The login name or the password is wrong. Check both and try again.")
             raise Invalid({"password": wrong})
         self.require_organization(subject)
+        self.require_allowed(subject, PASSWORD, _NOT_BY_PASSWORD)
         self.request.services.sign_ins.prove(self.pending, subject, (BY_PASSWORD,))
         return self.go_on()

@@ -33,6 +33,9 @@ from identity.services.sign_ins import NoSignIn
 _MEMBERS = ("code", "state", "iss", "error", "user")
 _LONGEST = 4096
 
+#: What a sign-in elsewhere is to policies.
+FACTOR = "upstream"
+
 Answered = Callable[[Request, UpstreamProvider, Waiting, Somebody], Response]
 
 
@@ -141,6 +144,9 @@ def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, some
         if required is not None and subject.organization.id != required.id:
             why = say("You need an account of {organization}.", organization=required.name)
             raise NoAccount(why, "another organization is required")
+        if not services.policies.allow(subject.organization.id, FACTOR):
+            why = say("{organization} does not let people sign in in this way.", organization=subject.organization.name)
+            raise NoAccount(why, "the policy of the organization")
     except NoAccount as refused:
         return _no_account(request, provider, refused, f"/login/{pending.id}")
     methods = somebody.methods if provider.trust_methods else ()
