@@ -33,9 +33,6 @@ from identity.services.sign_ins import NoSignIn
 _MEMBERS = ("code", "state", "iss", "error", "user")
 _LONGEST = 4096
 
-#: What a sign-in elsewhere is to policies.
-FACTOR = "upstream"
-
 Answered = Callable[[Request, UpstreamProvider, Waiting, Somebody], Response]
 
 
