@@ -224,7 +224,7 @@ class Policies(UseCases):
         return self.asks_second_factor(subject)
 
     def allow(self, organization_id: str, factor: str) -> bool:
-        """True if people of the organization may use this factor; a password and providers elsewhere are factors, too."""
+        """True if people of the organization may use this factor, such as a password."""
         allowed = self.of(organization_id).factors
         return allowed is None or factor in allowed
 
