@@ -97,6 +97,7 @@ class Chromium:
         driver.get("about:blank")
         driver.execute_cdp_cmd("Page.resetNavigationHistory", {})
         driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+        driver.execute_cdp_cmd("WebAuthn.disable", {})
         self._idle.append((context, window))
 
     def new_window(self, context: str) -> str:

@@ -4,7 +4,7 @@ from pyramid.interfaces import IRoutesMapper
 from pyramid.request import Request
 
 from identity.testing.world import World
-from tests.browser import account_pages, branding_pages, console_pages, factor_pages, sign_in_pages
+from tests.browser import account_pages, branding_pages, console_pages, factor_pages, passkey_pages, sign_in_pages
 from tests.browser.scene import PAGES
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "branding_pages",
     "console_pages",
     "factor_pages",
+    "passkey_pages",
     "route_of",
     "sign_in_pages",
 ]

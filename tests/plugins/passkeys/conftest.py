@@ -1,0 +1,96 @@
+"""A person with a password and passkeys, at a browser whose authenticator is one in software."""
+
+import html
+import json
+import re
+from typing import Any
+
+import pytest
+
+from identity.domain.factors import Enrolment
+from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.testing.relying_party import Asked, RelyingParty
+from identity.testing.world import World
+from tests.plugins.passkeys.authenticator import Authenticator
+
+ADD = "/login?target=/account/security&enrol=passkeys"
+
+
+class Person:
+    """Somebody with a password, a browser and an authenticator of their own."""
+
+    def __init__(self, world: World, organization: Any = None, **options: Any) -> None:
+        self.world = world
+        self.organization = organization or world.an_organization()
+        self.user = world.a_person(self.organization)
+        self.login_name = give_password(world, self.user)
+        self.browser = Browser(world)
+        self.device = Authenticator(**options)
+
+    @property
+    def passkeys(self) -> tuple[Enrolment, ...]:
+        with self.world.reading() as services:
+            return services.factors.of(self.user.id, "passkeys")
+
+    @property
+    def events(self) -> list[tuple[str, str | None]]:
+        """What happened to them, newest first: event and reason."""
+        return [(one.event, one.reason) for one in self.world.audit_events(object_id=self.user.id)]
+
+    def to_add(self) -> dict[str, Any]:
+        """Up to the page that adds one; returns what the browser is asked."""
+        self.browser.open(ADD)
+        if self.browser.step != "passkeys/new":
+            self.browser.sign_in(self.login_name, PASSWORD)
+        if self.browser.step == "passkeys":
+            self.browser.submit({"answer": self.device.get(options_of(self.browser))})
+        assert self.browser.step == "passkeys/new", self.browser.page
+        return options_of(self.browser)
+
+    def add(self, **otherwise: Any) -> Enrolment:
+        """Add one."""
+        answer = self.device.create(self.to_add(), **otherwise)
+        self.browser.submit({"answer": answer})
+        assert self.browser.path == "/account/security", self.browser.page
+        return self.passkeys[0]
+
+    def forget_browser(self) -> None:
+        """Go on at a browser where nobody is signed in."""
+        self.browser = Browser(self.world)
+
+    def to_prove(self, party: RelyingParty, **parameters: Any) -> Asked:
+        """From an application to the page of the second factor."""
+        asked = party.ask(**parameters)
+        self.browser.open(asked.url, by=party.origin)
+        self.browser.sign_in(self.login_name, PASSWORD)
+        assert self.browser.step == "passkeys", self.browser.page
+        return asked
+
+    def to_alone(self, party: RelyingParty, **parameters: Any) -> Asked:
+        """From an application to the page where a passkey signs in by itself."""
+        asked = party.ask(**parameters)
+        self.browser.open(asked.url, by=party.origin)
+        self.browser.open(f"{self.browser.path.removesuffix('/password')}/passkeys/alone")
+        assert self.browser.step == "passkeys/alone", self.browser.page
+        return asked
+
+    def answer(self, **otherwise: Any) -> Any:
+        """Send what the authenticator says to what the page asks."""
+        return self.browser.submit({"answer": self.device.get(options_of(self.browser), **otherwise)})
+
+
+def options_of(browser: Browser) -> dict[str, Any]:
+    """What the page asks the browser's authenticators."""
+    (found,) = re.findall(r'data-options="([^"]*)"', browser.page.text)
+    options: dict[str, Any] = json.loads(html.unescape(found))
+    return options
+
+
+@pytest.fixture
+def party(world: World) -> RelyingParty:
+    return RelyingParty.of(world, name="Invoices")
+
+
+@pytest.fixture
+def ada(world: World) -> Person:
+    return Person(world)

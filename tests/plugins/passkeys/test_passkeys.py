@@ -1,0 +1,462 @@
+"""Passkeys: added, as second factor, and alone (security 19.2)."""
+
+from typing import Any
+
+import pytest
+
+from identity.crypto import base64url
+from identity.domain.policies import SecondFactor
+from identity.services.commands.policies import ChangePolicy
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.checks import check_page
+from tests.plugins.passkeys.authenticator import BACKED_UP, ELIGIBLE, PRESENT, VERIFIED, Authenticator
+from tests.plugins.passkeys.conftest import Person, options_of
+
+PHR = "urn:service:iam:acr:phr"
+REFUSED = "This passkey was not accepted. Try again, or use another way."
+STALE = "This page had been open for too long."
+
+
+# --- added ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_browser_is_asked(ada: Person) -> None:
+    options = ada.to_add()
+    assert options["rp"] == {"id": "id.example.com", "name": ada.organization.name}
+    assert options["user"]["name"] == ada.login_name
+    assert len(base64url.decode(options["challenge"])) == 32
+    assert len(base64url.decode(options["user"]["id"])) == 32
+    assert options["attestation"] == "none"
+    assert options["authenticatorSelection"]["residentKey"] == "preferred"
+    assert options["excludeCredentials"] == []
+
+
+def test_several_have_one_user_handle_and_names_of_their_own(ada: Person) -> None:
+    first = ada.add(transports=["usb"])
+    options = ada.to_add()
+    assert [one["id"] for one in options["excludeCredentials"]] == [first.value["id"]]
+    assert options["user"]["id"] == first.value["user_handle"]
+    assert ada.user.id not in base64url.decode(options["user"]["id"]).hex()
+    ada.browser.submit({"answer": ada.device.create(options, transports=["usb", "nfc"])})
+    assert {one.name for one in ada.passkeys} == {"Security key", "Security key 2"}
+
+
+def test_a_device_is_called_by_what_the_browser_says_of_itself(ada: Person) -> None:
+    assert ada.add().name == "Firefox on Linux"
+
+
+def test_who_keeps_it_gives_the_name(world: World) -> None:
+    ada = Person(world, aaguid=bytes.fromhex("bada5566a7aa401fbd9645619a55120d"))
+    assert ada.add().name == "1Password"
+
+
+def test_a_passkey_is_one_persons_alone(world: World, ada: Person) -> None:
+    """Credential ids are unique in the instance."""
+    kept = ada.add()
+    other = Person(world)
+    other.browser.open("/account")
+    answer = other.device.create(other.to_add(), id=base64url.decode(kept.value["id"]))
+    other.browser.submit({"answer": answer})
+    check_page(other.browser.page, 409, "Add a passkey")
+    assert "This is set up already." in other.browser.page.text
+    assert other.passkeys == ()
+    assert [one.id for one in ada.passkeys] == [kept.id]
+
+
+def test_a_second_one_needs_the_first(ada: Person) -> None:
+    """Adding asks for the strongest factor that the account has."""
+    ada.add()
+    ada.forget_browser()
+    ada.browser.open("/login?target=/account/security&enrol=passkeys")
+    ada.browser.sign_in(ada.login_name, PASSWORD)
+    assert ada.browser.step == "passkeys"
+    ada.browser.open(f"{ada.browser.path}/new")
+    assert ada.browser.step == "passkeys"
+
+
+# --- second factor ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "methods"),
+    [
+        (PRESENT, ["pwd", "hwk", "user", "mfa"]),
+        (PRESENT | VERIFIED, ["pwd", "hwk", "user", "mfa"]),
+        (PRESENT | ELIGIBLE, ["pwd", "swk", "user", "mfa"]),
+        (PRESENT | ELIGIBLE | BACKED_UP, ["pwd", "swk", "user", "mfa"]),
+    ],
+)
+def test_as_second_factor(world: World, party: RelyingParty, flags: int, methods: list[str]) -> None:
+    ada = Person(world, flags=flags)
+    ada.add()
+    ada.forget_browser()
+    asked = ada.to_prove(party)
+    options = options_of(ada.browser)
+    assert options["userVerification"] == "preferred"
+    assert [one["transports"] for one in options["allowCredentials"]] == [["internal"]]
+    claims = party.tokens(ada.answer(), asked).claims
+    assert (claims["amr"], claims["acr"]) == (methods, PHR)
+    (kept,) = ada.passkeys
+    assert kept.last_used_at is not None
+    assert kept.value["sign_count"] == 2
+
+
+def test_a_security_key_need_not_say_whose_it_is(world: World, party: RelyingParty) -> None:
+    ada = Person(world)
+    ada.add()
+    ada.forget_browser()
+    asked = ada.to_prove(party)
+    party.tokens(ada.answer(user_handle=None), asked)
+
+
+# --- alone ------------------------------------------------------------------------------------------------------------
+
+
+def test_alone(ada: Person, party: RelyingParty) -> None:
+    ada.add()
+    ada.forget_browser()
+    asked = ada.to_alone(party, acr_values=PHR)
+    options = options_of(ada.browser)
+    assert (options["userVerification"], options["allowCredentials"]) == ("required", [])
+    claims = party.tokens(ada.answer(), asked).claims
+    assert (claims["sub"], claims["amr"], claims["acr"]) == (ada.user.id, ["hwk", "user", "mfa"], PHR)
+    assert claims["auth_time"] == ada.world.clock.seconds
+
+
+def test_the_first_pages_offer_it(ada: Person, party: RelyingParty) -> None:
+    asked = party.ask()
+    ada.browser.open(asked.url, by=party.origin)
+    for heading in ("Sign in", "Enter your password"):
+        check_page(ada.browser.page, 200, heading)
+        (form,) = [one for one in ada.browser.page.forms.values() if "answer" in one.fields]
+        assert form.action == f"{ada.browser.path.removesuffix('/password')}/passkeys/alone"
+        assert form["csrf_token"].value == ada.browser.form("page-form")["csrf_token"].value
+        if heading == "Sign in":
+            ada.browser.submit({"login_name": ada.login_name}, form="page-form")
+
+
+def test_without_script_it_says_so(ada: Person, party: RelyingParty) -> None:
+    ada.to_alone(party)
+    ada.browser.submit()
+    check_page(ada.browser.page, 422, "Sign in with a passkey")
+    assert "Passkeys need JavaScript" in ada.browser.page.text
+
+
+def test_nobody_needs_their_password_anew_who_has_proved_it(ada: Person, party: RelyingParty) -> None:
+    """prompt=login is answered by a passkey, too."""
+    ada.add()
+    ada.forget_browser()
+    ada.browser.start_session(ada.user)
+    ada.world.clock.advance(minutes=5)
+    asked = ada.to_alone(party, prompt="login")
+    assert party.tokens(ada.answer(), asked).claims["auth_time"] == ada.world.clock.seconds
+
+
+@pytest.mark.parametrize(
+    "rule", [ChangePolicy(second_factor=SecondFactor.OFF), ChangePolicy(factors=("password", "totp"))]
+)
+def test_not_where_the_policy_is_against_it(own_world: World, rule: ChangePolicy) -> None:
+    party = RelyingParty.of(own_world, name="Invoices")
+    ada = Person(own_world)
+    ada.add()
+    ada.forget_browser()
+    ada.to_alone(party)
+    with own_world.transaction() as services:
+        services.policies.change("instance", rule)
+    ada.answer()
+    check_page(ada.browser.page, 422, "Sign in with a passkey")
+    assert f"{ada.organization.name} does not let people sign in with a passkey." in ada.browser.page.text
+    asked = party.ask()
+    ada.browser.open(asked.url, by=party.origin)
+    assert "passkey" not in ada.browser.page.text
+
+
+def test_only_of_the_organization_that_is_asked_for(world: World, ada: Person, party: RelyingParty) -> None:
+    ada.add()
+    ada.forget_browser()
+    other = world.an_organization()
+    ada.to_alone(party, scope=f"openid urn:service:iam:org:id:{other.id}")
+    ada.answer()
+    assert f"Invoices needs an account of {other.name}." in ada.browser.page.text
+
+
+def test_a_deactivated_person_gets_the_same_answer_as_nobody(world: World, ada: Person, party: RelyingParty) -> None:
+    ada.add()
+    ada.forget_browser()
+    world.operator.users.deactivate(ada.user.id)
+    ada.to_alone(party)
+    ada.answer()
+    known = ada.browser.page.text
+    stranger = Authenticator()
+    stranger.credentials = ada.device.credentials
+    stranger.credentials[0].id = b"nobody's"
+    ada.to_alone(party)
+    ada.answer()
+    assert REFUSED in known
+    assert REFUSED in ada.browser.page.text
+    assert ada.browser.page.status_int == 422
+
+
+# --- what is not proved -----------------------------------------------------------------------------------------------
+
+WRONG: dict[str, dict[str, Any]] = {
+    "another origin": {"origin": "https://id.example.com.evil.example"},
+    "an origin below": {"origin": "https://a.id.example.com"},
+    "plain http": {"origin": "http://id.example.com"},
+    "a port": {"origin": "https://id.example.com:8443"},
+    "another rp id": {"rp_id": "example.com"},
+    "the origin as rp id": {"rp_id": "https://id.example.com"},
+    "a challenge of its own": {"challenge": base64url.encode(bytes(32))},
+    "no challenge": {"challenge": ""},
+    "another ceremony": {"type": "webauthn.create"},
+    "a payment": {"type": "payment.get"},
+    "within a page of another": {"client": {"crossOrigin": True}},
+    "a page of another around it": {"client": {"crossOrigin": False, "topOrigin": "https://evil.example"}},
+    "nobody present": {"flags": VERIFIED},
+    "a tampered signature": {"signature": bytes(70)},
+    "no signature": {"signature": b""},
+    "now copied to other devices": {"flags": PRESENT | VERIFIED | ELIGIBLE},
+    "backed up without being able to": {"flags": PRESENT | VERIFIED | BACKED_UP},
+    "somebody else's user handle": {"user_handle": bytes(32)},
+}
+ALONE = {
+    "without user verification": {"flags": PRESENT},
+    "without a user handle": {"user_handle": None},
+    "with an empty user handle": {"user_handle": b""},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_is_no_second_factor(ada: Person, party: RelyingParty, wrong: str) -> None:
+    ada.add()
+    ada.forget_browser()
+    asked = ada.to_prove(party)
+    ada.answer(**WRONG[wrong])
+    check_page(ada.browser.page, 422, "Confirm with your passkey")
+    assert REFUSED in ada.browser.page.text
+    assert ada.events[0] == ("authentication.refused", "wrong factor")
+    # The page that is drawn again is good.
+    party.tokens(ada.answer(), asked)
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, *ALONE])
+def test_signs_nobody_in(ada: Person, party: RelyingParty, wrong: str) -> None:
+    ada.add()
+    ada.forget_browser()
+    asked = ada.to_alone(party)
+    ada.answer(**{**WRONG, **ALONE}[wrong])
+    check_page(ada.browser.page, 422, "Sign in with a passkey")
+    assert REFUSED in ada.browser.page.text
+    assert ada.events[0] == ("authentication.refused", "wrong factor")
+    party.tokens(ada.answer(), asked)
+
+
+@pytest.mark.parametrize(
+    "wrong", [name for name in WRONG if not name.endswith(("signature", "user handle", "devices"))]
+)
+def test_is_not_added(ada: Person, wrong: str) -> None:
+    otherwise = {"flags": WRONG[wrong]["flags"] | 64} if "flags" in WRONG[wrong] else WRONG[wrong]
+    if wrong == "another ceremony":
+        otherwise = {"type": "webauthn.get"}
+    options = ada.to_add()
+    ada.browser.submit({"answer": ada.device.create(options, **otherwise)})
+    check_page(ada.browser.page, 422, "Add a passkey")
+    assert "This passkey could not be added. Try again." in ada.browser.page.text
+    assert ada.passkeys == ()
+
+
+def test_another_persons_passkey_is_no_second_factor(world: World, ada: Person, party: RelyingParty) -> None:
+    bert = Person(world)
+    for one in (ada, bert):
+        one.add()
+        one.forget_browser()
+    ada.to_prove(party)
+    theirs, own = bert.device.credentials[0], ada.device.credentials[0]
+    for handle in (theirs.user_handle, own.user_handle):
+        ada.answer(credential=theirs, user_handle=handle)
+        assert REFUSED in ada.browser.page.text
+    # Under the name of one's own, by the key of another.
+    ada.browser.submit(
+        {
+            "answer": bert.device.get(options_of(ada.browser), credential=theirs).replace(
+                base64url.encode(theirs.id), base64url.encode(own.id)
+            )
+        }
+    )
+    assert REFUSED in ada.browser.page.text
+
+
+def test_swapped_user_handles_sign_nobody_in(world: World, ada: Person, party: RelyingParty) -> None:
+    bert = Person(world)
+    for one in (ada, bert):
+        one.add()
+        one.forget_browser()
+    for one, other in ((ada, bert), (bert, ada)):
+        one.to_alone(party)
+        one.answer(user_handle=other.device.credentials[0].user_handle)
+        assert REFUSED in one.browser.page.text
+
+
+# --- challenges -------------------------------------------------------------------------------------------------------
+
+
+def test_a_challenge_is_good_once(ada: Person, party: RelyingParty) -> None:
+    ada.add()
+    ada.forget_browser()
+    ada.to_alone(party)
+    ticket = ada.browser.form()["ticket"].value
+    answer = ada.device.get(options_of(ada.browser), count=9)
+    refused = ada.device.get(options_of(ada.browser), signature=b"")
+    ada.browser.submit({"answer": refused})
+    assert REFUSED in ada.browser.page.text
+    # It was used up by what was refused, too.
+    ada.browser.submit({"answer": answer, "ticket": ticket})
+    check_page(ada.browser.page, 422, "Sign in with a passkey")
+    assert STALE in ada.browser.page.text
+    assert ada.passkeys[0].value["sign_count"] == 1
+
+
+def test_an_answer_is_good_once(ada: Person, party: RelyingParty) -> None:
+    """In another window of the sign-in, which still waits for it."""
+    ada.add()
+    ada.forget_browser()
+    ada.to_prove(party, prompt="login")
+    tab = ada.browser.tab()
+    tab.open(ada.browser.path)
+    ticket = ada.browser.form()["ticket"].value
+    answer = ada.device.get(options_of(ada.browser))
+    ada.browser.submit({"answer": answer})
+    assert ada.browser.left_for is not None
+    tab.submit({"answer": answer, "ticket": ticket})
+    assert tab.left_for is None
+
+
+def test_a_challenge_is_good_for_five_minutes(ada: Person, party: RelyingParty) -> None:
+    ada.add()
+    ada.forget_browser()
+    for seconds, good in ((301, False), (299, True)):
+        ada.to_alone(party)
+        ada.world.clock.advance(seconds=seconds)
+        ada.answer()
+        assert (ada.browser.left_for is not None) == good
+        assert good or STALE in ada.browser.page.text
+
+
+def test_a_challenge_is_of_one_sign_in_and_one_ceremony(ada: Person, party: RelyingParty) -> None:
+    ada.add()
+    ada.forget_browser()
+    ada.to_alone(party)
+    tickets = [(ada.browser.form()["ticket"].value, options_of(ada.browser))]
+    ada.to_prove(party)
+    tickets.append((ada.browser.form()["ticket"].value, options_of(ada.browser)))
+    ada.forget_browser()
+    ada.to_prove(party)
+    for ticket, options in tickets:
+        ada.browser.submit({"answer": ada.device.get(options), "ticket": ticket})
+        assert STALE in ada.browser.page.text
+    for nonsense in ("", "nonsense", tickets[0][0][:-1], tickets[0][0] + "A"):
+        ada.browser.submit({"answer": ada.device.get(options_of(ada.browser)), "ticket": nonsense})
+        assert STALE in ada.browser.page.text
+
+
+def test_within_a_sign_in_too(world: World, ada: Person, party: RelyingParty) -> None:
+    """A challenge is of one ceremony, and of one person where that is known."""
+    bert = Person(world)
+    for one in (ada, bert):
+        one.add()
+    browser = ada.browser = bert.browser = Browser(world)
+    ada.to_alone(party)
+    root = browser.path.removesuffix("/passkeys/alone")
+
+    def shown() -> tuple[str, dict[str, Any]]:
+        return browser.form()["ticket"].value, options_of(browser)
+
+    def is_stale(person: Person, ticket: str, options: dict[str, Any]) -> bool:
+        browser.submit({"answer": person.device.get(options), "ticket": ticket})
+        return STALE in browser.page.text
+
+    alone = shown()
+    browser.open(root)
+    browser.sign_in(ada.login_name, PASSWORD)
+    hers = shown()
+    assert is_stale(ada, *alone)
+    browser.open(f"{root}/passkeys/alone")
+    assert is_stale(ada, *hers)
+    browser.open(root)
+    browser.sign_in(bert.login_name, PASSWORD)
+    assert browser.step == "passkeys"
+    assert is_stale(bert, hers[0], {**hers[1], "allowCredentials": []})
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_counter_that_goes_back_refuses_and_is_told(ada: Person, party: RelyingParty, *, alone: bool) -> None:
+    ada.add()
+    ada.forget_browser()
+    (ada.to_alone if alone else ada.to_prove)(party)
+    ada.answer(count=7)
+    ada.forget_browser()
+    for count in (7, 3, 0):
+        asked = (ada.to_alone if alone else ada.to_prove)(party)
+        ada.answer(count=count)
+        assert ada.browser.page.status_int == 422
+        assert "somebody seems to have a copy of it" in ada.browser.page.text
+        assert ("factor.suspected", None) in ada.events[:3]
+        assert ada.passkeys[0].value["sign_count"] == 7
+        if alone:
+            ada.forget_browser()
+    if not alone:
+        ada.forget_browser()
+    asked = (ada.to_alone if alone else ada.to_prove)(party)
+    party.tokens(ada.answer(count=8), asked)
+
+
+def test_an_answer_with_a_wrong_signature_speaks_of_no_copy(ada: Person, party: RelyingParty) -> None:
+    ada.add()
+    ada.forget_browser()
+    ada.to_alone(party)
+    ada.answer(count=0, signature=bytes(64))
+    assert REFUSED in ada.browser.page.text
+    assert "factor.suspected" not in {event for event, _ in ada.events}
+
+
+def test_an_authenticator_that_does_not_count_is_none(world: World, party: RelyingParty) -> None:
+    ada = Person(world, counts=False)
+    ada.add()
+    for _ in range(2):
+        ada.forget_browser()
+        asked = ada.to_alone(party)
+        party.tokens(ada.answer(), asked)
+
+
+# --- attempts ---------------------------------------------------------------------------------------------------------
+
+
+def test_attempts_are_counted_as_passwords_are(ada: Person, party: RelyingParty) -> None:
+    ada.add()
+    ada.forget_browser()
+    ada.to_alone(party)
+    for _ in range(6):
+        ada.answer(signature=b"")
+    assert ada.browser.page.status_int == 429
+    assert "Too many attempts." in ada.browser.page.text
+    ada.answer()
+    assert ada.browser.page.status_int == 429
+    ada.world.clock.advance(minutes=1)
+    asked = ada.to_alone(party)
+    party.tokens(ada.answer(), asked)
+
+
+def test_strangers_passkeys_are_counted_by_address(own_world: World) -> None:
+    ada, party = Person(own_world), RelyingParty.of(own_world, name="Invoices")
+    ada.to_alone(party)
+    stranger = Authenticator()
+    stranger.create({"user": {"id": "AAAA"}, "rp": {"id": "id.example.com"}, "challenge": "AAAA"})
+    ada.device = stranger
+    statuses = [ada.answer().status_int for _ in range(101)]
+    assert set(statuses[:100]) == {422}
+    assert statuses[100] == 429
