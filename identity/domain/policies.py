@@ -8,13 +8,15 @@ from typing import Any
 
 from identity.domain.attempts import FREE_ATTEMPTS, MOST_ATTEMPTS
 from identity.domain.entity import entity, members, setting
+from identity.domain.names import domain_problem
 from identity.domain.words import say, say_many
 
 #: The longest that a browser can be remembered, in days.
 MOST_DAYS = 30
+MOST_DOMAINS = 100
 
 SIGN_IN, PASSWORDS, SESSIONS, CONSENT = say("Sign-in"), say("Passwords"), say("Sessions"), say("Consent")
-ATTEMPTS, ACCOUNTS = say("Attempts"), say("Accounts")
+ATTEMPTS, REGISTRATION, ACCOUNTS = say("Attempts"), say("Registration"), say("Accounts")
 #: Between these lies the fewest characters that a password can have to have.
 SHORTEST_PASSWORD, LONGEST_MINIMUM = 8, 64
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -77,6 +79,12 @@ def _session_problem(age: timedelta) -> str | None:
     return None if fits else say("Choose between 5 minutes and 365 days.")
 
 
+def _domains_problem(domains: tuple[str, ...]) -> str | None:
+    if not domains:
+        return say("Enter at least one domain.")
+    return None if len(domains) <= MOST_DOMAINS else say("Enter at most {most} domains.", most=MOST_DOMAINS)
+
+
 def _factors_problem(factors: tuple[str, ...]) -> str | None:
     return None if factors else say("Leave at least one way to sign in.")
 
@@ -85,7 +93,7 @@ def _factors_problem(factors: tuple[str, ...]) -> str | None:
 class Policy:
     """The rules that one level sets itself; None leaves a rule to the level above.
 
-    Of the rules that hold in the end ``factors`` alone can be None: all that there are.
+    Of the rules that hold in the end ``factors`` and ``registration_domains`` alone can be None: all that there are.
     """
 
     second_factor: SecondFactor | None = setting(
@@ -182,6 +190,24 @@ class Policy:
         words={
             ConsentDefault.WHEN_FOREIGN: say("People agree once to each application of another organization"),
             ConsentDefault.ALWAYS: say("People agree once to each application, also of their own organization"),
+        },
+    )
+    registration_domains: tuple[str, ...] | None = setting(
+        default=None,
+        each=domain_problem,
+        rule=_domains_problem,
+        section=REGISTRATION,
+        label=say("Who can register"),
+        hint=say("Where people can register: those with an email address of these domains, one a line."),
+    )
+    registration_verified: bool | None = setting(
+        default=None,
+        section=REGISTRATION,
+        label=say("Email address first"),
+        hint=say("Whether an account is made before its address is known to be right."),
+        words={
+            False: say("Without a mail server an account is made at once, its address unverified"),
+            True: say("An account is made by a link in a mail alone, so without a mail server nobody registers"),
         },
     )
     account_deletion: bool | None = setting(
@@ -310,6 +336,8 @@ _TIGHTER: Mapping[str, Callable[[Any, Any], Any]] = {
     "second_factor": _later_of(SecondFactor),
     "factors": _common,
     "remember_browser": _smaller,
+    "registration_domains": _common,
+    "registration_verified": _either,
     "account_deletion": _both,
     "password_min_length": _larger,
     "password_strength": _larger,

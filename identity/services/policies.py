@@ -98,6 +98,7 @@ class Policies(UseCases):
         return Policy(
             second_factor=settings.second_factor,
             remember_browser=0,
+            registration_verified=False,
             account_deletion=False,
             password_min_length=settings.password_min_length,
             password_strength=0,

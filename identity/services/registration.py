@@ -12,6 +12,8 @@ from identity.services.changes import UseCases, told
 from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 from identity.services.links import CodeKind, Links, LinkUsed
+from identity.services.mails import Mails
+from identity.services.policies import Policies
 
 #: How many people of one name are told apart by numbers, and how long the name is at most.
 _MOST_ALIKE, _LONGEST_NAME = 100, 100
@@ -52,19 +54,48 @@ class Registration(UseCases):
     """
 
     _links: Links
+    _mails: Mails
+    _policies: Policies
+
+    def is_open(self, organization: Organization) -> bool:
+        """True if people can make an account of the organization for themselves; somebody, at least."""
+        if not organization.registration or not organization.active:
+            return False
+        return self._mails.enabled or not self._verifies(organization)
+
+    def welcomes(self, organization: Organization, verified_email: str) -> bool:
+        """True if the policy lets somebody with this address register, which is empty if none of theirs is verified."""
+        domains = self._policies.of(organization.id).registration_domains
+        if domains is not None and verified_email.rpartition("@")[2].lower() not in domains:
+            return False
+        return bool(verified_email) or not self._verifies(organization)
+
+    def _verifies(self, organization: Organization) -> bool:
+        """True if an address counts once it is verified alone: anybody can type one of a domain."""
+        policy = self._policies.of(organization.id)
+        return bool(policy.registration_verified) or policy.registration_domains is not None
+
+    def _require(self, organization: Organization, verified_email: str) -> None:
+        """Raise Invalid for an address with which nobody can register here."""
+        if not self.welcomes(organization, verified_email):
+            names = ", ".join(self._policies.of(organization.id).registration_domains or ())
+            raise Invalid({"email": say("Use an email address of {domains}.", domains=names)})
 
     def register(self, organization: Organization, command: RegisterUser, hashed: str) -> Subject:
-        """The new person, who can sign in at once. Raises Denied if registration is closed; Invalid if taken."""
-        return self._create(self._open(organization), command, hashed, verified=False)
+        """The new person, who can sign in at once. Raises Denied if registration is closed, or addresses are verified
+        first; Invalid if taken."""
+        if self._verifies(self._open(organization)):
+            raise Denied("Registration needs a verified address.")
+        return self._create(organization, command, hashed, verified=False)
 
     def announce(
         self, organization: Organization, command: RegisterUser, hashed: str, *, sign_in: str = ""
     ) -> Announcement:
         """What to write to the new address: whoever reads the mail learns whether it is known, nobody else does.
 
-        Raises Denied if registration is closed.
+        Raises Denied if registration is closed; Invalid for an address that the policy does not want.
         """
-        self._open(organization)
+        self._require(self._open(organization), command.email)
         content = {
             "organization_id": organization.id,
             "user_name": command.user_name,
@@ -135,13 +166,14 @@ class Registration(UseCases):
         if organization is None:
             raise Denied("Registration is closed.")
         command = command.model_copy(update={"email": content["email"]})
-        made = self._create(self._open(organization), command, hashed or content["hash"], verified=True)
+        self._require(self._open(organization), command.email)
+        made = self._create(organization, command, hashed or content["hash"], verified=True)
         # Last, so that a refusal leaves it as it was; of racing callers one gets through.
         self._links.use(CodeKind.REGISTRATION, code)
         return made
 
     def _open(self, organization: Organization) -> Organization:
-        if not organization.registration or not organization.active:
+        if not self.is_open(organization):
             raise Denied("Registration is closed.")
         return organization
 

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from identity.domain.applications import ConsentRule
+from identity.domain.errors import Denied, Invalid
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser
 from identity.services.attempts import TooManyAttempts
 from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.users import RegisterUser
 from identity.testing.browser import Browser
+from identity.testing.fixtures import MakeWorld
 from identity.testing.world import World
 
 Rules = Callable[..., None]
@@ -158,3 +161,64 @@ def test_an_account_is_locked_after_as_many_failures_as_the_policy_says(
     with pytest.raises(TooManyAttempts) as refused, world.transaction() as services:
         services.passwords.reserve(name, {})
     assert refused.value.exhausted
+
+
+REGISTERED = {"user_name": "new", "given_name": "Ada", "family_name": "Byron"}
+
+
+def registering(world: World, organization: Organization, email: str) -> str:
+    """How it goes without a mail server: at once, closed, or refused at the address."""
+    command = RegisterUser(**REGISTERED, email=email)
+    try:
+        with world.transaction() as services:
+            services.registration.register(organization, command, "hash")
+    except Denied:
+        return "closed"
+    return "made"
+
+
+def test_nobody_registers_without_a_verified_address_where_one_comes_first(
+    world: World, rules: Rules, organization: Organization
+) -> None:
+    rules(registration_verified=True)
+    assert registering(world, organization, "ada@acme.example") == "closed"
+    client = world.a_web_application(world.a_project(organization).id)
+    session = world.a_session()
+    assert "error=access_denied" in session.authorize(client, prompt="create").headers["Location"]
+    rules(registration_verified=None)
+    assert "/login/" in session.authorize(client, prompt="create").headers["Location"]
+    assert registering(world, organization, "ada@acme.example") == "made"
+
+
+def test_who_registers_has_an_address_of_the_domains_of_the_policy(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example"})
+    organization = world.an_organization()
+    with world.transaction() as services:
+        services.policies.change(organization.id, ChangePolicy.of(registration_domains=("acme.example",)))
+    assert registering(world, organization, "ada@acme.example") == "closed", "without a link nothing is verified"
+
+    def announced(email: str) -> str:
+        with world.transaction() as services:
+            command = RegisterUser(**REGISTERED, email=email)
+            return services.registration.announce(organization, command, "hash").link
+
+    for email in (
+        "ada@evil.example",
+        "ada@acme.example.evil.example",
+        "ada@sub.acme.example",
+        "acme.example@evil.example",
+    ):
+        with pytest.raises(Invalid) as refused:
+            announced(email)
+        assert refused.value.fields == {"email": "Use an email address of acme.example."}
+    code = announced("Ada@ACME.example").rpartition("/")[2]
+    with world.transaction() as services:
+        services.policies.change(organization.id, ChangePolicy.of(registration_domains=("other.example",)))
+    with pytest.raises(Invalid), world.transaction() as services:
+        services.registration.complete(code, RegisterUser(**REGISTERED, email="ada@other.example"))
+    with world.transaction() as services:
+        services.policies.change(organization.id, ChangePolicy.of(registration_domains=None))
+        made = services.registration.complete(code, RegisterUser(**REGISTERED, email="ada@other.example"))
+    assert made.user.profile.email.lower() == "ada@acme.example"

@@ -16,6 +16,7 @@ from identity.provider.errors import (
     UnmetAuthenticationRequirements,
 )
 from identity.provider.interaction import ENROL, Interaction, SignIn
+from identity.services.bundle import Services
 
 #: What is noted as done when a person refuses on the consent page.
 REFUSED = "consent refused"
@@ -33,7 +34,7 @@ class Create(Interaction):
         """True until it is done. Raises AccessDenied where registration is closed."""
         if self.name not in sign_in.prompts or sign_in.done(self.name):
             return False
-        if open_organization(sign_in) is None:
+        if open_organization(sign_in, context.services) is None:
             raise AccessDenied("This organization does not let people create accounts.")
         return True
 
@@ -172,10 +173,10 @@ INTERACTIONS: tuple[Interaction, ...] = (
 )
 
 
-def open_organization(sign_in: SignIn) -> Organization | None:
+def open_organization(sign_in: SignIn, services: Services) -> Organization | None:
     """The organization in which a person can register here: the scope's, else the application's; None if closed."""
     organization = organization_in_question(sign_in)
-    return organization if organization is not None and organization.registration and organization.active else None
+    return organization if organization is not None and services.registration.is_open(organization) else None
 
 
 def organization_in_question(sign_in: SignIn) -> Organization | None:

@@ -144,6 +144,8 @@ class Accounts:
             raise NoAccount(_UNKNOWN, "no organization lets people register")
         found = told(self.provider, somebody.claims)
         trusted = self._trusted_email(somebody, organization)
+        if self.provider.everywhere and not self.services.registration.welcomes(organization, trusted):
+            raise NoAccount(_UNKNOWN, "the policy lets nobody register with this address")
         profile = change(found, with_email=True).apply_to(Profile())
         if trusted:
             profile = replace(profile, email=trusted, email_verified=True)

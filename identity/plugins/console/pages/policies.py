@@ -51,6 +51,8 @@ class _PolicyPage(ConsolePage):
         """What a rule with this value means, in the page's language."""
         if name == "factors":
             return self._names(value)
+        if value is None:
+            return self.said(say("Any email address"))
         if isinstance(value, tuple):
             return escape(", ".join(value)) if value else self.said(say("None"))
         return self.said(effect_of(name, value))

@@ -25,7 +25,7 @@ class LoginName(SignInPage):
 
     def show(self) -> Mapping[str, object]:
         return {
-            "registration": open_organization(self.sign_in) is not None,
+            "registration": open_organization(self.sign_in, self.request.services) is not None,
             "return_line": self.return_line,
             "options": self.options,
         }

@@ -28,7 +28,7 @@ class Register(SignInPage):
     @property
     def organization(self) -> Organization:
         """Where the account will be. Raises Denied if registration is closed there."""
-        found = open_organization(self.sign_in)
+        found = open_organization(self.sign_in, self.request.services)
         if found is None:
             raise Denied(say("This organization does not let people create accounts."))
         return found
