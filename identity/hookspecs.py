@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pluggy import HookspecMarker
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from identity.domain.users import User
     from identity.operations import Check, Command, OpenServices
     from identity.provider.client_authentication import ClientAuthentication
+    from identity.provider.directory import Directory
     from identity.provider.factor import Factor
     from identity.provider.grant import Authorization, Grant
     from identity.provider.interaction import Interaction
@@ -203,6 +204,21 @@ def identity_factors() -> Iterable[Factor]:  # type: ignore[empty-body]
         @hookimpl
         def identity_factors(self):
             return [Totp()]
+    """
+
+
+@hookspec
+def identity_directories() -> Iterable[Directory[Any]]:  # type: ignore[empty-body]
+    """Offer directories that know people by login name and password, and bring those whom the service does not know.
+
+    Called once at start. Returns Directory objects; the first in ini order that has a say about a login name is asked.
+    The attempt is counted before. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_directories(self):
+            return [PeopleOfTheCompany(self.settings)]
     """
 
 

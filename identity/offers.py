@@ -60,6 +60,7 @@ def protocol(host: PluginHost) -> Protocol:
         client_authentications=host.unique(
             "identity_client_authentications", lambda one: str(one.name), "client authentication"
         ),
+        directories=host.unique("identity_directories", lambda one: str(one.name), "directory"),
         user_claims=tuple(host.implementations("identity_user_claims")),
         token_claims=tuple(host.implementations("identity_token_claims")),
         discovery=tuple(host.implementations("identity_discovery")),

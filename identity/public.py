@@ -22,6 +22,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.provider.assurance",
         "identity.provider.client_authentication",
         "identity.provider.consent",
+        "identity.provider.directory",
         "identity.provider.context",
         "identity.provider.endpoints",
         "identity.provider.errors",

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity import hashing
+from identity.crypto.secrets import new_token
 from identity.domain.errors import Conflict
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
@@ -14,9 +16,11 @@ from identity.hashing import Busy
 from identity.http.cookies import headers_for
 from identity.http.endpoints import context_of
 from identity.lazily import lazily
+from identity.provider.directory import Absent, Concern, Directory
 from identity.provider.endpoints.authorize import PATH, sign_in_of
 from identity.provider.interaction import SignIn
 from identity.provider.request import Cookie, CookieKind
+from identity.services.passwords import Trial
 
 Verdict = TypeVar("Verdict")
 
@@ -56,14 +60,27 @@ def try_password(request: Request, login_name: str, password: str) -> Subject | 
     """
     identity = request.registry.identity
     trial = request.services.passwords.reserve(login_name, request.browser.known)
+    directory, concern = _directory_of(request, login_name, trial)
     request.commit()
-    verdict = None
-    if trial.subject is not None and identity.check_password is not None:
+    verdict, absent, stored = None, False, trial.stored
+    if directory is not None:
+        try:
+            with hashing.stepping_aside():
+                found = directory.look(login_name, password)
+        except Absent:
+            found, absent = None, True
+        subject = None if found is None else _admitted(request, directory, found, trial)
+        if subject is not None:
+            return subject
+        stored = None if concern is Concern.ALONE else stored
+    if concern is not Concern.ALONE and trial.subject is not None and identity.check_password is not None:
         verdict = identity.check_password(trial.subject.user, password, request.services.lookup)
     outdated_hash = None
     if verdict is None:
         try:
-            judged = identity.process.hasher.verify(trial.stored, password)
+            judged = identity.process.hasher.verify(stored, password)
+            if absent and not judged.matches:
+                raise Busy(message="A directory does not answer just now.")
         except Busy:
             request.services.passwords.given_back(trial)
             raise
@@ -76,8 +93,30 @@ def try_password(request: Request, login_name: str, password: str) -> Subject | 
     if not verdict:
         passwords.failed(trial)
         return None
-    found: Subject | None = passwords.succeeded(trial, outdated_hash=outdated_hash)
-    return found
+    owner: Subject | None = passwords.succeeded(trial, outdated_hash=outdated_hash)
+    return owner
+
+
+def _directory_of(request: Request, login_name: str, trial: Trial) -> tuple[Directory[Any] | None, Concern]:
+    """The directory that is asked for a password, and whether it decides alone; None where none is."""
+    if trial.reservation.held:
+        return None, Concern.NONE
+    for one in request.registry.identity.protocol.directories.values():
+        concern = one.concern(login_name, trial.subject, request.services)
+        if concern is not Concern.NONE:
+            return one, concern
+    return None, Concern.NONE
+
+
+def _admitted(request: Request, directory: Directory[Any], found: Any, trial: Trial) -> Subject | None:
+    """The person whom a directory has found, with the attempt over; None if they may not come in."""
+    # New accounts keep something in place of a password; hashed before anything is written.
+    hashed = "" if trial.subject is not None else request.registry.identity.process.hasher.hash(new_token())
+    subject: Subject | None = directory.admit(found, trial.subject, request.services, hashed=hashed)
+    if subject is None or not subject.active:
+        return None
+    request.services.attempts.succeeded(trial.reservation, subject)
+    return subject
 
 
 def try_factor(request: Request, subject: Subject | None, verify: Callable[[], Verdict | None]) -> Verdict | None:

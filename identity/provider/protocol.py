@@ -10,6 +10,7 @@ from identity.provider.response_type import ResponseType
 from identity.provider.scope import Scopes
 
 if TYPE_CHECKING:
+    from identity.provider.directory import Directory
     from identity.provider.endpoint import Endpoint
     from identity.provider.factor import Factor
     from identity.provider.interaction import Interaction
@@ -28,6 +29,7 @@ class Protocol:
     factors: Mapping[str, "Factor"]
     scopes: Scopes
     client_authentications: Mapping[str, ClientAuthentication]
+    directories: Mapping[str, "Directory[Any]"] = field(default_factory=dict)
     user_claims: tuple[Contribution, ...] = ()
     token_claims: tuple[Contribution, ...] = ()
     discovery: tuple[Contribution, ...] = ()

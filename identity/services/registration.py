@@ -112,8 +112,8 @@ class Registration(UseCases):
         """Who in the organization has this address."""
         return self._storage.users.find_by_email(organization.id, email)
 
-    def admit(self, organization: Organization, user_name: str, profile: Profile) -> Subject:
-        """The new account of a person who is known elsewhere, without a password.
+    def admit(self, organization: Organization, user_name: str, profile: Profile, *, hashed: str = "") -> Subject:
+        """The new account of a person who is known elsewhere, without a password unless its hash is given.
 
         ``user_name`` is what they are called there: what cannot be a user name is left out of it, and another one of
         the name gets a number. Raises Denied if the organization is deactivated.
@@ -132,6 +132,9 @@ class Registration(UseCases):
         )
         with told("organization", organization.id, _TAKEN):
             self._storage.users.add(user)
+        if hashed:
+            with told("user", user.id):
+                self._storage.users.set_password(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
         with self._audit.acting(user.id):
             self._record_created("user.registered", "user", user, organization.id)
         return Subject(user, organization)

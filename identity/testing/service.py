@@ -31,8 +31,8 @@ from identity.worker import Worker
 #: All capabilities that come with the service; the plugin of the storage is put before them.
 PLUGINS = (
     "client_secret_basic client_secret_post public_client authorization_code implicit refresh_token client_credentials"
-    " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles upstream login account"
-    " console management passkeys totp email_code recovery_codes"
+    " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles upstream ldap login"
+    " account console management passkeys totp email_code recovery_codes"
 )
 
 HOST = {"identity.issuer_url": "https://id.example.com"}
