@@ -9,41 +9,50 @@ from pyramid.response import Response
 from identity.domain.errors import NotFound
 from identity.domain.permissions import organization_resource
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.words import say
 from identity.http import targets
 from identity.http.locale import language_of
+from identity.http.targets import Target
 from identity.pages.forms import Form
-from identity.plugins.console.console_form import ConsoleForm
-from identity.plugins.console.console_page import CONSOLE
-from identity.plugins.console.things import OfUpstreamProvider
+from identity.pages.page import FormPage
 from identity.plugins.upstream.clients import Somebody
 from identity.plugins.upstream.pages.going import send
 from identity.plugins.upstream.profile import told
 from identity.plugins.upstream.states import Purpose, Waiting
 
-PATH = f"{CONSOLE}/upstream-providers/{{upstream_provider}}/test"
+#: The page of the provider in the console, where the way here begins.
+_CONSOLE = "/console/upstream-providers"
+PATH = f"{_CONSOLE}/{{upstream_provider}}/test"
 PERMISSION = "upstream_provider.write"
 TARGET = targets.upstream_provider
 
 _LONGEST_VALUE = 500
 
 
-class Try(OfUpstreamProvider, ConsoleForm):
+class Try(FormPage):
     """Leads to the provider."""
 
-    at, action = "/test", "write"
-    title = say("Test {name}")
-    label = say("Continue")
-    about = say("You sign in there, and see what the provider says of you. Nothing is changed here.")
+    context: Target
+    template = "upstream/try.html"
 
     @property
     def leads_away(self) -> bool:
         """True: to the provider."""
         return True
 
+    @property
+    def provider(self) -> UpstreamProvider:
+        """Which one."""
+        provider: UpstreamProvider = self.context.value
+        return provider
+
+    def show(self) -> Mapping[str, object]:
+        """What it is called, and where its page is."""
+        return {"provider": self.provider.name, "back": _page_of(self.provider)}
+
     def submit(self, form: Form) -> Response:
         """To the provider."""
-        return send(self.request, self.thing, Purpose.TEST, self.account.session.id, back=self.href, anew=True)
+        session_id, back = self.request.account.session.id, _page_of(self.provider)
+        return send(self.request, self.provider, Purpose.TEST, session_id, back=back, anew=True)
 
 
 def tried(request: Request, provider: UpstreamProvider, waiting: Waiting, somebody: Somebody) -> Response:
@@ -60,7 +69,7 @@ def tried(request: Request, provider: UpstreamProvider, waiting: Waiting, somebo
         "subject": somebody.subject,
         "profile": sorted(told(provider, somebody.claims).items()),
         "claims": claims,
-        "back": f"{CONSOLE}/upstream-providers/{provider.id}",
+        "back": _page_of(provider),
     }
     response: Response = request.registry.pages.draw(
         request, "upstream/tried.html", values, status=200, language=words.language
@@ -70,3 +79,7 @@ def tried(request: Request, provider: UpstreamProvider, waiting: Waiting, somebo
 
 def _shown(value: object) -> str:
     return (value if isinstance(value, str) else json.dumps(value))[:_LONGEST_VALUE]
+
+
+def _page_of(provider: UpstreamProvider) -> str:
+    return f"{_CONSOLE}/{provider.id}"
