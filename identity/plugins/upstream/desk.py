@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyramid.request import Request
+
 from identity.domain.records import NameSpace
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.outgoing import Outgoing, TimelyResolver, networks_of
@@ -27,6 +29,12 @@ class Desk:
         """The provider's client, for what one sign-in asks of it. Raises Unreachable."""
         with self._asked.at(provider.id) as asking:
             yield client_of(provider, self.known, asking)
+
+
+def desk_of(request: Request) -> Desk:
+    """The one of the process."""
+    desk: Desk = request.registry.upstream
+    return desk
 
 
 def credentials_of(provider: UpstreamProvider, services: Services) -> Credentials:

@@ -12,7 +12,7 @@ from identity.domain.upstream_providers import RETURN_PATH, UpstreamProvider
 from identity.pages.drawing import redirect
 from identity.plugins.upstream.asking import Refusal, Unreachable
 from identity.plugins.upstream.clients import Somebody
-from identity.plugins.upstream.pages.going import desk_of
+from identity.plugins.upstream.desk import desk_of
 from identity.provider.endpoints.end_session import SIGNED_OUT, WAITING
 from identity.provider.parameters import Parameters
 

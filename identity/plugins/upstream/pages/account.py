@@ -16,8 +16,9 @@ from identity.pages.frame import Group, Item
 from identity.pages.page import FormPage
 from identity.pages.signed_in_page import SignedInPage
 from identity.plugins.upstream.accounts import Accounts
+from identity.plugins.upstream.desk import desk_of
 from identity.plugins.upstream.links import Link, Links
-from identity.plugins.upstream.pages.going import desk_of, send
+from identity.plugins.upstream.pages.going import send
 from identity.plugins.upstream.states import Purpose
 
 SECURITY = f"{HOME}/security"

@@ -17,9 +17,9 @@ from identity.plugins.upstream import states, ways
 from identity.plugins.upstream.accounts import Accounts, NoAccount
 from identity.plugins.upstream.asking import Refusal, Unreachable
 from identity.plugins.upstream.clients import Somebody
-from identity.plugins.upstream.desk import credentials_of
+from identity.plugins.upstream.desk import credentials_of, desk_of
 from identity.plugins.upstream.links import Links
-from identity.plugins.upstream.pages.going import desk_of, failed
+from identity.plugins.upstream.pages.going import failed
 from identity.plugins.upstream.pages.trying import tried
 from identity.plugins.upstream.profile import apple_name
 from identity.plugins.upstream.sign_out import FACTOR, remember

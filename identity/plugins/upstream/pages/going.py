@@ -1,7 +1,5 @@
 """The way out: somebody is sent to a provider, and what they are to bring back is remembered."""
 
-from typing import TYPE_CHECKING
-
 from pyramid.request import Request
 from pyramid.response import Response
 
@@ -15,10 +13,8 @@ from identity.pages.errors import error_page
 from identity.pages.sign_in_page import SignInPage
 from identity.plugins.upstream import states, ways
 from identity.plugins.upstream.asking import Refusal, Unreachable
+from identity.plugins.upstream.desk import desk_of
 from identity.plugins.upstream.states import Purpose
-
-if TYPE_CHECKING:
-    from identity.plugins.upstream.desk import Desk
 
 #: Where somebody who signs in is sent to a provider: below the providers' paths, where GET may write.
 WAY = f"{RETURN_PATH}/{{provider}}/for/{{request}}"
@@ -27,12 +23,6 @@ WAY = f"{RETURN_PATH}/{{provider}}/for/{{request}}"
 def way_to(provider: UpstreamProvider, request_id: str) -> str:
     """The path that leads to a provider, from a sign-in that waits."""
     return WAY.format(provider=provider.id, request=request_id)
-
-
-def desk_of(request: Request) -> "Desk":
-    """What the plugin keeps for all requests."""
-    desk: Desk = request.registry.upstream
-    return desk
 
 
 class Straight(SignInPage):
