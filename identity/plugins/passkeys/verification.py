@@ -46,6 +46,8 @@ def key_of(answer: str) -> str:
 def added(answer: str, party: RelyingParty, challenge: bytes, user_handle: bytes) -> Passkey:
     """The passkey that a browser has made. Raises NotProven, WrongAuthenticator."""
     from webauthn import verify_registration_response
+    from webauthn.helpers import decode_credential_public_key
+    from webauthn.helpers.decoded_public_key_to_cryptography import decoded_public_key_to_cryptography
     from webauthn.helpers.structs import AttestationFormat
 
     with _of_a_stranger():
@@ -59,6 +61,8 @@ def added(answer: str, party: RelyingParty, challenge: bytes, user_handle: bytes
         )
         if len(verified.credential_id) > _LONGEST_ID:
             raise NotProven("an id that is too long")
+        # A key that cannot be read would lock its person out.
+        decoded_public_key_to_cryptography(decode_credential_public_key(verified.credential_public_key))
         if party.authenticators:
             _require_model(verified, party)
         return Passkey(
