@@ -189,3 +189,12 @@ def test_who_only_looks_sees_no_way_to_change_it(sign_in: SignIn, of_organizatio
         assert not viewer.page.html.select("#looks a")
         assert viewer.open(f"{page}/branding").status_int == 403
         assert viewer.open(f"{page}/branding/logo").status_int == 403
+
+
+def test_what_was_changed_is_told_in_words(owner: Browser, of_organization: str) -> None:
+    owner.open(f"{of_organization}/branding")
+    page = owner.submit({"login_title_de": "Willkommen", "mail_footer_en": "<b>Acme</b>"}, form="page-form")
+    page = owner.open(page.html.select_one(".notice a")["href"])
+    assert page.html.h1.text.startswith("Looks and words changed")
+    assert "Willkommen" in page.html.main.text
+    assert "<b>Acme</b>" in page.html.main.text

@@ -1,7 +1,7 @@
 """Looks and words of an organization or an application: a form with a preview, and the logo on a page of its own."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from email.utils import parseaddr
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from identity.pages.translation import LANGUAGE_NAMES
 from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.fields import Field, Text, field_of, settings_of
 from identity.plugins.console.places import of_things
-from identity.plugins.console.sections import FactList, Facts
+from identity.plugins.console.sections import FactList, Facts, Panel, Section
 from identity.plugins.console.things import OfApplication, OfOrganization, OfThing
 from identity.plugins.console.upload_form import UploadForm
 from identity.services.commands import decode
@@ -100,7 +100,12 @@ class BrandingPage(OfBranding, ConsoleForm):
             typed = self.typed(form)
             command, _ = self._decoded(form, typed)
             branding = self.services.branding.preview(self.thing, command)
-        return {**super().show(), **self._previewed(branding), "languages": list(LANGUAGE_NAMES.items())}
+        return {
+            **super().show(),
+            **self._previewed(branding),
+            "languages": list(LANGUAGE_NAMES.items()),
+            "logo_href": f"{self.href}/branding/logo",
+        }
 
     def submit(self, form: Form) -> Response:
         """Save it, or show it with what is typed."""
@@ -190,7 +195,7 @@ class LogoPage(OfBranding, UploadForm):
         return self.redirect(self.done(self.done_at))
 
 
-def looks_section(page: OfThing[Any]) -> FactList:
+def looks_section(page: OfThing[Any]) -> Section:
     """How it looks, on its own page, with the ways to change that."""
     branding = page.services.branding.of(page.thing)
     known = members(Branding)
@@ -203,14 +208,14 @@ def looks_section(page: OfThing[Any]) -> FactList:
         else (say("Logo"), ""),
         *((known[name].declared.label, page.words.listed(found)) for name, found in languages.items()),
     ]
-    ways: Sequence[Markup] = ()
+    change = Markup()
     if page.may(f"{page.subject_of}.write"):
-        ways = (
-            page.link(say("Logo"), f"{page.href}/branding/logo", what=page.name),
-            page.link(say("Change"), f"{page.href}/branding", what=say("Looks and words")),
-        )
+        change = page.link(say("Change"), f"{page.href}/branding", what=say("Looks and words"))
     lead = say("What people see who sign in, and what stands in mails to them.")
-    return FactList("looks", say("Looks and words"), lead, Markup(" ").join(ways), facts=facts)
+    if branding == PLAIN:
+        usual = say("As the organization's.") if isinstance(page.thing, Application) else say("As the service's.")
+        return Panel("looks", say("Looks and words"), lead, change, empty=usual)
+    return FactList("looks", say("Looks and words"), lead, change, facts=facts)
 
 
 PLACES = of_things(*(page.of(kind) for page in (BrandingPage, LogoPage) for kind in (OfOrganization, OfApplication)))
