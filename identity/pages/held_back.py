@@ -33,6 +33,11 @@ def held_back(problem: TooManyAttempts | Busy, *, password: bool = True) -> Agai
             "Too many wrong passwords. This account can be entered with its password only in a browser that signed in"
             " to it before, until a manager unlocks it."
         )
+        if not password:
+            message = say(
+                "Too many wrong attempts. This counts only in a browser that signed in to the account before, until a"
+                " manager unlocks it."
+            )
     else:
         message = say_many(
             "Too many attempts. Wait {n} second, then try again.",

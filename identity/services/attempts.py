@@ -124,9 +124,15 @@ class Attempts(UseCases):
         self._storage.attempts.clear_of_user(subject.user.id)
 
     def failures(self, subjects: Iterable[Subject]) -> Mapping[str, int]:
-        """How many failures in a row stand against browsers that the accounts do not know, by user id."""
+        """How many failures in a row stand against browsers that the accounts do not know, at passwords or at further
+        factors, whichever are more; by user id."""
         keys = {
-            one.user.id: (f"user:{one.user.id}", _name_of(one, one.login_name), _name_of(one, one.user.user_name))
+            one.user.id: (
+                f"user:{one.user.id}",
+                _name_of(one, one.login_name),
+                _name_of(one, one.user.user_name),
+                f"{_FACTOR}user:{one.user.id}",
+            )
             for one in subjects
         }
         found = self._storage.attempts.failures([key for of_one in keys.values() for key in of_one])

@@ -72,6 +72,7 @@ def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: Rely
     assert dict(event.detail) == {"factor": "recovery_codes", "left": 9}
     (stored,) = world.operator.factors.of(ada.user.id, "recovery_codes")
     assert RecoveryCodes().note(stored) == "9 codes left"
+    assert "9 codes left" in browser.open("/account/security").text
     again = at_the_page(world, party, ada)
     again.submit({"code": codes[0]})
     assert (again.page.status_int, again.step) == (422, "recovery_codes")
@@ -155,3 +156,21 @@ def test_each_has_fifty_secret_bits() -> None:
     assert {len(one) for one in codes} == {12}
     assert len({letter for one in codes for letter in one}) == 32
     assert all(len({index_of(one) for one in new_codes()}) == HOW_MANY for _ in range(50))
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (4, "4 codes left"),
+        (3, "Only 3 codes left. Make new ones."),
+        (1, "Only 1 code left. Make new ones."),
+        (0, "No code is left. Make new ones."),
+    ],
+)
+def test_few_are_warned_of(world: World, browser: Browser, ada: Person, left: int, said: str) -> None:
+    enrol(browser, ada)
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(ada.user.id)
+        assert subject is not None
+        services.factors.add(subject, "recovery_codes", {"codes": {str(one): "" for one in range(left)}})
+    assert said in browser.open("/account/security").text

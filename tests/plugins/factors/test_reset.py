@@ -1,5 +1,8 @@
 """A manager resets what somebody has lost: seen by name alone, audited, and never for whoever holds more."""
 
+from datetime import timedelta
+
+from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.policies import SecondFactor
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import Browser
@@ -73,3 +76,29 @@ def test_after_it_another_is_set_up_where_one_is_needed(
     opened(other, party)
     other.sign_in(ada.login_name)
     assert other.step == "factors/new"
+
+
+def test_a_manager_unlocks_what_wrong_codes_have_locked(
+    world: World, browser: Browser, party: RelyingParty, ada: Person
+) -> None:
+    app = enrol(browser, ada)
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(ada.user.id)
+        for _ in range(MOST_ATTEMPTS):
+            services.storage.attempts.reserve(f"factor:user:{ada.user.id}", at=services.now, user_id=ada.user.id)
+            services.now += timedelta(hours=1)
+        assert subject is not None
+    world.clock.advance(hours=MOST_ATTEMPTS + 1)
+    other = Browser(world)
+    opened(other, party)
+    other.sign_in(ada.login_name)
+    other.submit({"code": app.code()})
+    assert other.page.status_int == 429
+    assert "Too many wrong attempts." in other.page.text
+    console = manager_of(world, ada)
+    console.open(f"/console/users/{ada.user.id}")
+    console.click("Unlock …")
+    console.submit()
+    other.reload()
+    other.submit({"code": app.code()})
+    assert other.left_for is not None

@@ -226,7 +226,7 @@ class UserPage(OfUser, ShowPage):
             (say("Last sign-in"), self.ago(None) if last is None else ui.when(last, relative=True, clock=True)),
             (say("Created"), ui.when(user.created_at, relative=True)),
             (say("Will be deleted"), ui.when(user.deletion_at, relative=True) if user.deletion_at else ""),
-            (say("Wrong passwords in a row"), str(self.services.users.failures(user.id) or "")),
+            (say("Wrong passwords or codes in a row"), str(self.services.users.failures(user.id) or "")),
         ]
 
     def shown(self, setting: Member, value: Any) -> object:

@@ -1,0 +1,67 @@
+"""RFC 6238: the codes of its table, the window around the present step, and none that is older than the last."""
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+import pyotp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from identity.plugins.totp.factor import address_of, new_secret, step_of
+
+#: Appendix B, the rows of SHA-1: its eight digits end in our six.
+SECRET = base64.b32encode(b"12345678901234567890").decode()
+TABLE = {
+    59: "94287082",
+    1111111109: "07081804",
+    1111111111: "14050471",
+    1234567890: "89005924",
+    2000000000: "69279037",
+    20000000000: "65353130",
+}
+
+moments = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC))
+
+
+@pytest.mark.parametrize(("seconds", "digits"), TABLE.items())
+def test_the_vectors_of_the_rfc(seconds: int, digits: str) -> None:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    assert step_of(SECRET, digits[-6:], moment) == seconds // 30
+
+
+@given(now=moments, drift=st.integers(-300, 300), last=st.integers(-12, 12))
+def test_a_code_counts_one_step_around_and_after_the_last_one_used(now: datetime, drift: int, last: int) -> None:
+    secret = new_secret()
+    shown = now + timedelta(seconds=drift)
+    present, step = int(now.timestamp()) // 30, int(shown.timestamp()) // 30
+    found = step_of(secret, pyotp.TOTP(secret).at(shown), now, after=present + last)
+    if abs(step - present) <= 1 and step > present + last:
+        assert found is not None
+        assert present + last < found <= present + 1
+    elif found is not None:
+        # One in a million is the code of another step by chance.
+        assert pyotp.TOTP(secret).generate_otp(found) == pyotp.TOTP(secret).at(shown)
+        assert found > present + last
+
+
+@given(code=st.text(max_size=40), now=moments)
+def test_other_texts_are_no_codes(code: str, now: datetime) -> None:
+    assert step_of(SECRET, code, now) is None or "".join(code.split()).isdecimal()
+
+
+def test_secrets_have_160_bits() -> None:
+    made = {new_secret() for _ in range(100)}
+    assert len(made) == 100
+    assert {len(base64.b32decode(one)) for one in made} == {20}
+
+
+@given(login_name=st.text(min_size=1, max_size=300), issuer=st.text(min_size=1, max_size=300))
+def test_whatever_the_names_the_address_fits_into_a_picture(login_name: str, issuer: str) -> None:
+    try:
+        address = address_of(SECRET, login_name, issuer)
+    except UnicodeEncodeError:
+        return  # lone surrogates are refused in names
+    assert address.startswith("otpauth://totp/")
+    assert len(address) < 2900
+    assert address.partition("?")[0].count(":") == 2, "of otpauth:, and between issuer and name"
