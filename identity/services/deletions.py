@@ -7,6 +7,7 @@ from identity.domain.errors import Conflict, Denied
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.services.access import THE_OPERATOR, Access, Principal
+from identity.services.changes import told
 from identity.services.lifecycle import Entities
 from identity.services.managers import refuse_last_owner
 from identity.services.policies import Policies
@@ -82,7 +83,8 @@ class Deletions(Entities[HumanUser]):
             self._keep("user.deletion_withdrawn", before, self._next(before, deletion_at=None))
             return False
         # Written first, so that nobody keeps an account that goes, nor the other way round.
-        self._stored.update(self._next(before))
+        with told("user", user_id):
+            self._stored.update(self._next(before))
         self._users.remove(user_id, by=THE_OPERATOR)
         return True
 

@@ -100,7 +100,7 @@ PAGES = {
     "user.read": (*below(ORGANIZATION, "token-preview users"), USER),
     "user.write": (
         *below(ORGANIZATION, "users/new"),
-        *below(USER, "deactivate edit reactivate factors/reset one-time-password password-link unlock"),
+        *below(USER, "deactivate edit keep reactivate factors/reset one-time-password password-link unlock"),
     ),
     "user_grant.read": (
         *(f"{place}/user-grants" for place in (GRANT, PROJECT)),

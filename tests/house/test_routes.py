@@ -39,6 +39,8 @@ PUBLIC = {
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),
     *(f"login.{factor}{page}" for factor in ("email_code", "recovery_codes") for page in ("", ".new")),
     *(f"login.passkeys{page}" for page in ("", ".new", ".alone")),
+    # What is asked of, and said to, whoever wants their account deleted.
+    *("login.keep", "account.leaving"),
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
     # The ways to other identity providers and back.
     *("login.upstream", "upstream.go", "upstream.answered", "upstream.signed_out"),

@@ -50,7 +50,7 @@ ROUTES = {
     " GET /organizations/{organization}/token-preview; GET /users/{user}/factors",
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
     " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password;"
-    " POST /users/{user}/unlock; DELETE /users/{user}/factors",
+    " POST /users/{user}/unlock; POST /users/{user}/keep; DELETE /users/{user}/factors",
     "user.delete": "DELETE /users/{user}",
     "session.read": "GET /users/{user}/sessions; GET /users/{user}/connections",
     "session.delete": "DELETE /users/{user}/sessions; DELETE /users/{user}/sessions/{session};"

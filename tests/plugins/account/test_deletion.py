@@ -1,13 +1,17 @@
 """Deleting one's account: two weeks to change one's mind, in which nobody is signed in to it."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier
 
 import pytest
 
-from identity.domain.errors import NotFound
+from identity.domain.errors import Conflict, NotFound
 from identity.domain.permissions import INSTANCE
-from identity.domain.users import HumanUser
+from identity.domain.users import HumanUser, Subject
 from identity.services.access import THE_OPERATOR
+from identity.services.bundle import Services
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.policies import INSTANCE as OF_ALL
@@ -30,6 +34,13 @@ def policy(world: World) -> Iterator[None]:
     allow(world, True)
     yield
     allow(world, None)
+
+
+def subject_of(services: Services, person: HumanUser) -> Subject:
+    subject = services.storage.users.find_subject(person.id)
+    if subject is None:
+        raise NotFound("user", person.id)
+    return subject
 
 
 def ask(browser: Browser, name: str) -> None:
@@ -235,3 +246,61 @@ def test_the_last_owner_stays(world: World) -> None:
     with world.transaction() as services:
         for one in others:
             services.storage.managers.add(one)
+
+
+# --- at the same moment -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.storages("sqlite", "postgresql")
+def test_of_keeping_and_deleting_at_the_same_moment_one_happens(world: World) -> None:
+    people = [a_person(world) for _ in range(8)]
+    for one in people:
+        with world.transaction() as services:
+            services.deletions.ask(subject_of(services, one))
+    world.clock.advance(days=14)
+    for one in people:
+        start = Barrier(2)
+
+        def keep(one: HumanUser = one, start: Barrier = start) -> bool:
+            start.wait(timeout=30)
+            with suppress(NotFound, Conflict), world.transaction() as services:
+                services.deletions.withdraw(subject_of(services, one))
+                return True
+            return False
+
+        def delete(one: HumanUser = one, start: Barrier = start) -> bool:
+            start.wait(timeout=30)
+            with suppress(NotFound, Conflict), world.transaction() as services:
+                return services.deletions.carry_out(one.id)
+            return False
+
+        with ThreadPoolExecutor(2) as threads:
+            kept, deleted = (threads.submit(act) for act in (keep, delete))
+            outcome = (kept.result(timeout=60), deleted.result(timeout=60))
+        assert outcome in ((True, False), (False, True)), outcome
+        assert is_there(world, one) is outcome[0]
+
+
+@pytest.mark.storages("sqlite", "postgresql")
+def test_a_password_that_is_changed_at_the_moment_of_not_me_is_not_brought_back(world: World, ada: HumanUser) -> None:
+    """Whoever reports writes the mark and not the password that they have read."""
+    for number in range(6):
+        start, new = Barrier(2), f"hash {number}"
+
+        def change(start: Barrier = start, new: str = new) -> None:
+            start.wait(timeout=30)
+            with world.transaction() as services:
+                services.passwords.change(subject_of(services, ada), new)
+
+        def report(start: Barrier = start) -> None:
+            start.wait(timeout=30)
+            with world.transaction() as services:
+                services.own_account.report(subject_of(services, ada))
+
+        with ThreadPoolExecutor(2) as threads:
+            for one in [threads.submit(act) for act in (change, report)]:
+                one.result(timeout=60)
+        with world.reading() as services:
+            password = services.storage.users.find_password(ada.id)
+        assert password is not None
+        assert password.hash == new
