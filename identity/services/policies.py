@@ -90,6 +90,8 @@ class Policies(UseCases):
     def __init__(self, services: Parts) -> None:
         super().__init__(services)
         self._changed = False
+        # Asked several times by one request.
+        self._held: dict[str, Policy] = {}
 
     @property
     def default(self) -> Policy:
@@ -112,11 +114,15 @@ class Policies(UseCases):
 
     def of(self, organization_id: str) -> Policy:
         """What holds for people of the organization."""
+        known = self._held.get(organization_id)
+        if known is not None:
+            return known
         known = None if self._changed else self._policy_cache.find(organization_id, self._now)
         if known is None:
             # What was found of the instance some seconds ago would be kept twice as long.
             known = tightest(self._read_instance(), self.set_at(organization_id).policy)
             self._keep(organization_id, known)
+        self._held[organization_id] = known
         return known
 
     def of_instance(self) -> Policy:
@@ -201,6 +207,7 @@ class Policies(UseCases):
     def forget(self, organization_id: str) -> None:
         """Drop what an organization that is gone had set."""
         self._changed = True
+        self._held.clear()
         self._records.drop(_KIND, organization_id)
 
     def asks_second_factor(self, subject: Subject) -> bool:
@@ -257,6 +264,7 @@ class Policies(UseCases):
 
     def _store(self, owner: str, found: Record | None, value: Mapping[str, object]) -> None:
         self._changed = True
+        self._held.clear()
         if found is not None:
             self._records.replace(found, value)
         elif self._records.add(_KIND, owner, value) is not None:
