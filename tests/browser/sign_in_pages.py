@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 from identity.domain.applications import ConsentRule
 from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.permissions import INSTANCE
+from identity.domain.upstream_providers import UpstreamKind
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import ChangeProject
@@ -347,3 +348,12 @@ def error_other_site(scene: Scene) -> None:
     program = scene.site.application
     scene.tab.open(program.form_to(f"{scene.site.url}/password/reset", {"login_name": "anna"}))
     scene.tab.press("Win a prize")
+
+
+@page("/login/1", main=True, names=True)
+def login_name_and_providers(scene: Scene) -> None:
+    world, organization = scene.site.world, scene.site.world.an_organization()
+    for name in (LONG_WORD, LONG) if scene.long else ("Elsewhere", "GitHub"):
+        # One that is asked nothing before people are sent there: links are followed.
+        world.an_upstream_provider(organization, name=name, kind=UpstreamKind.GITHUB, issuer="")
+    scene.site.ask(scene.tab, scene.site.an_application("Invoices", organization))
