@@ -1,20 +1,22 @@
 """Checks: what an operator has to fix, by the service's own checks and those that plugins offer."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 
 from identity.operations import Check
 from identity.services.bundle import Services
+from identity.services.policies import lacks_factors
 from identity.settings import Settings
 from identity.storage.backend import Backend
 from identity.storage.errors import Unavailable
+from identity.storage.paging import every_row
 
 log = logging.getLogger(__name__)
 
 
 class Checks:
-    """All checks, to be run and told: the service's own, and ``further`` ones."""
+    """All checks, to be run and told: the service's own, and ``further`` ones. ``factors`` are those that there are."""
 
     def __init__(
         self,
@@ -22,15 +24,18 @@ class Checks:
         backend: Backend,
         reading: Callable[[], AbstractContextManager[Services]],
         further: Iterable[Check],
+        factors: Collection[str] = (),
     ) -> None:
         self._settings = settings
         self._backend = backend
         self._reading = reading
+        self._factors = frozenset(factors)
         self._checks = (
             Check("storage", self.storage),
             Check("signing key", self.signing_key),
             Check("domains", self.domains, readiness=False),
             Check("proxy", self.proxy, readiness=False),
+            Check("policies", self.policies, readiness=False),
             *further,
         )
 
@@ -78,6 +83,24 @@ class Checks:
                 return None
             names = ", ".join(one.name for one in unproven)
         return f"Nobody has proven these domains: {names}. Have each proven or asserted in the console, or changed."
+
+    def policies(self) -> str | None:
+        """Where people need a second factor and there is none that they could set up."""
+        with self._reading() as services:
+            if services.instance() is None:
+                return None
+            if lacks_factors(services.policies.of_instance(), self._factors):
+                names = "the instance"
+            else:
+                organizations = every_row(services.storage.organizations.page)
+                held = ((one.name, services.policies.of(one.id)) for one in organizations)
+                names = ", ".join(name for name, policy in held if lacks_factors(policy, self._factors))
+        if not names:
+            return None
+        return (
+            f"People need a second factor that they cannot set up, by the policy of {names}. List a plugin that offers"
+            " one, such as totp, in identity.plugins, or change the policy: until then they cannot sign in."
+        )
 
     def proxy(self) -> str | None:
         """Whether it is decided whose word on people's addresses is believed."""

@@ -108,6 +108,7 @@ class Identity:
                     for offer in self.host.offers("identity_checks", settings=self.settings, reading=self.reading)
                 ),
             ],
+            [one.name for one in self.protocol.factors.values() if not one.spare],
         )
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
         #: Pages below ``/login/{request}`` that write when they are shown.

@@ -20,6 +20,7 @@ def run(arguments: Namespace) -> int:
     """Reactivate the person, end their tokens, make sure of IAM_OWNER, and print a new one-time password once."""
     with opened(arguments) as identity:
         from identity.domain.permissions import INSTANCE
+        from identity.domain.policies import Policy
         from identity.domain.users import HumanUser
         from identity.services.managers import OWNER
 
@@ -34,8 +35,26 @@ def run(arguments: Namespace) -> int:
                 )
             password = services.users.recover(subject.user.id, reset_factors=arguments.reset_factors)
             give_roles(services, subject, INSTANCE, frozenset({OWNER}))
+
+            def can_prove(held: Policy) -> bool:
+                """True if the person has a second factor that they may use, or can set one up."""
+                had = {one.factor for one in services.factors.of(subject.user.id)}
+                return any(
+                    one.name in had or one.possible(subject, services)
+                    for one in identity.protocol.factors.values()
+                    if not one.spare and (held.factors is None or one.name in held.factors)
+                )
+
+            taken_back = services.policies.make_way(subject, can_prove)
+            kept_out = services.policies.asks_second_factor(subject) and not can_prove(
+                services.policies.of(subject.organization.id)
+            )
     show("user", f"{subject.login_name}, active, {OWNER}")
     show("password", f"{password}   (one-time; shown only now)")
+    if taken_back:
+        show("policy", f"taken back, as it kept everybody out: {', '.join(taken_back)}")
+    if kept_out:
+        show("note", "identity.second_factor asks for a factor that no plugin offers: this password opens nothing yet")
     return 0
 
 

@@ -1,11 +1,11 @@
 """Policies: the rules of signing in that hold for somebody, and who set them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 
 from identity.domain.attempts import FREE_ATTEMPTS, MOST_ATTEMPTS
-from identity.domain.authentication import REMEMBERED, TWO_FACTORS, Proof, reaches
+from identity.domain.authentication import PASSWORD, REMEMBERED, TWO_FACTORS, Proof, reaches
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.permissions import Level
 from identity.domain.policies import (
@@ -221,6 +221,24 @@ class Policies(UseCases):
             )
         return rule is SecondFactor.REQUIRED
 
+    def make_way(self, subject: Subject, can_prove: Callable[[Policy], bool]) -> tuple[str, ...]:
+        """Take back what keeps somebody out who has nothing but a password; returns the names of the rules.
+
+        ``can_prove`` tells whether they have or could set up a second factor under a policy. It is for the operator:
+        rules of the instance go, and those of the person's organization.
+        """
+        gone: list[str] = []
+
+        def take_back(name: str, stands: Callable[[Policy], bool]) -> None:
+            for owner in (INSTANCE, subject.organization.id):
+                if stands(self.of(subject.organization.id)) and name in own_rules(self.set_at(owner).policy):
+                    self.change(owner, ChangePolicy.of(**{name: None}))
+                    gone.append(name)
+
+        take_back("factors", lambda held: held.factors is not None and PASSWORD not in held.factors)
+        take_back("second_factor", lambda held: self.asks_second_factor(subject) and not can_prove(held))
+        return tuple(dict.fromkeys(gone))
+
     def lacks_factor(self, subject: Subject, methods: Iterable[str]) -> bool:
         """True if the methods by which a person proved to be it are not enough, by what holds for them now."""
         policy = self.of(subject.organization.id)
@@ -277,3 +295,10 @@ class Policies(UseCases):
 
     def _read_instance(self) -> Policy:
         return overridden(self.default, self.set_at(INSTANCE).policy)
+
+
+def lacks_factors(policy: Policy, factors: Collection[str]) -> bool:
+    """True if the policy asks for a second factor where none of these may be used."""
+    if policy.second_factor in ASKED_ONCE:
+        return False
+    return not any(policy.factors is None or one in policy.factors for one in factors)

@@ -6,7 +6,11 @@ from argparse import Namespace
 from identity.cli.program import opened
 from identity.crypto.passwords import verify_password
 from identity.domain.audit import ActorKind
+from identity.domain.authentication import Proof
+from identity.domain.policies import SecondFactor
 from identity.domain.users import HumanUser
+from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE
 from tests.cli.conftest import INI
 
 
@@ -76,6 +80,31 @@ class TestRecoverAdmin:
                 with identity.reading() as services:
                     left.append(len(services.factors.of(subject.user.id)))
         assert left == [1, 0]
+
+    def test_takes_back_the_policy_by_which_owners_locked_themselves_out(self, on_data, data):
+        """Security 19.9: no way but one that nobody has set up, and a second factor that nobody can have."""
+        with opened(Namespace(ini=INI, variables=[f"data={data}"])) as identity:
+            with identity.transaction() as services:
+                subject = services.storage.users.find_by_login_name("admin@identity.localhost")
+                rules = ChangePolicy.of(second_factor="required", factors=("recovery_codes",))
+                services.policies.change(INSTANCE, rules)
+                services.policies.change(subject.organization.id, ChangePolicy.of(factors=("recovery_codes",)))
+            ran = on_data("recover-admin", "--user", "admin")
+            assert "taken back, as it kept everybody out: factors" in ran.out
+            identity.process.policy_cache.read.clear()
+            with identity.reading() as services:
+                held = services.policies.of(subject.organization.id)
+                # Factors are offered again: one of them is set up with the password.
+                assert (held.factors, held.second_factor) == (None, SecondFactor.REQUIRED)
+                assert services.policies.counting(subject, (Proof("password", ("pwd",), services.now),))
+
+    def test_leaves_a_policy_under_which_one_gets_in(self, on_data, data):
+        with opened(Namespace(ini=INI, variables=[f"data={data}"])) as identity:
+            with identity.transaction() as services:
+                services.policies.change(INSTANCE, ChangePolicy.of(second_factor="required_for_managers"))
+            assert "policy" not in on_data("recover-admin", "--user", "admin").out
+            with identity.reading() as services:
+                assert services.policies.set_at(INSTANCE).policy.second_factor is SecondFactor.REQUIRED_FOR_MANAGERS
 
     def test_is_audited(self, on_data, stored):
         on_data("recover-admin", "--user", "admin")
