@@ -133,6 +133,10 @@ class Policies(UseCases):
             self._keep(INSTANCE, known)
         return known
 
+    def suppose(self, organization_id: str, policy: Policy) -> None:
+        """Go on as if the organization had set these rules, for these services alone; nothing is stored."""
+        self._held[organization_id] = self.held_with(organization_id, policy)
+
     def held_with(self, owner: str, policy: Policy) -> Policy:
         """What would hold at the instance or an organization if it set these rules."""
         return overridden(self.default, policy) if owner == INSTANCE else tightest(self.of_instance(), policy)

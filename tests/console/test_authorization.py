@@ -97,7 +97,7 @@ PAGES = {
         *below(UPSTREAM, "deactivate edit reactivate test"),
     ),
     "user.delete": below(USER, "delete"),
-    "user.read": (*below(ORGANIZATION, "token-preview users"), USER),
+    "user.read": (*below(ORGANIZATION, "policy/preview token-preview users"), USER),
     "user.write": (
         *below(ORGANIZATION, "users/new"),
         *below(USER, "deactivate edit keep reactivate factors/reset one-time-password password-link unlock"),

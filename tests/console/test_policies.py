@@ -1,5 +1,6 @@
 """The sign-in policy in the console: what holds, who set it, and changing it."""
 
+from identity.domain.applications import ConsentRule
 from identity.domain.organizations import Organization
 from identity.domain.policies import Policy, SecondFactor
 from identity.services.commands.policies import ChangePolicy
@@ -88,3 +89,50 @@ def test_the_instance_sets_what_holds_for_all(
     instance_owner.open("/console/instance/policy/edit")
     instance_owner.submit({"remember_browser": ""}, form="page-form")
     assert _set(world, INSTANCE) == Policy()
+
+
+def _facts(page: object) -> dict[str, str]:
+    rows = page.html.select("dl.facts > div")  # type: ignore[attr-defined]
+    return {one.dt.text.strip(): " ".join(one.dd.text.split()) for one in rows}
+
+
+def test_a_manager_is_told_what_a_person_would_have_to_do(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    person = world.a_person(organization)
+    path = _page(organization, "/preview")
+    assert owner.open(path).status_int == 200
+    told = _facts(owner.open(f"{path}?user_id={person.id}"))
+    assert (told["Signs in by"], told["Second factor"]) == ("Password", "Is not asked for")
+    assert told["End unused sessions after"] == "12 hours"
+    assert "Consent" not in told
+    client = world.a_web_application(world.a_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
+    at_application = f"{path}?user_id={person.id}&application_id={client.client_id}"
+    assert _facts(owner.open(at_application))["Consent"] == "Is not asked"
+
+
+def test_rules_are_tried_before_they_are_saved(world: World, owner: Browser, organization: Organization) -> None:
+    person = world.a_person(organization)
+    client = world.a_web_application(world.a_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
+    owner.open(_page(organization, "/edit"))
+    typed = {"second_factor": "required", "session_idle_age": "30m", "consent": "always"}
+    page = owner.submit(typed, form="page-form", press=("preview", "yes"))
+    assert "They are not saved yet." in page
+    hidden = {one["name"]: one["value"] for one in page.html.select("main form input[type=hidden]")}
+    assert hidden == {"second_factor": "required", "session_idle_age": "30m", "consent": "always"}
+    page = owner.open(f"{owner.url}&user_id={person.id}&application_id={client.client_id}")
+    told = _facts(page)
+    assert told["Second factor"].startswith("Has to set up: ")
+    assert "Authenticator app" in told["Second factor"]
+    assert (told["End unused sessions after"], told["Consent"]) == ("30 minutes", "Is asked to agree")
+    assert _set(world, organization.id) == Policy()
+    page = owner.open(_page(organization, f"/preview?user_id={person.id}&remember_browser=30"))
+    assert page.status_int == 422
+    assert "The instance does not allow that much." in page
+
+
+def test_nobody_is_told_of_people_elsewhere(world: World, owner: Browser, organization: Organization) -> None:
+    stranger = world.a_person()
+    page = owner.open(_page(organization, f"/preview?user_id={stranger.id}"))
+    assert page.status_int == 422
+    assert "Choose a person." in page

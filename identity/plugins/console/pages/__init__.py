@@ -28,6 +28,7 @@ _MODULES = tuple(
         "branding",
         "instance",
         "policies",
+        "policy_preview",
         "upstream_providers",
         "projects",
         "project_roles",

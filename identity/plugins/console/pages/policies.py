@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 from pyramid.response import Response
@@ -20,11 +21,14 @@ from identity.plugins.console.fields import Field
 from identity.plugins.console.places import Place
 from identity.plugins.console.rule_fields import rule_fields, values_of
 from identity.plugins.console.sections import Section, Table
+from identity.services.commands import decode
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE, SetPolicy
 
 _DECLARED = members(Policy)
-_TITLE = say("Sign-in policy")
+TITLE = say("Sign-in policy")
+#: The button that asks what the rules would mean.
+PREVIEW = "preview"
 _SOURCES = {
     Source.SETTINGS: say("The settings of the service"),
     Source.INSTANCE: say("The instance"),
@@ -68,7 +72,7 @@ class PolicyPage(_PolicyPage):
     """Each rule as it holds, in words, and where it comes from."""
 
     template = "console/show.html"
-    title = _TITLE
+    title = TITLE
 
     @property
     def writes(self) -> str:
@@ -77,15 +81,20 @@ class PolicyPage(_PolicyPage):
 
     def show(self) -> Mapping[str, object]:
         rules = self.services.policies.rules(self.owner)
-        change = self.link(say("Change"), f"{self.home_of_policy}/edit", what=self.said(_TITLE))
+        change = self.link(say("Change"), f"{self.home_of_policy}/edit", what=self.said(TITLE))
         return {
             "lead": [self.said(self._lead())],
             "badges": (),
-            "actions": [change] if self.may(self.writes) else [],
+            "actions": [*self._preview(), *([change] if self.may(self.writes) else [])],
             "facts": (),
             "sections_of": list(self._sections(rules)),
             "said": self.said,
         }
+
+    def _preview(self) -> Sequence[Markup]:
+        if self.owner == INSTANCE or not self.may("user.read"):
+            return ()
+        return [self.link(say("What would they have to do?"), f"{self.home_of_policy}/preview")]
 
     def _lead(self) -> str:
         if self.owner == INSTANCE:
@@ -125,11 +134,12 @@ class ChangePolicyPage(_PolicyPage, ConsoleForm):
     """Sets rules, or leaves them to the level above."""
 
     title = say("Change the sign-in policy")
+    template = "console/policy_form.html"
     inputs = rule_fields()
 
     @property
     def trail(self) -> Trail:
-        return [(_TITLE, self.home_of_policy)]
+        return [(TITLE, self.home_of_policy)]
 
     @property
     def back(self) -> str:
@@ -169,14 +179,28 @@ class ChangePolicyPage(_PolicyPage, ConsoleForm):
         left = self.words.t(say("Left empty: {rule}", rule=self.inherited(one.member)))
         return Markup(" ").join((self.said(one.hint), left))
 
+    def _typed_rules(self, form: Form) -> list[tuple[str, str]]:
+        return [(one.name, value) for one in self.inputs for value in form.several(one.name) if value]
+
+    def show(self) -> Mapping[str, object]:
+        return {**super().show(), "previews": self.owner != INSTANCE}
+
     def values(self) -> Mapping[str, Value]:
         held = {one.name: one.shown(getattr(self.present.policy, one.member)) for one in self.inputs}
         return {**held, VERSION: str(self.present.version)}
 
     def submit(self, form: Form) -> Response:
         command = self.command_from(ChangePolicy, form)
+        if form.one(PREVIEW):
+            self.services.policies.amended(self.owner, command)
+            return self.redirect(f"{self.home_of_policy}/preview?{urlencode(self._typed_rules(form))}")
         self.services.policies.change(self.owner, command, version=version_of(form.one(VERSION)))
         return self.redirect(self.done(self.home_of_policy))
+
+
+def change_of(form: Form) -> ChangePolicy:
+    """The change that was typed. Raises Invalid."""
+    return decode(ChangePolicy, {one.member: one.typed(form) for one in ChangePolicyPage.inputs})
 
 
 class InstancePolicy(PolicyPage):

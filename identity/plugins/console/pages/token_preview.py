@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from identity.domain.errors import Invalid
 from identity.domain.search import is_found
@@ -70,7 +70,7 @@ class TokenPreviewPage(AskingPage):
     template = "console/token_preview.html"
     section = "token-preview"
     title = say("Token preview")
-    fields = (USER, USER_QUERY, APPLICATION, APPLICATION_QUERY, SCOPE, RESPONSE_TYPE)
+    fields: ClassVar[tuple[str, ...]] = (USER, USER_QUERY, APPLICATION, APPLICATION_QUERY, SCOPE, RESPONSE_TYPE)
 
     def asked(self) -> Mapping[str, str]:
         """What was asked; before that, what is usual."""
