@@ -1,8 +1,10 @@
 """Looks in a browser: colours by the system's theme, a logo that does nothing, and a preview while one types."""
 
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from identity.domain.branding import PLAIN
 from identity.services.access import THE_OPERATOR
@@ -37,6 +39,28 @@ def test_a_sign_in_has_the_colours_and_the_logo_of_the_organization(scene: Scene
     tab.open(str(logo.get_property("src")))
     assert tab.run("return document.documentElement.localName") == "svg"
     assert tab.run("return document.querySelectorAll('script, [onload]').length") == 0
+
+
+def test_a_logo_is_uploaded(scene: Scene, tmp_path: Path) -> None:
+    site, tab = scene.site, scene.tab
+    organization = site.world.an_organization()
+    site.start_session(scene.profile, site.a_manager(organization=organization))
+    file = tmp_path / "logo.png"
+    Image.effect_noise((1500, 300), 90).save(file)
+    tab.open(f"{site.url}/console/organizations/{organization.id}/branding")
+    tab.follow("Logo", inside="main")
+    tab.field("logo").send_keys(str(file))
+    with tab.leaving():
+        tab.press("Upload")
+    assert tab.run("return arguments[0].naturalHeight", tab.one("#looks .brand__logo")) in (48, 72, 96, 144, 192)
+    # One that is too large is refused before it is read, by a page.
+    file.write_bytes(bytes(3_000_000))
+    tab.follow("Change", inside="#looks")
+    tab.follow("Logo", inside="main")
+    tab.field("logo").send_keys(str(file))
+    with tab.leaving():
+        tab.press("Upload")
+    assert "The picture is larger than 512 KiB." in tab.words("#error-logo")
 
 
 def test_the_preview_follows_what_is_typed(scene: Scene) -> None:

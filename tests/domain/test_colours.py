@@ -21,6 +21,7 @@ from identity.domain.colours import (
     light_accent_problem,
     nearest,
 )
+from identity.pages.looks import OWN_LOOKS
 
 COLOURS = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
 SCHEMES = pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
@@ -77,6 +78,19 @@ def test_the_grounds_are_those_of_the_style_sheet() -> None:
     for scheme, tokens in ((LIGHT, light), (DARK, dark)):
         assert scheme.grounds == tuple(tokens[name] for name in ("page", "surface", "sunken"))
         assert scheme.surface == tokens["surface"]
+
+
+def test_mails_have_the_colours_of_pages() -> None:
+    folder = Path(identity.pages.__file__).parent
+    style, mail = (folder / "static" / "identity.css").read_text(), (folder / "templates/mails/mail.css").read_text()
+    light, dark = style.split("@media")[:2]
+    in_light, in_dark = mail.split("@media")
+    for colours, tokens in ((in_light, light), (in_dark, dark)):
+        found = set(re.findall(r"#[0-9a-f]{6}", colours))
+        assert found
+        assert found <= set(re.findall(r"#[0-9a-f]{6}", tokens))
+    assert f"--color-accent: {OWN_LOOKS.light.plain};" in light
+    assert f"--color-accent: {OWN_LOOKS.dark.plain};" in dark
 
 
 def test_an_application_counts_before_its_organization_and_colours_stay_together() -> None:

@@ -4,6 +4,8 @@ import base64
 import io
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -446,3 +448,32 @@ def test_what_is_wrong_in_a_description_is_told_at_its_place(world: World, organ
     with pytest.raises(Invalid) as refused, world.transaction() as services:
         apply(services, read_state(described), by=THE_OPERATOR)
     assert set(refused.value.fields) == {f"organizations[0].branding.{name}" for name in ("accent", "logo")}
+
+
+# --- several at once --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.storages("postgresql")
+def test_of_several_changes_at_once_each_is_done_whole_or_refused(
+    world: World, api: Api, organization: Organization, of_organization: str, party: RelyingParty
+) -> None:
+    colours, barrier = ("#0b5a3c", "#6d1247", "#2540ad", "#7a1f5c"), threading.Barrier(4)
+    drawings = [DRAWING.replace(b"M0 0", f"M{number} 0".encode()) for number in range(4)]
+
+    def change(number: int) -> tuple[int, int]:
+        barrier.wait()
+        members = {"accent": colours[number], "logo": base64.b64encode(drawings[number]).decode()}
+        return number, api.ask("PATCH", of_organization, members).status_int
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(change, range(4)))
+    done = {number for number, status in answers if status == 200}
+    assert {status for _, status in answers} <= {200, 409}
+    assert done
+    shown = api.get(of_organization)
+    winner = colours.index(shown["accent"])
+    assert winner in done
+    # Colour and picture are of one and the same change, and the picture is served.
+    assert f"M{winner} 0".encode() in base64.b64decode(shown["logo"])
+    assert served(world, logo_of(sign_in_page(world, party))).status_int == 200
+    assert len(world.audit_events(event="branding.changed", object_id=organization.id)) == len(done)
