@@ -10,6 +10,7 @@ import pytest
 from identity.domain.errors import Conflict, NotFound
 from identity.domain.permissions import INSTANCE
 from identity.domain.users import HumanUser, Subject
+from identity.provider.factor import Factor
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.policies import ChangePolicy
@@ -187,7 +188,34 @@ def test_before_anybody_has_proved_who_they_are_nothing_is_kept(world: World, br
     form = other.form("page-form")
     other.open(f"/login/{request_id}/keep")
     assert "/keep" not in other.path
-    other.send(f"/login/{request_id}/keep", {"csrf_token": form["csrf_token"].value}, by=HERE)
+    answer = other.send(f"/login/{request_id}/keep", {"csrf_token": form["csrf_token"].value}, by=HERE)
+    assert answer.status_int == 200
+    assert stored(world, ada).deletion_at is not None
+
+
+class Pager(Factor):
+    """A factor that is nowhere proved here."""
+
+    name, label, hint, methods = "pager", "Pager", "A pager.", ("otp",)
+
+
+@pytest.mark.storages("memory")
+def test_the_password_alone_keeps_nothing_where_there_is_a_second_factor(
+    world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(world.identity.protocol.factors, "pager", Pager())  # type: ignore[arg-type]
+    ask(browser, ada.user_name)
+    with world.transaction() as services:
+        services.factors.add(subject_of(services, ada), "pager", {}, name="Phone")
+    other = Browser(world)
+    other.open("/account")
+    other.submit({"login_name": login_name_of(world, ada)}, form="page-form")
+    token = other.form("page-form")["csrf_token"].value
+    other.submit({"password": OLD}, form="page-form")
+    assert other.step == "pager"
+    request_id = other.path.split("/")[2]
+    other.send(f"/login/{request_id}/keep", {"csrf_token": token}, by=HERE)
+    assert other.step == "pager"
     assert stored(world, ada).deletion_at is not None
 
 
