@@ -2,6 +2,8 @@
 
 import pytest
 
+from identity.domain.policies import SecondFactor
+from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
@@ -135,3 +137,47 @@ def test_somebody_else_gets_another_secret_in_the_same_sign_in(world: World, bro
     browser.sign_in(bert.login_name)
     assert browser.step == "totp/new"
     assert app_on(browser).secret != app.secret
+
+
+def test_where_one_is_needed_it_is_set_up_in_the_sign_in(world: World, party: RelyingParty, ada: Person) -> None:
+    world.operator.policies.change(ada.organization.id, ChangePolicy.of(second_factor=SecondFactor.REQUIRED))
+    browser = Browser(world)
+    asked = opened(browser, party)
+    browser.sign_in(ada.login_name)
+    assert browser.step == "factors/new"
+    assert "Recovery codes" not in browser.page.text, "they stand in for others"
+    assert "Codes by email" not in browser.page.text, "there is no proved address"
+    browser.submit(press=("factor", "totp"))
+    app = app_on(browser)
+    browser.submit({"code": app.wrong()})
+    assert not browser.session_cookies
+    tokens = party.tokens(browser.submit({"code": app.code()}), asked)
+    assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
+    assert [one.object_id for one in world.audit_events(event="factor.added")].count(ada.user.id) == 1
+
+
+def test_any_of_several_apps_will_do_and_each_by_its_own_steps(
+    world: World, browser: Browser, party: RelyingParty, ada: Person
+) -> None:
+    first = enrol(browser, ada, name="Phone")
+    browser.open(ENROL)
+    second = app_on(browser)
+    browser.submit({"code": second.code(), "name": "Tablet"})
+    assert {one.name for one in world.operator.factors.of(ada.user.id)} == {"Phone", "Tablet"}
+    world.clock.advance(seconds=30)
+    for app in (first, second):
+        other = signing_in(world, party, ada)
+        other.submit({"code": app.code()})
+        assert other.left_for is not None
+    other = signing_in(world, party, ada)
+    other.submit({"code": first.code()})
+    assert other.page.status_int == 422
+
+
+def test_secrets_are_sealed_and_stand_nowhere(world: World, browser: Browser, ada: Person) -> None:
+    app = enrol(browser, ada)
+    with world.reading() as services:
+        (kept,) = services.storage.records.of_owner("identity", "factor", user_id=ada.user.id)
+        assert app.secret.encode() not in kept.sealed
+        assert kept.value == {}
+    assert app.secret not in str(world.audit_events())
