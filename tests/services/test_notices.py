@@ -14,6 +14,7 @@ from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile
 from identity.services.mails import Notice, queued
 from identity.services.policies import INSTANCE
+from identity.testing.clock import MovableClock
 from identity.worker import Worker
 from tests.services.people import a_person, an_organization, subject_of
 
@@ -139,6 +140,19 @@ def test_a_language_of_the_person_counts_before_that_of_whoever_acts(identity: I
         services.users.recover(ada.id)
     [notice] = told(identity)
     assert notice.languages == ("de-CH", "fr")
+
+
+def test_a_notice_waits_for_days_for_a_mail_server_that_is_away(
+    identity: Identity, ada: HumanUser, clock: MovableClock
+) -> None:
+    with identity.transaction() as services:
+        services.users.recover(ada.id)
+    clock.advance(days=6)
+    with identity.reading() as services:
+        assert len(services.outbox.due("mail")) == 1
+    clock.advance(days=1)
+    with identity.reading() as services:
+        assert services.outbox.due("mail") == ()
 
 
 def test_whatever_is_told_of_is_an_event() -> None:
