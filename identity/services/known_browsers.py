@@ -30,8 +30,9 @@ class KnownBrowsers(UseCases):
 
     def recognise(self, user_id: str, shown: Mapping[str, str]) -> str | None:
         """The id under which the account knows a browser that shows these texts by id; None if it does not."""
-        wanted = (user_id, self._password_of(user_id))
-        for browser in self.of(user_id, shown):
+        known = self.of(user_id, shown)
+        wanted = (user_id, self._password_of(user_id) if known else "")
+        for browser in known:
             owner, password, ends_at = self._read(browser, shown[browser])
             if (owner, password) == wanted and self._now.timestamp() < int(ends_at):
                 return browser

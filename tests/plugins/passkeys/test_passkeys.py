@@ -1,11 +1,15 @@
 """Passkeys: added, as second factor, and alone (security 19.2)."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from identity.crypto import base64url
 from identity.domain.policies import SecondFactor
+from identity.plugins.passkeys.pages import ceremony
+from identity.plugins.passkeys.verification import proved
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.relying_party import RelyingParty
@@ -460,3 +464,65 @@ def test_strangers_passkeys_are_counted_by_address(own_world: World) -> None:
     statuses = [ada.answer().status_int for _ in range(101)]
     assert set(statuses[:100]) == {422}
     assert statuses[100] == 429
+
+
+# --- races ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("happens", ["used", "removed", "deactivated"])
+def test_what_happens_while_an_attempt_is_counted_counts(
+    ada: Person, party: RelyingParty, monkeypatch: pytest.MonkeyPatch, happens: str
+) -> None:
+    """Between the look at the passkey and the verdict lies a commit."""
+    kept = ada.add()
+    ada.forget_browser()
+    ada.to_alone(party)
+
+    def change() -> None:
+        with ada.world.transaction() as services:
+            subject = services.storage.users.find_subject(ada.user.id)
+            assert subject is not None
+            if happens == "used":
+                services.factors.update(kept, {**kept.value, "sign_count": 9})
+            elif happens == "removed":
+                services.factors.remove(subject, kept.id)
+            else:
+                services.users.deactivate(ada.user.id, by=THE_OPERATOR)
+
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(change).result()
+        return proved(*arguments, **options)
+
+    monkeypatch.setattr(ceremony, "proved", meanwhile)
+    ada.answer()
+    assert ada.browser.left_for is None
+    if happens != "deactivated":
+        assert REFUSED in ada.browser.page.text
+    else:
+        assert ada.browser.step == ""
+
+
+@pytest.mark.every_storage
+def test_of_racing_windows_one_signs_in(world: World, ada: Person, party: RelyingParty) -> None:
+    """The same answer to the same challenge, from ten windows at the same moment."""
+    ada.add()
+    ada.forget_browser()
+    ada.to_alone(party)
+    root = ada.browser.path
+    form = dict(ada.browser.form().submit_fields())
+    form["answer"] = ada.device.get(options_of(ada.browser))
+    tabs = [ada.browser.tab() for _ in range(10)]
+    for tab in tabs:
+        tab.open(root)
+
+    def go(tab: Browser) -> bool:
+        filled = tab.form()
+        filled["ticket"] = form["ticket"]
+        filled["answer"] = form["answer"]
+        tab.submit()
+        return tab.left_for is not None
+
+    with ThreadPoolExecutor(10) as threads:
+        assert sum(threads.map(go, tabs)) == 1
+    assert ada.passkeys[0].value["sign_count"] == 2

@@ -6,9 +6,11 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from identity.crypto import base64url
+from identity.domain.errors import NotFound
 from identity.domain.factors import Enrolment
 from identity.domain.users import Subject
 from identity.domain.words import say
@@ -86,9 +88,10 @@ class Attempt:
         self._alone = alone
         self._copied = False
 
-    @property
+    @cached_property
     def enrolment(self) -> Enrolment | None:
-        """What is known of the passkey, whosever it is."""
+        """What is known of the passkey, whosever it is. Who has looked it up before the attempt was counted need not do
+        so again: it is changed only if it is still the same."""
         found: Enrolment | None = self._page.request.services.factors.find(Passkeys.name, self._key)
         return found
 
@@ -108,7 +111,10 @@ class Attempt:
                 self._copied = True
                 services.factors.suspect(person, enrolment)
             return None
-        services.factors.update(enrolment, after.stored())
+        try:
+            services.factors.update(enrolment, after.stored())
+        except NotFound:
+            return None
         return methods
 
     def refusal(self) -> Again:
