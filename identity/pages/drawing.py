@@ -76,8 +76,9 @@ class Pages:
 
     @cached_property
     def brand_name(self) -> str:
-        """What the service calls itself."""
-        module: Any = self.environment.get_template("brand.html").make_module()
+        """What the service calls itself, in mails, which are drawn without a request."""
+        known = {"t": self.catalogs.words(LANGUAGES[0]).t, "static": self.static.address}
+        module: Any = self.environment.get_template("brand.html").make_module(known)
         return str(module.brand_name)
 
     def draw(
