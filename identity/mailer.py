@@ -4,14 +4,17 @@ import smtplib
 import ssl
 from collections.abc import Callable
 from datetime import timedelta
-from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid, parseaddr
+from typing import TYPE_CHECKING
 
 from identity.ini_values import BadSetting
 from identity.services.mails import KIND, Mail, Notice, queued
 from identity.services.outbox import Delivery, NotTaken, Undeliverable
 from identity.settings import SmtpSecurity, SmtpSettings
+
+if TYPE_CHECKING:
+    from email.headerregistry import Address
 
 _TIMEOUT = 10.0
 #: Replies from here on stay the same however often one asks (RFC 5321 §4.2.1).
@@ -61,10 +64,12 @@ class Mailer:
             return f"The mail server {self._settings.host}:{self._settings.port} does not take our mail: {reason}."
         return None
 
-    def _sender(self, name: str) -> str | Address:
+    def _sender(self, name: str) -> "str | Address":
         """The address that mails come from, with another name beside it."""
         if not name:
             return self._settings.sender
+        from email.headerregistry import Address
+
         return Address(display_name=name, addr_spec=parseaddr(self._settings.sender)[1])
 
     def _connection(self) -> smtplib.SMTP:

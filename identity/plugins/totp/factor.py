@@ -3,8 +3,6 @@
 from datetime import datetime
 from typing import ClassVar
 
-import pyotp
-
 from identity.crypto.secrets import same
 from identity.domain.words import say
 from identity.provider.factor import Factor
@@ -27,11 +25,15 @@ class Totp(Factor):
 
 def new_secret() -> str:
     """A secret of 160 random bits in Base32, as many as the hash has (RFC 4226 §4)."""
+    import pyotp
+
     return pyotp.random_base32()
 
 
 def address_of(secret: str, login_name: str, issuer: str) -> str:
     """The ``otpauth:`` address by which apps take the secret over, under these names."""
+    import pyotp
+
     # A colon would end the issuer.
     names = {
         "name": login_name.replace(":", " ")[:_LONGEST_NAME],
@@ -45,6 +47,8 @@ def step_of(secret: str, code: str, now: datetime, *, after: int = -1) -> int | 
 
     The time that it takes tells nothing of the code.
     """
+    import pyotp
+
     totp, given = pyotp.TOTP(secret), _digits(code)
     present = totp.timecode(now)
     found = None

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-import segno
 from markupsafe import Markup
 from pyramid.response import Response
 
@@ -70,6 +69,8 @@ class EnrolTotp(EnrolPage):
         """The secret as a picture, as text, and as a link for the device that shows the page."""
         secret = self._secret
         address = address_of(secret, self.person.login_name, self.person.organization.name)
+        import segno
+
         picture = segno.make_qr(address, error="l").svg_inline(
             omitsize=True, light="#fff", svgclass=None, lineclass=None
         )
