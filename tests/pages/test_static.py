@@ -35,7 +35,7 @@ def addresses(browser: Browser) -> Iterator[str]:
 
 def test_files_are_cached_for_ever_under_names_that_change_with_them(browser: Browser) -> None:
     found = list(addresses(browser))
-    assert len(found) == 5
+    assert len(found) == 6
     for address in found:
         assert re.fullmatch(r"/static/[a-z_]+-[0-9a-f]{16}\.(css|js|svg)", address)
         answer = browser.get(address)
