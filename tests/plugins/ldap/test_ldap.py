@@ -15,6 +15,7 @@ from identity.ini_values import BadSetting
 from identity.plugins.ldap.search import Search
 from identity.plugins.ldap.settings import Settings
 from identity.provider.directory import Absent
+from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.serving import loopback_socket
@@ -115,9 +116,10 @@ def test_a_certificate_of_strangers_or_for_another_name_is_not_believed(director
     server = getattr(directory, way)
     with pytest.raises(Absent):
         Search(settings_of(directory, servers=(server,), ca_file=None)).find(name, PASSWORD)
-    # The certificate is for localhost and 127.0.0.1.
+    # The same server by a name that is not in its certificate.
     with pytest.raises(Absent):
-        Search(settings_of(directory, servers=(server.replace("localhost", "127.0.0.2"),))).find(name, PASSWORD)
+        Search(settings_of(directory, servers=(server.replace("localhost", "127.1"),))).find(name, PASSWORD)
+    assert Search(settings_of(directory, servers=(server,))).find(name, PASSWORD) is not None
 
 
 @pytest.mark.parametrize("password", ["", "\0", "a\0b", "x" * 501])
@@ -263,6 +265,20 @@ def test_a_name_that_somebody_has_here_already_is_not_taken_over(scene: Scene) -
     browser = Browser(scene.world)
     scene.sign_in(local.user_name, "the password kept here", browser)
     assert browser.session_cookies
+
+
+def test_an_entry_is_not_let_in_as_whoever_has_its_name_here_by_now(scene: Scene) -> None:
+    name = a_name()
+    scene.directory.person(name)
+    scene.sign_in(name)
+    person = scene.person(name)
+    assert person is not None
+    scene.world.operator.users.change(person.id, ChangeHumanUser(user_name=f"{name}-before"))
+    other = scene.world.a_person(scene.organization)
+    scene.world.operator.users.change(other.id, ChangeHumanUser(user_name=name))
+    browser = Browser(scene.world)
+    assert scene.sign_in(name, browser=browser).status_int == 422
+    assert not browser.session_cookies
 
 
 def test_names_are_those_of_now(scene: Scene) -> None:

@@ -203,6 +203,18 @@ def test_a_state_counts_once(scene: Scene) -> None:
     assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/token"]) == 1
 
 
+def test_a_state_is_used_up_by_an_answer_that_is_refused_too(scene: Scene) -> None:
+    scene.ask()
+    sent = scene.go()
+    scene.elsewhere.answers["/token"] = Answer(400, b"{}")
+    assert scene.back(scene.elsewhere.approve(sent)).status_int == 400
+    scene.elsewhere.answers.clear()
+    answer = scene.back(scene.elsewhere.approve(sent))
+    assert answer.status_int == 400
+    assert not scene.browser.session_cookies
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/token"]) == 1
+
+
 @pytest.mark.parametrize("state", ["", "unknown", "x" * 5000])
 def test_an_unknown_state_is_refused(scene: Scene, state: str) -> None:
     scene.ask()
