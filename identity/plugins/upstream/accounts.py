@@ -140,10 +140,10 @@ class Accounts:
         organization = in_question
         if not self.provider.everywhere:
             organization = self.services.organizations.get(self.provider.organization_id)
-        if organization is None or (self.provider.everywhere and not organization.registration):
+        trusted = "" if organization is None else self._trusted_email(somebody, organization)
+        if organization is None or (self.provider.everywhere and not self._may_register(organization, trusted)):
             raise NoAccount(_UNKNOWN, "no organization lets people register")
         found = told(self.provider, somebody.claims)
-        trusted = self._trusted_email(somebody, organization)
         if self.provider.everywhere and not self.services.registration.welcomes(organization, trusted):
             raise NoAccount(_UNKNOWN, "the policy lets nobody register with this address")
         profile = change(found, with_email=True).apply_to(Profile())
@@ -153,6 +153,10 @@ class Accounts:
             return self.services.registration.admit(organization, _name_of(found, somebody), profile)
         except Denied:
             raise NoAccount(_NOT_HERE, "the organization is deactivated") from None
+
+    def _may_register(self, organization: Organization, trusted_email: str) -> bool:
+        """True if whoever comes by a provider for all may have an account as if they made it themselves."""
+        return organization.registration and self.services.registration.welcomes(organization, trusted_email)
 
 
 def _is_vouched_for(subject: Subject) -> bool:

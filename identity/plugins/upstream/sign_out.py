@@ -9,12 +9,14 @@ from pyramid.response import Response
 
 from identity.domain.sessions import SignedIn
 from identity.domain.upstream_providers import RETURN_PATH, UpstreamProvider
+from identity.domain.users import Subject
 from identity.pages.drawing import redirect
 from identity.plugins.upstream.asking import Refusal, Unreachable
 from identity.plugins.upstream.clients import Somebody
 from identity.plugins.upstream.desk import desk_of
 from identity.provider.endpoints.end_session import SIGNED_OUT, WAITING
 from identity.provider.parameters import Parameters
+from identity.services.bundle import Services
 
 #: Where the provider sends people back to; it has to be registered there.
 BACK = f"{RETURN_PATH}/signed-out"
@@ -25,13 +27,14 @@ _KIND = "session"
 _LONGEST_STATE = 100
 
 
-def remember(request: Request, provider: UpstreamProvider, user_id: str, somebody: Somebody) -> None:
+def remember(request: Request, provider: UpstreamProvider, subject: Subject, somebody: Somebody) -> None:
     """Keep what it takes to sign out there, for as long as the session may last that begins now."""
-    services = request.services
+    services: Services = request.services
     if not provider.sign_out_there or not somebody.id_token:
         return
     kept = {"provider": provider.id, "id_token": somebody.id_token}
-    ends_at = services.now + services.sessions.max_age
+    policy, user_id = services.policies.of(subject.organization.id), subject.user.id
+    ends_at = services.now + (policy.session_max_age or request.registry.identity.settings.session_max_age)
     key = _key(user_id, services.now)
     services.records(desk_of(request).name_space).add(_KIND, key, kept, user_id=user_id, expires_at=ends_at, seal=True)
 

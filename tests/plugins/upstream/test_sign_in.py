@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from identity.services.access import THE_OPERATOR
+from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import Browser
 from tests.plugins.upstream.conftest import Scene
 
@@ -250,3 +251,20 @@ def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene:
     assert not scene.browser.session_cookies
     scene.browser.open(said["post_logout_redirect_uri"], by=scene.elsewhere.issuer)
     assert scene.browser.path == "/signed-out"
+
+
+@pytest.mark.parametrize("rule", ["open", "closed", "by domain"])
+def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: Scene, rule: str) -> None:
+    from identity.services.commands.organizations import ChangeOrganization
+
+    with scene.world.transaction() as services:
+        services.organizations.change(scene.organization.id, ChangeOrganization.of(registration=rule != "closed"))
+        if rule == "by domain":
+            services.policies.change(scene.organization.id, ChangePolicy.of(registration_domains=("acme.example",)))
+    scene.change(everywhere=True)
+    scene.elsewhere.claims = {"email": "kim@acme.example", "email_verified": True}
+    scene.ask()
+    answer = scene.sign_in()
+    assert registered(scene) == (1 if rule == "open" else 0)
+    assert (answer.status_int == 403) is (rule != "open")
+    scene.change(everywhere=False)

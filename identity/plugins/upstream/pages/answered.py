@@ -148,7 +148,7 @@ def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, some
         return _no_account(request, provider, refused, f"/login/{pending.id}")
     methods = somebody.methods if provider.trust_methods else ()
     services.sign_ins.prove(pending, subject, methods, factor=FACTOR)
-    remember(request, provider, subject.user.id, somebody)
+    remember(request, provider, subject, somebody)
     return redirect(request, f"{PATH}/{pending.id}")
 
 
