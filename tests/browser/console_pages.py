@@ -98,6 +98,17 @@ shown("console-domain-assert", f"{ORGANIZATION}/domains/{DOMAIN}/assert", names=
 shown("console-domain-make-primary", f"{ORGANIZATION}/domains/{PROVEN}/primary", names=True)
 shown("console-domain-remove", f"{ORGANIZATION}/domains/{PROVEN}/delete", names=True)
 shown("console-instance", "/instance", names=True)
+shown("console-policy-of-the-instance", "/instance/policy")
+shown("console-policy-of-the-instance-change", "/instance/policy/edit")
+shown("console-policy", f"{ORGANIZATION}/policy", main=True, names=True)
+shown("console-policy-change", f"{ORGANIZATION}/policy/edit", main=True)
+sent("console-policy-errors", f"{ORGANIZATION}/policy/edit", session_idle_age="soon", remember_browser="99")
+shown(
+    "console-policy-preview",
+    f"{ORGANIZATION}/policy/preview?user_id={{e.person.id}}&application_id={{e.application_id}}&second_factor=required",
+    main=True,
+    names=True,
+)
 shown("console-signing-keys", "/instance/signing-keys")
 shown("console-rotate", "/instance/signing-keys/rotate")
 shown("console-not-found", "/organizations/nothing", status=404)
