@@ -20,7 +20,7 @@ from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.fields import Field
 from identity.plugins.console.places import Place
 from identity.plugins.console.rule_fields import rule_fields, values_of
-from identity.plugins.console.sections import Section, Table
+from identity.plugins.console.sections import Panel, Section, Table
 from identity.services.commands import decode
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE, SetPolicy
@@ -85,16 +85,19 @@ class PolicyPage(_PolicyPage):
         return {
             "lead": [self.said(self._lead())],
             "badges": (),
-            "actions": [*self._preview(), *([change] if self.may(self.writes) else [])],
+            "actions": [change] if self.may(self.writes) else [],
             "facts": (),
-            "sections_of": list(self._sections(rules)),
+            "sections_of": [*self._sections(rules), self._preview()],
             "said": self.said,
         }
 
-    def _preview(self) -> Sequence[Markup]:
+    def _preview(self) -> Section | None:
         if self.owner == INSTANCE or not self.may("user.read"):
-            return ()
-        return [self.link(say("What would they have to do?"), f"{self.home_of_policy}/preview")]
+            return None
+        title = say("What would they have to do?")
+        lead = say("What a person would have to do who signs in now. Nothing is issued or recorded here.")
+        show = self.link(say("Show"), f"{self.home_of_policy}/preview", what=self.said(title))
+        return Panel("preview", title, rows=[(say("Choose a person."), lead, show)])
 
     def _lead(self) -> str:
         if self.owner == INSTANCE:
