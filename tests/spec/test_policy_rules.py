@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from identity.checks import Checks
 from identity.domain.applications import ConsentRule
 from identity.domain.errors import Denied, Invalid
 from identity.domain.organizations import Organization
@@ -13,6 +14,7 @@ from identity.domain.users import HumanUser
 from identity.services.attempts import TooManyAttempts
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import RegisterUser
+from identity.services.policies import Policies, PolicyCache
 from identity.testing.browser import Browser
 from identity.testing.fixtures import MakeWorld
 from identity.testing.world import World
@@ -222,3 +224,63 @@ def test_who_registers_has_an_address_of_the_domains_of_the_policy(
         services.policies.change(organization.id, ChangePolicy.of(registration_domains=None))
         made = services.registration.complete(code, RegisterUser(**REGISTERED, email="ada@other.example"))
     assert made.user.profile.email.lower() == "ada@acme.example"
+
+
+def test_the_check_tells_where_people_need_a_factor_that_nobody_offers(
+    world: World, rules: Rules, organization: Organization
+) -> None:
+    def said(*factors: str) -> str:
+        identity = world.identity
+        checks = Checks(identity.settings, identity.backend, identity.reading, (), factors)
+        return checks.policies() or ""
+
+    rules(second_factor="required_for_managers", factors=("password", "totp"))
+    assert said("totp", "passkeys") == ""
+    assert organization.name in said("passkeys")
+    assert organization.name in said()
+    rules(second_factor=None)
+    assert organization.name not in said()
+
+
+def test_another_process_goes_by_a_change_after_five_seconds(
+    world: World, rules: Rules, organization: Organization
+) -> None:
+    """What a process has found is its own: here another one's cache, which hears of no change."""
+    elsewhere = PolicyCache()
+
+    def held() -> str | None:
+        process = world.identity.process
+        own, process.policy_cache = process.policy_cache, elsewhere
+        try:
+            with world.reading() as services:
+                return services.policies.of(organization.id).consent
+        finally:
+            process.policy_cache = own
+
+    assert held() == "when_foreign"
+    rules(consent="always")
+    with world.reading() as services:
+        assert services.policies.of(organization.id).consent == "always", "the own process knows at once"
+    assert held() == "when_foreign"
+    world.clock.advance(seconds=5)
+    assert held() == "always"
+
+
+def test_a_session_costs_no_query_for_the_policy_while_it_is_known(
+    world: World, person: HumanUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = _browser(world, person)
+    asked: list[str] = []
+    read = Policies.set_at
+
+    def counting(self: Policies, owner: str) -> Any:
+        asked.append(owner)
+        return read(self, owner)
+
+    monkeypatch.setattr(Policies, "set_at", counting)
+    world.clock.advance(seconds=6)
+    assert signed_in(browser)
+    assert set(asked) == {"instance", person.organization_id}
+    asked.clear()
+    assert signed_in(browser)
+    assert asked == []
