@@ -102,6 +102,11 @@ def estate(site: Acme, long: bool) -> Estate:
     world.a_user_grant(robot.user, project, "reader")
     world.a_grant(granted, organization, roles=("driver",))
     ids["session"] = world.a_session(person.user).id
+    with world.transaction() as services:
+        holder = services.storage.users.find_subject(person.user.id)
+        assert holder is not None
+        services.factors.add(holder, "totp", {"secret": "A" * 32, "step": 0}, name=word)
+        services.factors.add(holder, "recovery_codes", {"codes": {}})
     ids["locked"] = _a_locked_person(site, organization, next(user_names)).id
     ids["leaving"] = _a_leaving_person(site, organization, next(user_names)).id
     ids["connected"] = _connected(site, person, name if long else "Parcels")

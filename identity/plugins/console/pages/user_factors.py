@@ -52,6 +52,8 @@ class ResetFactors(OfUser, ConfirmPage):
     @property
     def effects(self) -> Sequence[str]:
         found = self.services.factors.of(self.thing.id)
+        if not found:
+            return [say("The person has set up none.")]
         named = self.words.listed([_words_of(self, one)[0] for one in found])
         return [
             say("They are removed: {factors}.", factors=named),
