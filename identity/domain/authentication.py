@@ -8,6 +8,8 @@ from datetime import datetime
 BY_PASSWORD, PASSWORD = "pwd", "password"
 #: The factor that stands for a browser at which a second one was asked once and need not be again for some time.
 REMEMBERED = "remembered"
+#: The method of whoever signed in elsewhere, where that is not believed or does not say by which methods.
+FEDERATED = "federated"
 
 #: Authentication context classes, each more than the one before: one factor; two of different kinds; two of which one
 #: cannot be given away to a site that looks like ours.
@@ -19,15 +21,19 @@ ONE_FACTOR, TWO_FACTORS, PHISHING_RESISTANT = (
 ACR_VALUES = (ONE_FACTOR, TWO_FACTORS, PHISHING_RESISTANT)
 
 _KNOWN, _HELD, _BORN_WITH = "something known", "something held", "something one is"
+_VOUCHED_FOR = "somebody else's word"
 
 #: What kind of factor a method is (RFC 8176 §2); those that are none, such as user and mfa, are left out.
 _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("kba", "pin", "pwd"), _KNOWN),
     **dict.fromkeys(("hwk", "otp", "pop", "sc", "sms", "swk", "tel"), _HELD),
+    FEDERATED: _VOUCHED_FOR,
     **dict.fromkeys(("face", "fpt", "iris", "retina", "vbm"), _BORN_WITH),
 }
 _RESISTANT = frozenset({"hwk", "sc", "swk"})
 _MFA = "mfa"
+#: What counts here and is no word of RFC 8176.
+_OURS = frozenset({REMEMBERED, FEDERATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,9 @@ def methods_of(proofs: Iterable[Proof]) -> tuple[str, ...]:
 
 def amr_of(methods: Iterable[str]) -> list[str]:
     """What an ID token says as amr: the methods, each once, and mfa for more than one kind of factor (RFC 8176)."""
-    once = [method for method in dict.fromkeys(methods) if method != REMEMBERED]
-    return [*once, _MFA] if _kinds(once) > 1 and _MFA not in once else once
+    known = tuple(dict.fromkeys(methods))
+    once = [method for method in known if method not in _OURS]
+    return [*once, _MFA] if _kinds(known) > 1 and _MFA not in once else once
 
 
 def acr_of(methods: Iterable[str], wanted: Iterable[str] = ()) -> str:

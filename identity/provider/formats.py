@@ -59,7 +59,8 @@ def jwt(
 def proved(authorization: Authorization | IssuedToken) -> dict[str, Any]:
     """The claims ``amr`` and ``acr``: how somebody proved to be it (OpenID Connect Core §2, RFC 9068 §2.2.1)."""
     methods = authorization.methods
-    return {"amr": amr_of(methods), "acr": authorization.acr or acr_of(methods)}
+    amr = amr_of(methods)
+    return ({"amr": amr} if amr else {}) | {"acr": authorization.acr or acr_of(methods)}
 
 
 def acting(token: AccessToken) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class Sessions(UseCases):
             authenticated_at=at,
             selected_at=self._now,
             last_seen_at=self._now,
-            ends_at=self._now + self._ages(subject.organization.id)[1],
+            ends_at=self.end_of(subject),
             proofs=proofs,
             user_agent=user_agent[:_LONGEST_USER_AGENT],
             client_address=self._audit.actor.client_address or "",
@@ -99,6 +99,10 @@ class Sessions(UseCases):
         self._record("session.started", SignedIn(session, subject), client_id, about)
         self._leave_others(subject, session)
         return SignedIn(session, subject), secret
+
+    def end_of(self, subject: Subject) -> datetime:
+        """The end that no activity moves, of a session of the person that begins now."""
+        return self._now + self._ages(subject.organization.id)[1]
 
     def strengthen(
         self, account: SignedIn, proofs: tuple[Proof, ...], *, client_id: str | None = None
@@ -194,8 +198,7 @@ class Sessions(UseCases):
         self, account: SignedIn, secret: str, proofs: tuple[Proof, ...], at: datetime, client_id: str | None
     ) -> Session | None:
         """The session after a further sign-in; None if it was ended meanwhile."""
-        ends_at = self._now + self._ages(account.subject.organization.id)[1]
-        return self._proved(account, secret, proofs, at, ends_at, client_id)
+        return self._proved(account, secret, proofs, at, self.end_of(account.subject), client_id)
 
     def _proved(
         self,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pyramid.config import Configurator
 
     from identity.domain.records import NameSpace
+    from identity.provider.factor import Factor
     from identity.provider.interaction import Interaction
 
 
@@ -40,6 +41,13 @@ class Plugin:
         from identity.plugins.upstream.ways import SignInElsewhere
 
         return [SignInElsewhere()]
+
+    @hookimpl
+    def identity_factors(self) -> "Iterable[Factor]":
+        """The way that policies know it as."""
+        from identity.plugins.upstream.factor import Elsewhere
+
+        return [Elsewhere()]
 
     @hookimpl
     def console_actions(self, thing: object) -> "Iterable[tuple[str, str]]":

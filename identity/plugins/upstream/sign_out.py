@@ -33,10 +33,10 @@ def remember(request: Request, provider: UpstreamProvider, subject: Subject, som
     if not provider.sign_out_there or not somebody.id_token:
         return
     kept = {"provider": provider.id, "id_token": somebody.id_token}
-    policy, user_id = services.policies.of(subject.organization.id), subject.user.id
-    ends_at = services.now + (policy.session_max_age or request.registry.identity.settings.session_max_age)
-    key = _key(user_id, services.now)
-    services.records(desk_of(request).name_space).add(_KIND, key, kept, user_id=user_id, expires_at=ends_at, seal=True)
+    ends_at = services.sessions.end_of(subject)
+    key = _key(subject.user.id, services.now)
+    records = services.records(desk_of(request).name_space)
+    records.add(_KIND, key, kept, user_id=subject.user.id, expires_at=ends_at, seal=True)
 
 
 def way_out(request: Request, accounts: Collection[SignedIn], waiting: str | None) -> str | None:

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.domain.authentication import FEDERATED
 from identity.domain.errors import Conflict, NotFound
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.upstream_providers import UpstreamProvider
@@ -146,7 +147,7 @@ def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, some
             raise NoAccount(why, "the policy of the organization")
     except NoAccount as refused:
         return _no_account(request, provider, refused, f"/login/{pending.id}")
-    methods = somebody.methods if provider.trust_methods else ()
+    methods = somebody.methods if provider.trust_methods and somebody.methods else (FEDERATED,)
     services.sign_ins.prove(pending, subject, methods, factor=FACTOR)
     remember(request, provider, subject, somebody)
     return redirect(request, f"{PATH}/{pending.id}")

@@ -1,0 +1,45 @@
+"""Policies and whoever signs in elsewhere: it is one of the ways, and one factor, whatever it was there."""
+
+from identity.domain.policies import SecondFactor
+from identity.services.commands.policies import ChangePolicy
+from tests.plugins.factors.app import app_on
+from tests.plugins.upstream.conftest import Scene
+
+
+def policy(scene: Scene, **rules: object) -> None:
+    with scene.world.transaction() as services:
+        services.policies.change(scene.organization.id, ChangePolicy.of(**rules))
+
+
+def test_it_is_one_of_the_ways_that_a_policy_allows(scene: Scene) -> None:
+    """Also for whoever came in that way before."""
+    scene.ask()
+    scene.sign_in()
+    assert scene.browser.session_cookies
+    policy(scene, factors=("password", "totp"))
+    scene.ask(prompt="login")
+    page = scene.sign_in()
+    assert (page.status_int, "does not let people sign in in this way" in page.text) == (403, True)
+    asked = scene.ask(prompt="none")
+    scene.party.refused(scene.browser.page, asked, "login_required")
+    policy(scene, factors=("upstream",))
+    asked = scene.ask(prompt="none")
+    assert scene.party.tokens(scene.browser.page, asked).claims["sub"]
+
+
+def test_a_code_after_it_makes_two_factors(scene: Scene) -> None:
+    """Whoever has no password here sets up an app all the same, and is asked for it from then on."""
+    policy(scene, second_factor=SecondFactor.REQUIRED)
+    scene.ask()
+    scene.sign_in()
+    assert scene.browser.step == "factors/new"
+    scene.browser.submit(press=("factor", "totp"))
+    app = app_on(scene.browser)
+    scene.browser.submit({"code": app.code()})
+    assert scene.browser.left_for is not None
+    scene.world.clock.advance(seconds=30)
+    asked = scene.ask(prompt="login")
+    scene.sign_in()
+    assert scene.browser.step == "totp"
+    claims = scene.party.tokens(scene.browser.submit({"code": app.code()}), asked).claims
+    assert (claims["amr"], claims["acr"]) == (["otp", "mfa"], "urn:service:iam:acr:2")
