@@ -61,7 +61,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
             hasher=hasher,
             roles=offers.manager_roles(host),
             deny=offers.deny(host),
-            choices=offers.choices(protocol),
+            choices=offers.choices(host, protocol),
             deliveries=offers.deliveries(host, core, mailer),
             known_bad=_known_bad(core.password_known_bad),
         ),

@@ -223,6 +223,21 @@ def identity_directories() -> Iterable[Directory[Any]]:  # type: ignore[empty-bo
 
 
 @hookspec
+def identity_ways() -> Iterable[tuple[str, str]]:  # type: ignore[empty-body]
+    """Offer ways to sign in that stand for the password and are no factor of the plugin's own.
+
+    Called once at start. Returns pairs: the factor that their proofs name (``services.sign_ins.prove``), and what
+    people know it as. A policy can then allow or leave out each. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_ways(self):
+            return [("smartcard", "Smart card")]
+    """
+
+
+@hookspec
 def identity_scopes() -> Iterable[Scope]:  # type: ignore[empty-body]
     """Offer scopes, by fixed name or by pattern.
 

@@ -91,14 +91,18 @@ def deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[
     return mails | offered
 
 
-def choices(protocol: Protocol) -> Choices:
+def choices(host: PluginHost, protocol: Protocol) -> Choices:
     """What applications can be registered for, and how people can sign in."""
     return Choices(
         authentication_methods=tuple(protocol.client_authentications),
         # A grant that knows no client is nothing that an application could be registered for.
         grant_types=tuple(name for name, one in protocol.grants.items() if one.client is not ClientRule.NONE),
         response_types=tuple(one.value for one in protocol.response_types.values()),
-        ways={PASSWORD: say("Password"), **{name: one.label for name, one in protocol.factors.items()}},
+        ways={
+            PASSWORD: say("Password"),
+            **dict(host.unique("identity_ways", lambda one: str(one[0]), "way to sign in").values()),
+            **{name: one.label for name, one in protocol.factors.items()},
+        },
     )
 
 

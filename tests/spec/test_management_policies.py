@@ -128,3 +128,10 @@ def test_a_state_file_sets_rules_once(world: World) -> None:
         )
     with world.transaction() as services:
         services.policies.change(INSTANCE_POLICY, ChangePolicy.of(remember_browser=None))
+
+
+def test_accounts_elsewhere_are_a_way_that_a_policy_can_leave(world: World, api: Api) -> None:
+    path = f"/organizations/{world.an_organization().id}/policy"
+    assert api.patch(path, {"factors": ["upstream", "passkeys"]})["effective"]["factors"] == ["upstream", "passkeys"]
+    answer = api.ask("PATCH", path, {"factors": ["telepathy"]})
+    assert "upstream" in check_api_error(answer, 422, "invalid")["fields"]["factors"]

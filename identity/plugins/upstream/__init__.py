@@ -60,6 +60,14 @@ class Plugin:
         return [(say("Test"), f"/console/upstream-providers/{thing.id}/test")]
 
     @hookimpl
+    def identity_ways(self) -> "Iterable[tuple[str, str]]":
+        """Accounts elsewhere, as one way that a policy allows or does not."""
+        from identity.domain.words import say
+        from identity.plugins.upstream.sign_out import FACTOR
+
+        return [(FACTOR, say("Identity providers"))]
+
+    @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """The ways there and back, buttons on the pages of signing in, linked accounts."""
         from identity.plugins.upstream import routes
