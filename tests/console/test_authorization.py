@@ -51,7 +51,7 @@ PAGES = {
     "application.delete": below(APPLICATION, "delete"),
     "application.read": (APPLICATION, *below(PROJECT, "applications")),
     "application.write": (
-        *below(APPLICATION, "deactivate edit reactivate secrets/new secrets/{secret}/delete"),
+        *below(APPLICATION, "branding branding/logo deactivate edit reactivate secrets/new secrets/{secret}/delete"),
         *below(PROJECT, "applications/new"),
     ),
     "audit_event.read": (*below("/audit-events", "- {audit_event}"), *below(ORGANIZATION, "audit-events")),
@@ -66,7 +66,7 @@ PAGES = {
     "organization.delete": below(ORGANIZATION, "deactivate delete reactivate"),
     "organization.read": below(ORGANIZATION, "- domains/{domain} overview policy"),
     "organization.write": (
-        *below(ORGANIZATION, "edit domains/new policy/edit"),
+        *below(ORGANIZATION, "branding branding/logo edit domains/new policy/edit"),
         *below(f"{ORGANIZATION}/domains/{{domain}}", "delete primary verify"),
     ),
     "organization_manager.read": below(ORGANIZATION, "export"),

@@ -36,10 +36,12 @@ ROUTES = {
     " GET /instance/overview",
     "organization.create": "POST /organizations; POST /organizations/import",
     "organization.read": "GET /organizations/{organization}; GET /organizations/{organization}/domains;"
-    " GET /organizations/{organization}/domains/{domain}; GET /organizations/{organization}/policy",
+    " GET /organizations/{organization}/domains/{domain}; GET /organizations/{organization}/policy;"
+    " GET /organizations/{organization}/branding",
     "organization.write": "PATCH /organizations/{organization}; POST /organizations/{organization}/domains;"
     " POST /organizations/{organization}/domains/{domain}/verify;"
-    " DELETE /organizations/{organization}/domains/{domain}; PATCH /organizations/{organization}/policy",
+    " DELETE /organizations/{organization}/domains/{domain}; PATCH /organizations/{organization}/policy;"
+    " PATCH /organizations/{organization}/branding",
     "instance.write": "POST /organizations/{organization}/domains/{domain}/assert; PATCH /instance/policy",
     "organization.delete": "DELETE /organizations/{organization}; POST /organizations/{organization}/deactivate;"
     " POST /organizations/{organization}/reactivate",
@@ -78,10 +80,12 @@ ROUTES = {
     "project_manager.read": "GET /projects/{project}/managers",
     "project_manager.write": "POST /projects/{project}/managers",
     "application.read": "GET /projects/{project}/applications; GET /applications/{application};"
-    " GET /applications/{application}/secrets; GET /applications/{application}/secrets/{client_secret}",
+    " GET /applications/{application}/secrets; GET /applications/{application}/secrets/{client_secret};"
+    " GET /applications/{application}/branding",
     "application.write": "POST /projects/{project}/applications; PATCH /applications/{application};"
     " POST /applications/{application}/deactivate; POST /applications/{application}/reactivate;"
-    " POST /applications/{application}/secrets; DELETE /applications/{application}/secrets/{client_secret}",
+    " POST /applications/{application}/secrets; DELETE /applications/{application}/secrets/{client_secret};"
+    " PATCH /applications/{application}/branding",
     "application.delete": "DELETE /applications/{application}",
     "project_grant.read": "GET /projects/{project}/grants; GET /organizations/{organization}/granted-projects;"
     " GET /project-grants/{project_grant}",
