@@ -38,6 +38,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.provider.response_type",
         "identity.provider.roles",
         "identity.provider.scope",
+        "identity.provider.sign_in_preview",
         "identity.crypto.base64url",
         "identity.crypto.jwt",
         "identity.crypto.key_sets",
