@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from pyramid.config import Configurator
 
     from identity.domain.records import NameSpace
-    from identity.provider.factor import Factor
     from identity.provider.interaction import Interaction
 
 
@@ -43,13 +42,6 @@ class Plugin:
         return [SignInElsewhere()]
 
     @hookimpl
-    def identity_factors(self) -> "Iterable[Factor]":
-        """The way that policies know it as."""
-        from identity.plugins.upstream.factor import Elsewhere
-
-        return [Elsewhere()]
-
-    @hookimpl
     def console_actions(self, thing: object) -> "Iterable[tuple[str, str]]":
         """A button that tries an identity provider."""
         from identity.domain.upstream_providers import UpstreamProvider
@@ -63,7 +55,7 @@ class Plugin:
     def identity_ways(self) -> "Iterable[tuple[str, str]]":
         """Accounts elsewhere, as one way that a policy allows or does not."""
         from identity.domain.words import say
-        from identity.plugins.upstream.sign_out import FACTOR
+        from identity.plugins.upstream.ways import FACTOR
 
         return [(FACTOR, say("Identity providers"))]
 

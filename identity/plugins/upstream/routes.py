@@ -7,6 +7,7 @@ from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.domain.upstream_providers import RETURN_PATH
+from identity.http.endpoints import context_of
 from identity.http.security import SIGNED_IN
 from identity.http.sign_ins import WaitingSignIn
 from identity.pages.sign_in_page import SignInPage
@@ -58,7 +59,7 @@ def configure(config: Configurator) -> None:
 
 def way_by_name(page: SignInPage, login_name: str) -> str | None:
     """Where people are sent whose login name is of a domain for which a provider stands."""
-    provider = ways.by_name(login_name, page.request.services)
+    provider = ways.by_name(login_name, context_of(page.request))
     return None if provider is None else way_to(provider, page.pending.id)
 
 

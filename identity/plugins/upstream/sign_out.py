@@ -14,14 +14,13 @@ from identity.pages.drawing import redirect
 from identity.plugins.upstream.asking import Refusal, Unreachable
 from identity.plugins.upstream.clients import Somebody
 from identity.plugins.upstream.desk import desk_of
+from identity.plugins.upstream.ways import FACTOR
 from identity.provider.endpoints.end_session import SIGNED_OUT, WAITING
 from identity.provider.parameters import Parameters
 from identity.services.bundle import Services
 
 #: Where the provider sends people back to; it has to be registered there.
 BACK = f"{RETURN_PATH}/signed-out"
-#: The factor of sessions that were begun elsewhere.
-FACTOR = "upstream"
 
 _KIND = "session"
 _LONGEST_STATE = 100

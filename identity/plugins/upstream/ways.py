@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
+from identity.domain.authentication import PASSWORD
 from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.provider.context import Context
@@ -12,6 +13,8 @@ from identity.services.bundle import Services
 
 #: The parameter with which an application names a provider, by id or name.
 HINT = "idp"
+#: The factor of whoever signed in elsewhere.
+FACTOR = "upstream"
 
 
 def organization_of(sign_in: SignIn, services: Services) -> Organization | None:
@@ -26,18 +29,20 @@ def organization_of(sign_in: SignIn, services: Services) -> Organization | None:
 
 
 def offered(sign_in: SignIn, services: Services) -> tuple[UpstreamProvider, ...]:
-    """The providers at which they can sign in."""
+    """The providers at which they can sign in, and the policy lets them."""
     organization = organization_of(sign_in, services)
-    return services.upstream_providers.offered(None if organization is None else organization.id)
+    if organization is None:
+        return services.upstream_providers.offered(None)
+    return _allowed(organization, services)
 
 
-def by_name(login_name: str, services: Services) -> UpstreamProvider | None:
+def by_name(login_name: str, context: Context) -> UpstreamProvider | None:
     """Where people with a login name, or address, of this domain are sent: the organization has proven the domain.
 
     Whether there is such a person is not asked.
     """
-    organization = _of_name(login_name, services)
-    return None if organization is None else _at_once(organization, services)
+    organization = _of_name(login_name, context.services)
+    return None if organization is None else _at_once(organization, context)
 
 
 def straight(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
@@ -52,14 +57,30 @@ def straight(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
         found = offered(sign_in, services)
         return _only(one for one in found if one.id == hint) or _only(one for one in found if one.name == hint)
     if sign_in.organization is not None:
-        return _at_once(sign_in.organization, services)
-    return by_name(asked.login_hint, services)
+        return _at_once(sign_in.organization, context)
+    return by_name(asked.login_hint, context)
 
 
-def _at_once(organization: Organization, services: Services) -> UpstreamProvider | None:
-    """The one to which people of the organization are sent without being asked."""
-    found = services.upstream_providers.offered(organization.id)
+def _at_once(organization: Organization, context: Context) -> UpstreamProvider | None:
+    """The one to which people of the organization are sent without being asked: because its setting says so, or because
+    the policy leaves them no other way in."""
+    found = _allowed(organization, context.services)
+    allowed = context.services.policies.of(organization.id).factors
+    if allowed is not None and not any(_lets_in(one, context) for one in allowed):
+        return _only(found)
     return _only(one for one in found if one.by_domain and one.organization_id == organization.id)
+
+
+def _allowed(organization: Organization, services: Services) -> tuple[UpstreamProvider, ...]:
+    if not services.policies.allow(organization.id, FACTOR):
+        return ()
+    return services.upstream_providers.offered(organization.id)
+
+
+def _lets_in(factor: str, context: Context) -> bool:
+    """True for a way in besides other providers, so that people have something to choose."""
+    known = context.protocol.factors.get(factor)
+    return factor == PASSWORD or (known is not None and known.alone)
 
 
 def _of_name(login_name: str, services: Services) -> Organization | None:

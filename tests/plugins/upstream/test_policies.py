@@ -43,3 +43,18 @@ def test_a_code_after_it_makes_two_factors(scene: Scene) -> None:
     assert scene.browser.step == "totp"
     claims = scene.party.tokens(scene.browser.submit({"code": app.code()}), asked).claims
     assert (claims["amr"], claims["acr"]) == (["otp", "mfa"], "urn:service:iam:acr:2")
+
+
+def test_people_who_have_no_other_way_in_are_sent_there_at_once(scene: Scene) -> None:
+    scope = f"openid urn:service:iam:org:id:{scene.organization.id}"
+    scene.party.opened(scene.browser, scope=scope)
+    assert scene.browser.step == "", "they can choose"
+    for factors, at_once in (
+        (("upstream", "totp"), True),
+        (("upstream", "password"), False),
+        (("upstream", "passkeys"), False),
+        (("totp",), False),
+    ):
+        policy(scene, factors=factors)
+        scene.party.opened(scene.browser, scope=scope)
+        assert (scene.browser.step == "upstream" or scene.browser.left_for is not None) == at_once, factors

@@ -23,7 +23,7 @@ from identity.plugins.upstream.links import Links
 from identity.plugins.upstream.pages.going import failed
 from identity.plugins.upstream.pages.trying import tried
 from identity.plugins.upstream.profile import apple_name
-from identity.plugins.upstream.sign_out import FACTOR, remember
+from identity.plugins.upstream.sign_out import remember
 from identity.plugins.upstream.states import Purpose, Waiting
 from identity.provider.endpoints.authorize import PATH, sign_in_of
 from identity.provider.errors import MethodNotAllowed, OAuthError
@@ -142,13 +142,13 @@ def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, some
         if required is not None and subject.organization.id != required.id:
             why = say("You need an account of {organization}.", organization=required.name)
             raise NoAccount(why, "another organization is required")
-        if not services.policies.allow(subject.organization.id, FACTOR):
+        if not services.policies.allow(subject.organization.id, ways.FACTOR):
             why = say("{organization} does not let people sign in in this way.", organization=subject.organization.name)
             raise NoAccount(why, "the policy of the organization")
     except NoAccount as refused:
         return _no_account(request, provider, refused, f"/login/{pending.id}")
     methods = somebody.methods if provider.trust_methods and somebody.methods else (FEDERATED,)
-    services.sign_ins.prove(pending, subject, methods, factor=FACTOR)
+    services.sign_ins.prove(pending, subject, methods, factor=ways.FACTOR)
     remember(request, provider, subject, somebody)
     return redirect(request, f"{PATH}/{pending.id}")
 
