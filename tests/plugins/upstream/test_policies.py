@@ -16,13 +16,16 @@ def test_it_is_one_of_the_ways_that_a_policy_allows(scene: Scene) -> None:
     scene.ask()
     scene.sign_in()
     assert scene.browser.session_cookies
-    policy(scene, factors=("password", "totp"))
     scene.ask(prompt="login")
-    page = scene.sign_in()
+    back = scene.elsewhere.approve(scene.go())
+    policy(scene, factors=("password", "totp"))
+    page = scene.back(back)
     assert (page.status_int, "does not let people sign in in this way" in page.text) == (403, True)
     asked = scene.ask(prompt="none")
     scene.party.refused(scene.browser.page, asked, "login_required")
-    policy(scene, factors=("upstream",))
+    scene.ask(prompt="login")
+    assert scene.button not in scene.browser.page.text
+    policy(scene, factors=("upstream", "password"))
     asked = scene.ask(prompt="none")
     assert scene.party.tokens(scene.browser.page, asked).claims["sub"]
 
