@@ -156,6 +156,8 @@ SUBJECT_WORDS = {
     "instance": say("Instance"),
     "organization": say("Organization"),
     "domain": say("Domain"),
+    "branding": say("Looks and words"),
+    "policy": say("Sign-in policy"),
     "project": say("Project"),
     "project_role": say("Project role"),
     "project_grant": say("Project grant"),

@@ -90,7 +90,11 @@ def violations(tab: Tab, asked: dict[str, Any]) -> list[str]:
         {**asked, "resultTypes": ["violations"], "preload": False},
     )
     return [
-        f"{one['id']}: {one['help']}: {node['html']} {node['failureSummary']}" for one in found for node in one["nodes"]
+        f"{one['id']}: {one['help']}: {node['html']} {node['failureSummary']}"
+        for one in found
+        for node in one["nodes"]
+        # It does not know yet what HTML says of passkeys (autofill detail tokens).
+        if not (one["id"] == "autocomplete-valid" and 'autocomplete="username webauthn"' in node["html"])
     ]
 
 

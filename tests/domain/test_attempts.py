@@ -19,7 +19,7 @@ def test_the_delay_doubles_up_to_a_quarter_of_an_hour(failures: int, seconds: in
 @pytest.mark.parametrize(("failures", "exhausted"), [(99, False), (100, True), (101, True)])
 def test_after_a_hundred_failures_only_a_reset_helps(failures: int, exhausted: bool) -> None:
     assert MOST_ATTEMPTS == 100
-    assert Attempt(False, failures, NOW).exhausted is exhausted
+    assert Attempt(False, failures, next_after(failures, NOW)).exhausted is exhausted
 
 
 def test_then_there_is_no_next_one() -> None:

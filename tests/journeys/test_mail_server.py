@@ -20,7 +20,7 @@ from identity.testing.post import Post, a_certificate, text_of
 from identity.testing.world import World
 from identity.worker import Job, Worker
 
-HELLO = Mail(to="ada@acme.example", subject="Hello", text="Hello to you\n")
+HELLO = Mail(to="ada@acme.example", subject="Hello", text="Hello to you\n", html="<p>Hello to you</p>")
 
 
 def queue(world: World) -> None:

@@ -53,7 +53,8 @@ def latest(world: World) -> int | None:
 
 def _members(command: Any, thing: dict[str, Any]) -> dict[str, Any]:
     """All that the command could change, as it is."""
-    return {name: thing[name] for name in command.model_fields if name in thing}
+    own = thing.get("own", thing)
+    return {name: own[name] for name in command.model_fields if name in own}
 
 
 @pytest.mark.parametrize("operation", PATCHES, ids=named)

@@ -41,6 +41,9 @@ def _members(name: str, world: World, estate: Estate) -> dict[str, Any]:
             "user_name": "bert", "given_name": "B", "family_name": "E", "email": "b@e.example", "initial": "link",
         },
         "create_service_user": {"user_name": "nightly", "display_name": "Nightly"},
+        "create_upstream_provider": {
+            "name": "Elsewhere", "issuer": "https://elsewhere.example", "client_id": "us", "client_secret": "secret",
+        },
         "add_personal_access_token": {"name": "CI"},
         "create_project": {"name": "Ocean"},
         "add_project_role": {"key": "writer", "display_name": "Writer"},

@@ -41,7 +41,7 @@ class Plugin:
 
         return [SignInElsewhere()]
 
-    @hookimpl
+    @hookimpl(optionalhook=True)
     def console_actions(self, thing: object) -> "Iterable[tuple[str, str]]":
         """A button that tries an identity provider."""
         from identity.domain.upstream_providers import UpstreamProvider
