@@ -145,4 +145,6 @@ def _called(page: SignedInPage, enrolment: Enrolment) -> str:
     """What it is, and what the person calls it."""
     factor = _factor(page, enrolment)
     label = enrolment.factor if factor is None else page.words.t(factor.label)
-    return page.words.t("{what}: {name}", what=label, name=enrolment.name) if enrolment.name else label
+    if enrolment.name in ("", str(label)):
+        return label
+    return page.words.t("{what}: {name}", what=label, name=enrolment.name)
