@@ -83,6 +83,8 @@
     const addresses = new Set(all('a[href]').filter((one) => one.origin === location.origin)
       .map((one) => one.href.split('#')[0]).filter((one) => !known.includes(one)));
     for (const address of addresses) {
+      // It leads off to somebody who is not there.
+      if (new URL(address).pathname.startsWith('/login/upstream/')) continue;
       const answer = await fetch(address, { redirect: 'manual' });
       if (answer.type !== 'opaqueredirect' && !answer.ok && new URL(address).pathname !== location.pathname) {
         wrong.push(`${address} answers ${answer.status}`);

@@ -57,7 +57,7 @@ def test_another_site_cannot_sign_somebody_in(site: Acme, tab: Tab, a_profile: M
     own = a_profile().tab()
     site.ask(own)
     own.send(login_name=mallory.login_name)
-    token = str(own.one("[name=csrf_token]").get_property("value"))
+    token = str(own.one("#page-form [name=csrf_token]").get_property("value"))
     fields = {"csrf_token": token, "password": mallory.password}
     tab.open(site.application.form_to(own.url, fields))
     tab.press("Win a prize")

@@ -81,7 +81,7 @@ def test_the_account(site: Acme, profile: Profile, tab: Tab) -> None:
     tab.open(f"{site.url}/account")
     tab.send(nickname="Änne")
     assert "Your profile is saved." in tab.text
-    tab.follow("Password")
+    tab.open(f"{site.url}/account/password")
     tab.send(current_password=anna.password, new_password="another password", new_password_again="another password")
     assert "Your password is changed." in tab.text
     tab.follow("Sessions")

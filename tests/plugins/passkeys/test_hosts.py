@@ -8,6 +8,9 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.plugins.passkeys.conftest import Person, options_of
 
+# What is kept in memory ends with the process.
+pytestmark = pytest.mark.storages("sqlite", "postgresql")
+
 RP_ID = "identity.plugin.passkeys.rp_id"
 
 

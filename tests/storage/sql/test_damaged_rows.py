@@ -31,6 +31,7 @@ from identity.storage.contract.factories import (
     a_signing_key,
     an_instance,
     an_outgoing_message,
+    an_upstream_provider,
 )
 from identity.storage.contract.transactions import Transactions, aborting, committing
 from identity.storage.errors import AlreadyUsed, Missing, Stale, Unavailable, Unreadable
@@ -141,6 +142,7 @@ def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -
         for value in (*queries.VALUES, GRACE, DOMAIN, ROLE, INSTANCE, a_signing_key(1), a_signing_key(2)):
             add(storage, value)
         storage.users.set_password(a_password(queries.PERSON))
+        storage.upstream_providers.add(an_upstream_provider(queries.ORGANIZATION))
         storage.applications.add_secret(queries.APPLICATION.id, a_client_secret())
         storage.attempts.reserve("ada", at=NOW, user_id=queries.PERSON.id)
         storage.audit.append(queries.EVENT)
