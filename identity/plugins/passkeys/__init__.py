@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from identity import hookimpl
 from identity.ini_values import BadSetting, setting
+from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
     from pyramid.config import Configurator
@@ -111,7 +113,9 @@ class Plugin:
 
         identity = config.registry.identity
         party = RelyingParty.of(identity.settings, self.settings, self.name_space)
-        with identity.reading() as services:
+        problem = None
+        # Without its database the service starts all the same, and says so; the check asks again.
+        with suppress(Unavailable), identity.reading() as services:
             problem = party.problem(services)
         if problem is not None:
             raise BadSetting("identity.plugin.passkeys.rp_id", problem)
