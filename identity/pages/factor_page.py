@@ -37,6 +37,7 @@ from identity.provider.factor import Factor
 from identity.provider.interaction import ENROL
 from identity.provider.request import Cookie, CookieKind
 from identity.services.attempts import TooManyAttempts
+from identity.services.bundle import Services
 
 #: The field by which somebody asks not to be asked again at this browser.
 REMEMBER = "remember"
@@ -60,12 +61,14 @@ class FactorPage(SignInPage):
     @property
     def enrolments(self) -> tuple[Enrolment, ...]:
         """What the person has set up of this factor, newest first."""
-        return self.request.services.factors.of(self.person.user.id, self.factor.name)  # type: ignore[no-any-return]
+        services: Services = self.request.services
+        return services.factors.of(self.person.user.id, self.factor.name)
 
     @property
     def policy(self) -> Policy:
         """What holds for the person."""
-        return self.request.services.policies.of(self.person.organization.id)  # type: ignore[no-any-return]
+        services: Services = self.request.services
+        return services.policies.of(self.person.organization.id)
 
     def is_due(self) -> bool:
         """True if it is the page's turn."""

@@ -271,12 +271,14 @@ class _Way:
         if minted.refresh_token is not None:
             self.carried.append(Carried(carrier=Carrier.REFRESH_TOKEN, expires_at=minted.refresh_token.expires_at))
         if minted.access_token is not None:
-            issued = IssuedToken(minted.access_token, self._subject, self._client)
-            if authorization.family_id is not None:
-                proved_at = authorization.authenticated_at
-                issued = replace(
-                    issued, methods=authorization.methods, acr=authorization.acr, authenticated_at=proved_at
-                )
+            issued = IssuedToken(
+                minted.access_token,
+                self._subject,
+                self._client,
+                methods=authorization.methods,
+                acr=authorization.acr,
+                authenticated_at=authorization.authenticated_at,
+            )
             self._carry_answers(issued)
         return minted
 

@@ -1,12 +1,12 @@
 """ConsolePage: what every page of the console has: navigation, the way here, what one may do, what was just done."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from markupsafe import Markup, escape
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from identity.services.bundle import Services
 
 log = logging.getLogger(__name__)
+
+Drawn = TypeVar("Drawn")
 
 CONSOLE = "/console"
 Trail = Sequence[tuple[str, str]]
@@ -283,11 +285,16 @@ class ConsolePage(SignedInPage):
         return section.permission in access.permissions(self.principal, resource)
 
     def _of_plugins(self) -> Iterator[Item]:
-        for plugin, hook in self.request.registry.identity.host.implementations("console_menu"):
+        given = {"principal": self.principal, "organization": self.organization}
+        return self.from_plugins("console_menu", lambda item: item, **given)
+
+    def from_plugins(self, hook: str, draw: Callable[[Any], Drawn], **given: object) -> Iterator[Drawn]:
+        """What plugins add by a hook of the console, drawn; one that fails adds nothing, and the page is there."""
+        for plugin, implementation in self.request.registry.identity.host.implementations(hook):
             try:
-                yield from hook(principal=self.principal, organization=self.organization) or ()
+                yield from [draw(one) for one in implementation(**given) or ()]
             except Exception:
-                log.exception("plugin %s failed to add to the console's navigation", plugin)
+                log.exception("the hook %s of the plugin %s failed", hook, plugin)
 
     def switcher(self) -> Switcher | None:
         """The organizations that whoever looks manages something of; the present section is kept."""

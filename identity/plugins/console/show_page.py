@@ -1,6 +1,5 @@
 """ShowPage: all about one thing: facts, sections, and what can be done with it."""
 
-import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,8 +13,6 @@ from identity.plugins.console.console_page import Trail
 from identity.plugins.console.fields import settings_of
 from identity.plugins.console.sections import Facts, Note, Panel, Section
 from identity.plugins.console.things import OfThing
-
-log = logging.getLogger(__name__)
 
 
 class ShowPage(OfThing[Any]):
@@ -51,13 +48,7 @@ class ShowPage(OfThing[Any]):
         return [change, *self._actions_of_plugins()] if self.may(f"{self.subject_of}.write") else []
 
     def _actions_of_plugins(self) -> Iterator[Markup]:
-        for plugin, hook in self.request.registry.identity.host.implementations("console_actions"):
-            try:
-                added = [self.link(words, href) for words, href in hook(thing=self.context.value) or ()]
-            except Exception:
-                log.exception("plugin %s failed to add buttons to a page of the console", plugin)
-                continue
-            yield from added
+        return self.from_plugins("console_actions", lambda one: self.link(*one), thing=self.context.value)
 
     @property
     def facts(self) -> Facts:

@@ -1,6 +1,5 @@
 """Users: people's accounts: list, make, look at, change, deactivate and delete."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,8 +32,6 @@ from identity.services.commands.users import ChangeHumanUser
 from identity.services.users import UserState
 from identity.storage.paging import Page, PageRequest
 from identity.storage.stores.users import UserKind
-
-log = logging.getLogger(__name__)
 
 _STATES = {
     UserState.ACTIVE: say("Active"),
@@ -255,11 +252,8 @@ class UserPage(OfUser, ShowPage):
         ]
 
     def _of_plugins_here(self) -> Iterator[Panel]:
-        for plugin, hook in self.request.registry.identity.host.implementations("console_user_sections"):
-            try:
-                yield from [one.panel(self) for one in hook(principal=self.principal, user=self.thing) or ()]
-            except Exception:
-                log.exception("plugin %s failed to add to the page of a user", plugin)
+        given = {"principal": self.principal, "user": self.thing}
+        return self.from_plugins("console_user_sections", lambda one: one.panel(self), **given)
 
 
 _LIST = "/organizations/{organization}/users"

@@ -88,10 +88,12 @@ class Add(IdentityPage):
     def provider(self) -> UpstreamProvider:
         """Which one. Raises NotFound for one that is not for this person."""
         wanted: str = self.request.matchdict["provider"]
-        offered = self.request.services.upstream_providers.offered(self.subject.organization.id)
+        offered: tuple[UpstreamProvider, ...] = self.request.services.upstream_providers.offered(
+            self.subject.organization.id
+        )
         for one in offered:
             if one.id == wanted:
-                return one  # type: ignore[no-any-return]
+                return one
         raise NotFound("identity provider", wanted)
 
     def show(self) -> Mapping[str, object]:
