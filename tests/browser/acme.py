@@ -139,6 +139,10 @@ class Acme:
         """Another organization."""
         return self.world.an_organization(name=name, primary_domain=domain)
 
+    def an_address(self) -> str:
+        """An address that nobody was written to yet: one address gets only so many mails."""
+        return f"anna{next(self._numbers)}@acme.example"
+
     def a_person(
         self,
         given_name: str = "Anna",

@@ -64,7 +64,7 @@ def _has_address(scene: Scene) -> None:
     """The person has an address that they have proved."""
     user_id = scene.person.user.id
     with scene.site.world.transaction() as services:
-        link = services.users.issue_email_link(user_id, "anna@acme.example")
+        link = services.users.issue_email_link(user_id, scene.site.an_address())
         services.users.verify_email(link.rsplit("/", 1)[1], user_id)
 
 

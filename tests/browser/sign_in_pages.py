@@ -196,7 +196,7 @@ def reset_without_mail(scene: Scene) -> None:
 
 
 def _ask_for_reset(scene: Scene) -> None:
-    scene.person = scene.a_person(email="anna@acme.example")
+    scene.person = scene.a_person(email=scene.site.an_address())
     scene.open("/password/reset")
     scene.tab.send(login_name=scene.person.login_name)
 
@@ -261,7 +261,7 @@ def register_link_with_a_taken_name(scene: Scene) -> None:
 @page("/email/1", mailing=True, names=True)
 def email_link(scene: Scene) -> None:
     profile(scene)
-    scene.tab.send(email="anna.berg@acme.example", current_password=scene.person.password)
+    scene.tab.send(email=scene.site.an_address(), current_password=scene.person.password)
     scene.tab.open(scene.site.link_in_mail())
 
 
@@ -273,7 +273,7 @@ def email_confirmed(scene: Scene) -> None:
 
 @page("/account/profile/email", mailing=True, names=True)
 def email_ask(scene: Scene) -> None:
-    scene.person = scene.a_person(email="anna@acme.example")
+    scene.person = scene.a_person(email=scene.site.an_address())
     scene.sign_in()
     scene.open("/account/profile/email")
 

@@ -91,7 +91,7 @@ def test_a_mail_is_read_in_the_light_and_in_the_dark(
     organization = site.world.an_organization()
     with site.world.transaction() as services:
         services.branding.change(organization, BRANDING, by=THE_OPERATOR)
-    person = site.a_person(organization=organization, email="anna@acme.example")
+    person = site.a_person(organization=organization, email=site.an_address())
     tab.open(f"{site.url}/password/reset")
     tab.send(login_name=person.login_name)
     site.world.identity.senders["mail"].send_due()
