@@ -1,7 +1,7 @@
 """Pages: draws templates; one for a process, found as ``registry.pages``."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -17,6 +17,7 @@ from identity.http import csrf
 from identity.http.endpoints import PROTOCOL_ROUTE
 from identity.http.headers import SIGN_IN_POLICY
 from identity.http.locale import UI_LOCALES, language_of
+from identity.lazily import lazily
 from identity.pages.frame import MenuEntry
 from identity.pages.looks import OWN_LOOKS
 from identity.pages.moments import distance
@@ -61,7 +62,7 @@ class Pages:
             self.static.add(path)
         self.operator_style = None if style is None else self.static.add(style)
 
-    @cached_property
+    @lazily
     def environment(self) -> "Environment":
         """Jinja's environment, once the configuration is done."""
         from pyramid_jinja2 import IJinja2Environment
@@ -69,12 +70,12 @@ class Pages:
         environment: Environment = self._registry.getUtility(IJinja2Environment, name=RENDERER)
         return environment
 
-    @cached_property
+    @lazily
     def text_environment(self) -> "Environment":
         """The same for plain text, where nothing is escaped."""
         return self.environment.overlay(autoescape=False)
 
-    @cached_property
+    @lazily
     def brand_name(self) -> str:
         """What the service calls itself, in mails, which are drawn without a request."""
         known = {"t": self.catalogs.words(LANGUAGES[0]).t, "static": self.static.address}

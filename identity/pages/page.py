@@ -23,7 +23,6 @@ A page that changes something::
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
@@ -39,6 +38,7 @@ from identity.domain.words import LANGUAGES, say
 from identity.http import csrf
 from identity.http.headers import SIGN_IN_POLICY
 from identity.http.locale import UI_LOCALES, language_of
+from identity.lazily import lazily
 from identity.pages.drawing import Pages, redirect
 from identity.pages.forms import ONCE, VERSION, Drawn, Form, Notice, Value
 from identity.pages.looks import Looks, looks_of
@@ -115,7 +115,7 @@ class Page:
         """Whose name, logo, colours and words the page has; by default the service's own."""
         return None, None
 
-    @cached_property
+    @lazily
     def looks(self) -> Looks:
         """The same, in the page's language."""
         return looks_of(self.request.services, *self.whose_looks(), self.language)
@@ -139,7 +139,7 @@ class Page:
         """The words of that language, for sentences that are made here and not in the template."""
         return self.pages.catalogs.words(self.language)
 
-    @cached_property
+    @lazily
     def ui(self) -> Any:
         """The macros of templates, for markup that is made here."""
         return self.pages.macros(self.request, self.language)

@@ -1,7 +1,6 @@
 """SignInPage: what every page below ``/login/{request}`` has: heading, language, the way on."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
@@ -16,6 +15,7 @@ from identity.domain.users import Subject
 from identity.domain.words import Message, say
 from identity.http.endpoints import context_of
 from identity.http.sign_ins import WaitingSignIn
+from identity.lazily import lazily
 from identity.pages.page import Again, FormPage
 from identity.pages.scope_words import received
 from identity.provider.errors import OAuthError, Unredirectable
@@ -39,7 +39,7 @@ class SignInPage(FormPage):
         """How far it has come."""
         return self.context.sign_in
 
-    @cached_property
+    @lazily
     def root(self) -> str:
         """The address of the first page, below which the others lie."""
         return f"/login/{self.pending.id}"

@@ -1,14 +1,17 @@
 """Consent: what a person has yet to agree to before an application gets it."""
 
 from identity.domain.applications import Client, ConsentRule
+from identity.domain.authentication import acr_of, methods_of
 from identity.domain.policies import ConsentDefault
+from identity.domain.sessions import SignedIn
 from identity.domain.users import HumanUser, Subject
 from identity.provider.admission import admitted
+from identity.provider.assurance import proofs_of, wanted_acr
 from identity.provider.authorizations import by_sign_in
 from identity.provider.context import Context
-from identity.provider.errors import InvalidGrant, OAuthError
+from identity.provider.errors import InvalidGrant, LoginRequired, OAuthError
 from identity.provider.grant import Authorization
-from identity.provider.interaction import SignIn
+from identity.provider.interaction import Offer, SignIn
 from identity.provider.scope import GrantedScopes
 
 #: The interaction that asks for it, and the prompt that asks for the interaction (OpenID Connect Core §3.1.2.1).
@@ -40,24 +43,38 @@ def to_agree(sign_in: SignIn, context: Context) -> GrantedScopes | None:
     asked, subject = sign_in.request, sign_in.subject
     if asked is None or subject is None or sign_in.done(CONSENT):
         return None
+    try:
+        offer = sign_in.offer
+    except OAuthError:
+        return None
+    if CONSENT not in sign_in.prompts and not offer.unagreed:
+        return None
+    return GrantedScopes(_disclosing(offer.authorization, offer.granted, context), offer.granted.audience)
+
+
+def offered(sign_in: SignIn, account: SignedIn | None, context: Context) -> Offer:
+    """What the application would get from this session, or of a person whose session has yet to begin.
+
+    Raises LoginRequired where nobody is there, and what stands against it otherwise, as an OAuthError.
+    """
+    asked, subject = sign_in.request, sign_in.subject if account is None else account.subject
+    if asked is None or subject is None:
+        raise LoginRequired("The user is not signed in.")
+    methods = methods_of(proofs_of(sign_in)) if account is None else account.session.methods
     authorization = by_sign_in(
         subject,
         asked.client,
         asked.scope,
         asked.response_type.issues,
-        authenticated_at=context.now,
-        session_id="",
-        nonce=None,
-        methods=(),
+        authenticated_at=context.now if account is None else account.session.authenticated_at,
+        session_id="" if account is None else account.session.id,
+        nonce=asked.nonce,
+        methods=methods,
+        acr=acr_of(methods, wanted_acr(sign_in)[0]),
         claims=asked.claims,
     )
-    try:
-        granted = admitted(authorization, context, organization=sign_in.organization)
-    except OAuthError:
-        return None
-    if CONSENT not in sign_in.prompts and not lacks_consent(authorization, granted, context):
-        return None
-    return GrantedScopes(_disclosing(authorization, granted, context), granted.audience)
+    granted = admitted(authorization, context, organization=sign_in.organization)
+    return Offer(authorization, granted, lacks_consent(authorization, granted, context))
 
 
 def _disclosing(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import ClassVar
 
 from identity.domain.applications import Client
@@ -13,10 +12,13 @@ from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
 from identity.domain.verdicts import misfit
+from identity.lazily import lazily
 from identity.provider.authorization_request import AuthorizationRequest
 from identity.provider.context import Context
-from identity.provider.errors import InteractionRequired, OAuthError
+from identity.provider.errors import InteractionRequired, LoginRequired, OAuthError
+from identity.provider.grant import Authorization
 from identity.provider.request import NO_BROWSER, Browser
+from identity.provider.scope import GrantedScopes
 
 #: The demand of a page of the service's own that somebody sets up a factor, and the interaction that it asks for.
 ENROL = "enrol"
@@ -34,6 +36,20 @@ class Need:
     by_client: bool
     by: tuple[str, ...] = ()
     to_enrol: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the application would get of whoever is to answer; ``unagreed`` if they have yet to agree, for all that is
+    stored."""
+
+    authorization: Authorization
+    granted: GrantedScopes
+    unagreed: bool
+
+
+def _no_offer(sign_in: "SignIn") -> Offer:
+    raise LoginRequired("The user is not signed in.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +73,7 @@ class SignIn:
     assess: Callable[["SignIn"], Need | None] = lambda sign_in: None
     #: True for a session that began by a factor which may be used.
     counts: Callable[[SignedIn], bool] = lambda account: True
+    offering: Callable[["SignIn"], Offer] = _no_offer
 
     @property
     def demands(self) -> Mapping[str, str]:
@@ -101,7 +118,7 @@ class SignIn:
         """True if the account belongs to the required organization, if one is required."""
         return self.organization is None or account.subject.organization.id == self.organization.id
 
-    @cached_property
+    @lazily
     def choices(self) -> tuple[SignedIn, ...]:
         """The live sessions that could answer, after what the client's hints leave over."""
         live = tuple(one for one in self.accounts if self.live(one) and self.fits(one))
@@ -113,7 +130,7 @@ class SignIn:
         # A hint that fits nobody here means somebody who has yet to sign in.
         return hinted if self.request.login_hint and "select_account" not in self.prompts else live
 
-    @cached_property
+    @lazily
     def chosen(self) -> SignedIn | None:
         """The session that will answer: the one chosen on a page, or the only one there is."""
         if self.proved is not None:
@@ -126,10 +143,15 @@ class SignIn:
             return None
         return self.choices[0] if len(self.choices) == 1 else None
 
-    @cached_property
+    @lazily
     def need(self) -> Need | None:
         """What the person has yet to prove, beside who they are. Raises UnmetAuthenticationRequirements."""
         return self.assess(self)
+
+    @lazily
+    def offer(self) -> Offer:
+        """What the answer would bring. Raises OAuthError where something stands against it."""
+        return self.offering(self)
 
     def fresh(self, account: SignedIn) -> bool:
         """True unless who they are is to be proved again (prompt=login, max_age), or was proved by what may not be used

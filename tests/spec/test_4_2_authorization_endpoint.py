@@ -340,7 +340,7 @@ def test_an_accident_on_our_side_is_told_to_the_client(
 
     asked = party.ask()
     with monkeypatch.context() as patch:
-        patch.setattr(authorize, "admitted", fail)
+        patch.setattr(authorize, "offered", fail)
         answer = browser.open(asked.url)
     assert "internal" not in party.refused(answer, asked, "server_error")
     party.code(browser.open(asked.url), asked)

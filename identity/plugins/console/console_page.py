@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -18,6 +17,7 @@ from identity.domain.permissions import INSTANCE, Resource, organization_resourc
 from identity.domain.projects import Project
 from identity.domain.words import Message, say
 from identity.http.targets import Target
+from identity.lazily import lazily
 from identity.pages.event_words import TOLD
 from identity.pages.forms import ONCE, Form
 from identity.pages.frame import Group, Item, Switcher
@@ -110,7 +110,7 @@ class ConsolePage(SignedInPage):
             raise NotFound("page", self.request.path)
         return self.context.resource
 
-    @cached_property
+    @lazily
     def organization(self) -> Organization | None:
         """The organization that the page is about; on pages of the instance one's own, for the navigation."""
         value, resource = self.context.value, self.resource

@@ -1,7 +1,6 @@
 """OfThing: pages about one thing, told once for each kind: where its pages lie, what it is called, what is above it."""
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -16,6 +15,7 @@ from identity.domain.users import HumanUser, ServiceUser, Subject
 from identity.domain.words import say
 from identity.http import targets
 from identity.http.targets import Target
+from identity.lazily import lazily
 from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 
 #: The address of the list of organizations.
@@ -161,7 +161,7 @@ class OfApplication(OfThing[Application]):
     path, target = "/applications/{application}", targets.application
     subject_of, used_by = "application", "applications"
 
-    @cached_property
+    @lazily
     def project(self) -> Project:
         """Whose."""
         return self.services.projects.get(self.thing.project_id)

@@ -9,16 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from identity.domain.applications import Client
-from identity.domain.authentication import acr_of
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
-from identity.provider.admission import admitted
 from identity.provider.answers import redirect
-from identity.provider.assurance import missing, starting, wanted_acr
+from identity.provider.assurance import missing, starting
 from identity.provider.authorization_request import AuthorizationRequest, find_address, read_request
-from identity.provider.authorizations import by_sign_in
-from identity.provider.consent import CONSENT, lacks_consent
+from identity.provider.consent import CONSENT, offered
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.errors import (
@@ -152,6 +149,7 @@ def _sign_in(
         browser=browser,
         assess=lambda sign_in: missing(sign_in, context),
         counts=lambda account: bool(context.services.policies.counting(account.subject, account.session.proofs)),
+        offering=lambda sign_in: offered(sign_in, sign_in.chosen, context),
     )
 
 
@@ -252,25 +250,11 @@ def _members(
         raise LoginRequired("The user is not signed in.")
     if asked.subject not in (None, account.subject.user.id):
         raise LoginRequired("Another user is signed in than the one that the request names.")
-    methods = account.session.methods
-    issues = asked.response_type.issues
-    authorization = by_sign_in(
-        account.subject,
-        asked.client,
-        asked.scope,
-        issues,
-        authenticated_at=account.session.authenticated_at,
-        session_id=account.session.id,
-        nonce=asked.nonce,
-        methods=methods,
-        acr=acr_of(methods, wanted_acr(sign_in)[0]),
-        claims=asked.claims,
-    )
-    granted = admitted(authorization, context, organization=sign_in.organization)
-    unasked = CONSENT in sign_in.prompts and not sign_in.done(CONSENT)
-    if unasked or lacks_consent(authorization, granted, context):
+    offer = sign_in.offer if account is sign_in.chosen else offered(sign_in, account, context)
+    if offer.unagreed or (CONSENT in sign_in.prompts and not sign_in.done(CONSENT)):
         # As with signing in: without a page for it, nobody is taken to have agreed.
         raise ConsentRequired("The user has to consent.")
+    authorization, granted, issues = offer.authorization, offer.granted, asked.response_type.issues
     context.services.sessions.touch(account)
     members: dict[str, Any] = {}
     code: AuthorizationCode | None = None

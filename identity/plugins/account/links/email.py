@@ -1,13 +1,13 @@
 """/email: behind the link that proves that a person reads an address."""
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from pyramid.response import Response
 
 from identity.domain.organizations import Organization
 from identity.domain.users import Subject
 from identity.http.sign_ins import sign_in_anew
+from identity.lazily import lazily
 from identity.pages.drawing import HOME
 from identity.pages.forms import Form
 from identity.pages.page import FormPage
@@ -23,7 +23,7 @@ class VerifyEmail(LinkPage, FormPage):
 
     template = "account/verify_email.html"
 
-    @cached_property
+    @lazily
     def signed_in(self) -> Subject | None:
         """Whose address it becomes, if they are signed in at this browser. Raises LinkUsed."""
         subject, _ = self.request.services.users.find_email_by_link(self.code)

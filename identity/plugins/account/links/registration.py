@@ -1,7 +1,6 @@
 """/register: behind the link that finishes an account."""
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from pyramid.response import Response
 
@@ -13,6 +12,7 @@ from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.hashing import Busy
 from identity.http.sign_ins import sign_in_anew
+from identity.lazily import lazily
 from identity.pages.drawing import HOME
 from identity.pages.errors import error_page
 from identity.pages.forms import Form
@@ -40,13 +40,13 @@ class Registration(LinkPage, FormPage):
     secret_fields = frozenset(SECRETS)
     leads_away = True
 
-    @cached_property
+    @lazily
     def announced(self) -> Announced:
         """What the link announces. Raises LinkUsed."""
         found: Announced = self.request.services.registration.look(self.code)
         return found
 
-    @cached_property
+    @lazily
     def pending(self) -> PendingAuthorization | None:
         """The sign-in in which it was typed, if that waits in this browser still."""
         request, request_id = self.request, self.announced.sign_in

@@ -6,7 +6,6 @@ What its type has no use for is left out, as is what only others decide.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cached_property
 
 from pyramid.response import Response
 
@@ -17,6 +16,7 @@ from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.users import TokenFormat
 from identity.domain.words import say
 from identity.http import targets
+from identity.lazily import lazily
 from identity.pages.forms import Form, Value
 from identity.plugins.console.application_words import EXAMPLES, FIRST, OPTIONS, TYPES
 from identity.plugins.console.console_form import ChangePage, ConsoleForm
@@ -62,7 +62,7 @@ class ApplicationForm(ConsoleForm):
         """Which type; None before one is chosen."""
         raise NotImplementedError
 
-    @cached_property
+    @lazily
     def decides(self) -> bool:
         """True for who may leave people unasked."""
         return bool(self.services.applications.may_decide(self.principal))

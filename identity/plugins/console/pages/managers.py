@@ -1,7 +1,6 @@
 """Managers of instance, organization, project and project grant: add in two steps, change, remove."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from pyramid.response import Response
 
@@ -10,6 +9,7 @@ from identity.domain.permissions import Level
 from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.http import targets
+from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.plugins.console.badges import Named
 from identity.plugins.console.confirm_page import ConfirmThing
@@ -46,7 +46,7 @@ class OfManagers(ConsolePage):
     def parent(self) -> str:
         return self.at_resource.name
 
-    @cached_property
+    @lazily
     def at_resource(self) -> Named:
         """The resource's name, and the address of its page."""
         key = self.resource.key
@@ -157,7 +157,7 @@ class OfManager(BelowManagers, OfThing[Manager]):
     path, target = "/managers/{manager}", targets.manager
     subject_of, used_by = "manager", "managers"
 
-    @cached_property
+    @lazily
     def user(self) -> Named:
         """As whoever looks may know them."""
         subject = self.services.storage.users.find_subject(self.thing.user_id)

@@ -1,7 +1,6 @@
 """Domains of an organization: what it goes by, what it waits for, and how that is proven."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar
 
 from markupsafe import Markup
@@ -13,6 +12,7 @@ from identity.domain.words import say
 from identity.hashing import Busy
 from identity.http import targets
 from identity.http.domain_checks import check_domain
+from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.held_back import held_back
 from identity.pages.page import Again
@@ -104,7 +104,7 @@ class OfDomain(OfOrganization):
     path: ClassVar[str] = f"{OfOrganization.path}/domains/{{domain}}"
     action = "write"
 
-    @cached_property
+    @lazily
     def domain(self) -> OrganizationDomain:
         """Which one. Raises NotFound."""
         return self.services.domains.get(self.thing.id, matched(self, "domain"))

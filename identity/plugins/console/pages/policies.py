@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +12,7 @@ from identity.domain.entity import members
 from identity.domain.policies import HeldRule, Policy, Source, effect_of, looser
 from identity.domain.words import say
 from identity.http import targets
+from identity.lazily import lazily
 from identity.pages.forms import VERSION, Form, Value
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.console_form import ConsoleForm
@@ -152,12 +152,12 @@ class ChangePolicyPage(_PolicyPage, ConsoleForm):
     def about(self) -> str:
         return say("What is set here holds from the next sign-in or request on, also for whoever is signed in.")
 
-    @cached_property
+    @lazily
     def present(self) -> SetPolicy:
         """What is stored."""
         return self.services.policies.set_at(self.owner)
 
-    @cached_property
+    @lazily
     def above(self) -> Policy:
         """What holds where nothing is set here."""
         return self.services.policies.held_with(self.owner, Policy())

@@ -4,7 +4,6 @@ Two sections lead to the pages about one grant. The user's says so in its links,
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from pyramid.response import Response
@@ -15,6 +14,7 @@ from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, ServiceUser, Subject
 from identity.domain.words import say
 from identity.http import targets
+from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.plugins.console.badges import Badge, Named
 from identity.plugins.console.confirm_page import ConfirmThing
@@ -164,7 +164,7 @@ class OfUserGrant(OfThing[UserGrant]):
             return self.project
         return self.services.project_grants.get(self.thing.project_grant_id)
 
-    @cached_property
+    @lazily
     def grantee(self) -> Subject:
         """Whose roles. Raises NotFound."""
         subject: Subject | None = self.services.storage.users.find_subject(self.thing.user_id)
@@ -181,12 +181,12 @@ class OfUserGrant(OfThing[UserGrant]):
         roles = ", ".join(sorted(self.thing.roles))
         return {"name": self.name, "project": self.project.name, "roles": roles}
 
-    @cached_property
+    @lazily
     def from_user(self) -> bool:
         """True if one came here from the user's page."""
         return bool(self.request.GET.get(OF) == USER and shown_user(self, self.grantee).href)
 
-    @cached_property
+    @lazily
     def led_here(self) -> OfThing[Any]:
         """What one came from: the user, the project or the project grant."""
         thing: Any = self.grantee.user if self.from_user else self.source

@@ -1,7 +1,6 @@
 """The question whether an application may have what it asks for."""
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from markupsafe import Markup
 from pyramid.response import Response
@@ -9,6 +8,7 @@ from pyramid.response import Response
 from identity.domain.applications import Client
 from identity.domain.organizations import Organization
 from identity.http.endpoints import context_of
+from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.scope_words import is_told, received
 from identity.pages.sign_in_page import SignInPage
@@ -67,7 +67,7 @@ class ConsentPage(SignInPage):
             sign_ins.done(self.pending, REFUSED, account=self.sign_in.chosen)
         return self.go_on()
 
-    @cached_property
+    @lazily
     def _granted(self) -> GrantedScopes | None:
         """What there is to agree to; None unless it is time to ask."""
         return to_agree(self.sign_in, context_of(self.request)) if self.is_next(Consent.name) else None

@@ -1,7 +1,6 @@
 """/sign-out: asks, and signs out of everything at this browser. /signed-out: says that it is done."""
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from pyramid.config import Configurator
 from pyramid.response import Response
@@ -11,6 +10,7 @@ from identity.domain.applications import Application
 from identity.domain.organizations import Organization
 from identity.domain.sessions import SignedIn
 from identity.http.endpoints import context_of, respond
+from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.page import FormPage, Page
 from identity.provider.endpoints.end_session import (
@@ -31,7 +31,7 @@ _FOLLOWED = ("https://", "http://")
 class LogoutPage(Page):
     """A page whose address names the request of an application that waits; without one, nobody asked."""
 
-    @cached_property
+    @lazily
     def asked(self) -> LogoutRequest:
         """By which application, and where the browser goes afterwards. Raises Unredirectable."""
         query = Parameters.parse(self.request.environ.get("QUERY_STRING", "").encode("latin-1"))
@@ -61,7 +61,7 @@ class SignOut(LogoutPage, FormPage):
 
     template = "login/sign_out.html"
 
-    @cached_property
+    @lazily
     def accounts(self) -> tuple[SignedIn, ...]:
         """The sessions of this browser, expired ones among them."""
         found: tuple[SignedIn, ...] = self.request.services.sessions.of_browser(self.request.browser.sessions.values())

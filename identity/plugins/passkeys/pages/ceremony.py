@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 
 from identity.crypto import base64url
@@ -14,6 +13,7 @@ from identity.domain.errors import NotFound
 from identity.domain.factors import Enrolment
 from identity.domain.users import Subject
 from identity.domain.words import say
+from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.page import STALE, Again
 from identity.pages.sign_in_page import SignInPage
@@ -88,7 +88,7 @@ class Attempt:
         self._alone = alone
         self._copied = False
 
-    @cached_property
+    @lazily
     def enrolment(self) -> Enrolment | None:
         """What is known of the passkey, whosever it is. Who has looked it up before the attempt was counted need not do
         so again: it is changed only if it is still the same."""

@@ -1,7 +1,6 @@
 """Linked accounts, in the account: listed on the security page, linked and unlinked here."""
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 
 from pyramid.request import Request
 from pyramid.response import Response
@@ -9,6 +8,7 @@ from pyramid.response import Response
 from identity.domain.errors import NotFound
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Subject
+from identity.lazily import lazily
 from identity.pages.account_sections import SecurityRow, SecuritySection
 from identity.pages.drawing import HOME
 from identity.pages.forms import Form
@@ -84,7 +84,7 @@ class Add(IdentityPage):
         """True: to the provider."""
         return True
 
-    @cached_property
+    @lazily
     def provider(self) -> UpstreamProvider:
         """Which one. Raises NotFound for one that is not for this person."""
         wanted: str = self.request.matchdict["provider"]
@@ -110,7 +110,7 @@ class Remove(IdentityPage):
 
     template = "upstream/unlink.html"
 
-    @cached_property
+    @lazily
     def link(self) -> Link:
         """Which one. Raises NotFound for those of others."""
         wanted = self.request.matchdict["link"]
@@ -119,7 +119,7 @@ class Remove(IdentityPage):
                 return one
         raise NotFound("linked account", wanted)
 
-    @cached_property
+    @lazily
     def provider(self) -> UpstreamProvider:
         """Where it is. Raises NotFound if that is gone."""
         found: UpstreamProvider = self.request.services.upstream_providers.get(self.link.provider_id)
