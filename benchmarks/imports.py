@@ -7,7 +7,7 @@ from collections import Counter
 
 _LINE = re.compile(r"import time: +(\d+) \| +\d+ \| +([\w.]+)")
 #: What pserve imports before a plugin is named.
-_START = "import pyramid.scripts.pserve, identity.server, identity.app, identity.plugins.sql"
+_START = "import pyramid.scripts.pserve, identity.server.waitress_server, identity.app, identity.plugins.sql"
 _SHOWN = 10
 
 

@@ -13,6 +13,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.fibers",
         "identity.hookspecs",
         "identity.ini_values",
+        "identity.lazily",
         "identity.operations",
         "identity.outgoing",
         "identity.settings",

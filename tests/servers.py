@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from identity import granian_server, server
+from identity.server import granian_server, waitress_server
 
 Kind = Callable[[Mapping[str, Any]], Any]
 
-SERVERS: Mapping[str, Kind] = {"waitress": server.Server, "granian": granian_server.Server}
+SERVERS: Mapping[str, Kind] = {"waitress": waitress_server.Server, "granian": granian_server.Server}

@@ -2,13 +2,14 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from identity.cli.program import Failed, add_ini_arguments, variables_of
 from identity.operations import Command
 
 if TYPE_CHECKING:
-    from identity.server import Serving
+    from identity.server.serving import Serving
 
 _SERVERS = ("waitress", "granian")
 
@@ -27,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Answer requests until told to stop."""
     from identity.ini_file import SERVER, application, read_section, set_up_logging
-    from identity.server import taken
+    from identity.server.serving import taken
 
     variables = variables_of(arguments)
     set_up_logging(arguments.ini, variables)
@@ -37,15 +38,14 @@ def run(arguments: Namespace) -> int:
 
 
 def _kind(name: str) -> "Callable[[Mapping[str, str]], Serving]":
-    if name == "granian":
-        try:
-            from identity.granian_server import Server
-        except ModuleNotFoundError:
-            raise Failed("granian is not installed: pip install 'identity[granian]'.") from None
-        return Server
-    from identity import server
-
-    return server.Server
+    try:
+        server = import_module(f"identity.server.{name}_server")
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] != name:
+            raise
+        raise Failed(f"{name} is not installed: pip install 'identity[{name}]'.") from None
+    kind: Callable[[Mapping[str, str]], Serving] = server.Server
+    return kind
 
 
 COMMAND = Command(

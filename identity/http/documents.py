@@ -10,8 +10,8 @@ from pyramid.response import Response
 
 from identity import hashing
 from identity.domain.audit import Actor
-from identity.framing import ADMIT_BODY
 from identity.http.errors import TooLarge
+from identity.server.framing import ADMIT_BODY
 from identity.services.access import Principal
 from identity.services.bundle import Services
 from identity.services.transfer import Transfer

@@ -9,7 +9,7 @@ from identity.provider.admission import admitted
 from identity.provider.assurance import proofs_of, wanted_acr
 from identity.provider.authorizations import by_sign_in
 from identity.provider.context import Context
-from identity.provider.errors import InvalidGrant, LoginRequired, OAuthError
+from identity.provider.errors import InvalidGrant, OAuthError
 from identity.provider.grant import Authorization
 from identity.provider.interaction import Offer, SignIn
 from identity.provider.scope import GrantedScopes
@@ -55,11 +55,11 @@ def to_agree(sign_in: SignIn, context: Context) -> GrantedScopes | None:
 def offered(sign_in: SignIn, account: SignedIn | None, context: Context) -> Offer:
     """What the application would get from this session, or of a person whose session has yet to begin.
 
-    Raises LoginRequired where nobody is there, and what stands against it otherwise, as an OAuthError.
+    Raises OAuthError for what stands against it.
     """
     asked, subject = sign_in.request, sign_in.subject if account is None else account.subject
     if asked is None or subject is None:
-        raise LoginRequired("The user is not signed in.")
+        raise ValueError("nobody is there, or nothing was asked for")
     methods = methods_of(proofs_of(sign_in)) if account is None else account.session.methods
     authorization = by_sign_in(
         subject,

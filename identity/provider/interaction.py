@@ -15,7 +15,7 @@ from identity.domain.verdicts import misfit
 from identity.lazily import lazily
 from identity.provider.authorization_request import AuthorizationRequest
 from identity.provider.context import Context
-from identity.provider.errors import InteractionRequired, LoginRequired, OAuthError
+from identity.provider.errors import InteractionRequired, OAuthError
 from identity.provider.grant import Authorization
 from identity.provider.request import NO_BROWSER, Browser
 from identity.provider.scope import GrantedScopes
@@ -49,7 +49,7 @@ class Offer:
 
 
 def _no_offer(sign_in: "SignIn") -> Offer:
-    raise LoginRequired("The user is not signed in.")
+    raise ValueError("nobody is there, or nothing was asked for")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +150,7 @@ class SignIn:
 
     @lazily
     def offer(self) -> Offer:
-        """What the answer would bring. Raises OAuthError where something stands against it."""
+        """What the answer would bring, once somebody is there. Raises OAuthError for what stands against it."""
         return self.offering(self)
 
     def fresh(self, account: SignedIn) -> bool:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from identity.server import Server
+from identity.server.waitress_server import Server
 
 #: As the ini files have it (security: limits of the HTTP layer).
 LIMITS: dict[str, Any] = {

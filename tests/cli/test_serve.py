@@ -25,10 +25,10 @@ def test_a_taken_port_is_told_and_nothing_made(ini: str, tmp_path: Path) -> None
 
 
 def test_without_granian_it_says_what_to_install(run: Run, ini: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "identity.granian_server", raising=False)
+    monkeypatch.delitem(sys.modules, "identity.server.granian_server", raising=False)
     monkeypatch.setitem(sys.modules, "granian._granian", None)
     # Nothing is to be served, whatever happens.
-    monkeypatch.setattr("identity.server.taken", None)
+    monkeypatch.setattr("identity.server.serving.taken", None)
     ran = run("serve", "-c", ini, "--server", "granian")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err == "identity: granian is not installed: pip install 'identity[granian]'.\n"

@@ -43,7 +43,7 @@ _PROGRAM = """
 import json, sys
 import pyramid.scripts.pserve
 from paste.deploy import loadapp, loadserver
-import identity.server
+import identity.server.waitress_server
 from identity.app import main
 from identity.ini_file import read_section
 from webob import Request

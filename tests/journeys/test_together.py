@@ -154,7 +154,7 @@ def test_a_failed_commit_is_told_to_all_whom_it_carried(served: World) -> None:
 #: Serves at a port until it is killed.
 NODE = """
 import pickle, sys, warnings
-from identity.server import Server
+from identity.server.waitress_server import Server
 from identity.testing.clock import RunningClock
 from identity.testing.service import KeyPool
 from identity.testing.serving import LIMITS

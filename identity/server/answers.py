@@ -9,7 +9,7 @@ from waitress.proxy_headers import PROXY_HEADERS
 from waitress.task import ErrorTask, WSGITask, hop_by_hop
 from waitress.utilities import RequestEntityTooLarge, build_http_date
 
-from identity.framing import ADMIT_BODY, CREDENTIALS
+from identity.server.framing import ADMIT_BODY, CREDENTIALS
 
 Headers = list[tuple[str, str]]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from identity.granian_server import Server
-from identity.rsgi import Answer, Headers, Incoming, Refused, call, environment, length_of, send
+from identity.server.granian_server import Server
+from identity.server.rsgi import Answer, Headers, Incoming, Refused, call, environment, length_of, send
 
 HOST = ("host", "id.example.com")
 

@@ -14,9 +14,9 @@ import pytest
 
 from identity import fibers
 from identity.fibers import Apart
-from identity.framing import ADMIT_BODY
-from identity.server import Server
-from identity.sockets import Sockets
+from identity.server.framing import ADMIT_BODY
+from identity.server.sockets import Sockets
+from identity.server.waitress_server import Server
 from identity.testing.serving import loopback_socket
 
 WAIT = 30

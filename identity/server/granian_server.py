@@ -23,9 +23,9 @@ from waitress.proxy_headers import proxy_headers_middleware
 from waitress.task import ThreadedTaskDispatcher
 
 from identity import fibers
-from identity.framing import ADMIT_BODY
-from identity.granian_settings import check, common, listening
-from identity.rsgi import (
+from identity.server.framing import ADMIT_BODY
+from identity.server.granian_settings import check, common, listening
+from identity.server.rsgi import (
     Answer,
     Application,
     Exchange,
@@ -39,7 +39,7 @@ from identity.rsgi import (
     linger,
     send,
 )
-from identity.server import LAST_LOOKS, Serving, allow_files, own_limits, without_no_proxy
+from identity.server.serving import LAST_LOOKS, Serving, allow_files, own_limits, without_no_proxy
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waitress.adjustments import Adjustments
 
-from identity.framing import Memory, StrictParser
+from identity.server.framing import Memory, StrictParser
 
 ADJUSTMENTS = Adjustments(max_request_body_size=1000, max_request_header_size=3000)
 #: What decides where a request ends, or who asks.

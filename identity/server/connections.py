@@ -16,10 +16,10 @@ from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, TcpWSGIServer, UnixWSGIServer
 
 from identity import fibers
-from identity.answers import Task, refusal
 from identity.domain.addresses import network_of
-from identity.framing import Memory, StrictParser
 from identity.log_format import OnceAMinute
+from identity.server.answers import Task, refusal
+from identity.server.framing import Memory, StrictParser
 
 log = logging.getLogger(__name__)
 for _floods in (log, logging.getLogger("waitress.queue")):

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from waitress.channel import HTTPChannel
 
-from identity.connections import Channel, Listener
-from identity.server import Server
+from identity.server.connections import Channel, Listener
+from identity.server.waitress_server import Server
 from identity.testing.serving import loopback_socket
 from tests.servers import SERVERS, Kind
 
@@ -161,8 +161,8 @@ def test_whoever_closes_makes_room(serve_each: Serve) -> None:
 )
 def test_time_is_limited_in_all(serve_each: Serve, said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often a piece arrives."""
-    monkeypatch.setattr("identity.connections._WHOLE_REQUEST", 1.0)
-    monkeypatch.setattr("identity.granian_server._WHOLE_REQUEST", 1.0)
+    monkeypatch.setattr("identity.server.connections._WHOLE_REQUEST", 1.0)
+    monkeypatch.setattr("identity.server.granian_server._WHOLE_REQUEST", 1.0)
     port = serve_each(header_timeout="1", channel_timeout="1")
     with connected(port) as slow:
         slow.sendall(said)

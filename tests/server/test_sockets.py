@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from waitress.wasyncore import dispatcher
 
-from identity.sockets import Sockets
+from identity.server.sockets import Sockets
 
 ENDS: list[socket.socket] = []
 

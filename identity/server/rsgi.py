@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from identity.framing import LONGEST_LENGTH
+from identity.server.framing import LONGEST_LENGTH
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from identity import hashing
-from identity.server import Server
+from identity.server.waitress_server import Server
 from identity.testing.serving import loopback_socket
 from tests.servers import SERVERS
 
