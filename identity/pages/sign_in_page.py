@@ -20,6 +20,7 @@ from identity.pages.page import Again, FormPage
 from identity.pages.scope_words import received
 from identity.provider.errors import OAuthError, Unredirectable
 from identity.provider.interaction import SignIn, first_required
+from identity.services.bundle import Services
 
 _CONSOLE = "/console"
 
@@ -88,16 +89,21 @@ class SignInPage(FormPage):
         organization = None if client is None else client.organization
         return self.sign_in.organization or organization, None if client is None else client.application
 
+    def name_of(self, organization: Organization) -> str:
+        """What people know the organization by."""
+        services: Services = self.request.services
+        return services.branding.name_of(organization)
+
     def shared(self) -> Mapping[str, object]:
         """The heading: who asks."""
-        client = self.sign_in.client
+        client, required = self.sign_in.client, self.sign_in.organization
         name = None if client is None else self.looks.application or client.application.name
         return {
             "root": self.root,
             "application": name,
             "parent": name,
             "lead": self.lead(),
-            "required_organization": self.sign_in.organization,
+            "required_organization": None if required is None else self.name_of(required),
             "home": "/account",
         }
 
@@ -105,7 +111,7 @@ class SignInPage(FormPage):
         """Raise Again, with a sentence about the ``organization``, if its policy does not let people use this factor;
         told only to whoever has proved who they are by it."""
         if not self.request.services.policies.allow(subject.organization.id, factor):
-            said = say(refused, organization=subject.organization.name)
+            said = say(refused, organization=self.name_of(subject.organization))
             raise Again(said, link=(self.root, say("Use another way.")), keep_changes=True)
 
     @property
@@ -125,8 +131,8 @@ class SignInPage(FormPage):
             return
         message = say(
             "{application} needs an account of {organization}.",
-            application=client.application.name,
-            organization=organization.name,
+            application=self.looks.application or client.application.name,
+            organization=self.name_of(organization),
         )
         raise Again(message, link=(self.root, say("Use another account.")), keep_changes=True)
 

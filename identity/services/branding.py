@@ -48,6 +48,10 @@ class Brandings(UseCases):
         lower = PLAIN if organization is None else self.of(organization)
         return lower if application is None else over(self.of(application), lower)
 
+    def name_of(self, organization: Organization) -> str:
+        """What people know the organization by: the name that its pages show, else its own."""
+        return self.of(organization).display_name or organization.name
+
     def logo(self, owner_id: str, name: str) -> Picture | None:
         """The picture of this name that the organization or application has now."""
         with self._look() as storage:

@@ -48,12 +48,21 @@ def a_scene(a_profile: MakeProfile, request: pytest.FixtureRequest) -> Iterator[
     """Leads a browser to a page."""
     sites: list[Acme] = []
 
-    def make(page: Page, *, languages: str = "en", script: bool = True, long: bool = False) -> Scene:
+    def make(
+        page: Page,
+        *,
+        languages: str = "en",
+        script: bool = True,
+        long: bool = False,
+        size: tuple[int, int] | None = None,
+    ) -> Scene:
         site = request.getfixturevalue("mailing_site" if page.mailing else "site")
         site.world.clock.reset()
         sites.append(site)
         profile = a_profile(languages=languages, script=script and page.script)
         scene = Scene(site, profile, profile.tab(), long=long, a_profile=a_profile)
+        if size is not None:
+            scene.tab.size(*size)
         page.walk(scene)
         return scene
 
@@ -199,6 +208,25 @@ def test_the_longest_names_fit(name: str, a_scene: MakeScene) -> None:
     tab.let_scripts_run(True)
     problems = layout_problems(tab)
     assert not problems, "\n".join(problems)
+
+
+SETTING_UP = [
+    name
+    for name, page in PAGES.items()
+    if page.path.startswith("/login/") and page.path.endswith("/new") and page.status == 200
+]
+
+
+@pytest.mark.parametrize("size", SIZES[1:], ids=str)
+@pytest.mark.parametrize("name", SETTING_UP)
+def test_where_a_factor_is_set_up_what_comes_first_is_in_sight(
+    a_scene: MakeScene, name: str, size: tuple[int, int]
+) -> None:
+    """On a phone: no field further down has the focus, which would scroll a picture or a sentence away."""
+    tab = a_scene(PAGES[name], size=size).tab
+    # The focus is given before the page is drawn for the first time.
+    tab.run_slowly("const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(done));")
+    assert tab.run("return document.querySelector('h1').getBoundingClientRect().top;") >= 0
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------

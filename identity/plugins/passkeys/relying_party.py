@@ -85,13 +85,14 @@ class RelyingParty:
         }
 
     def creation_options(
-        self, challenge: bytes, person: Subject, user_handle: bytes, present: Iterable[Passkey]
+        self, challenge: bytes, person: Subject, user_handle: bytes, present: Iterable[Passkey], *, name: str
     ) -> dict[str, object]:
-        """What navigator.credentials.create is asked; where one of the ``present`` lies no other is made."""
+        """What navigator.credentials.create is asked, by an organization of this name; where one of the ``present``
+        lies no other is made."""
         user = person.user
         return {
             "challenge": base64url.encode(challenge),
-            "rp": {"id": self.rp_id, "name": person.organization.name},
+            "rp": {"id": self.rp_id, "name": name},
             "user": {
                 "id": base64url.encode(user_handle),
                 "name": person.login_name,

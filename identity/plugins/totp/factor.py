@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import ClassVar
+from urllib.parse import quote, urlencode
 
 from identity.crypto.secrets import same
 from identity.domain.words import say
@@ -32,14 +33,16 @@ def new_secret() -> str:
 
 def address_of(secret: str, login_name: str, issuer: str) -> str:
     """The ``otpauth:`` address by which apps take the secret over, under these names."""
-    import pyotp
+    name, issuer = _shown(login_name, _LONGEST_NAME), _shown(issuer, _LONGEST_ISSUER)
+    told = {"secret": secret, "issuer": issuer} if issuer else {"secret": secret}
+    # The one colon ends the issuer. Slashes are encoded, too: some apps take them for parts of the path.
+    label = ":".join(quote(one, safe="") for one in (issuer, name) if one)
+    return f"otpauth://totp/{label}?{urlencode(told, quote_via=quote)}"
 
-    # A colon would end the issuer.
-    names = {
-        "name": login_name.replace(":", " ")[:_LONGEST_NAME],
-        "issuer_name": issuer.replace(":", " ")[:_LONGEST_ISSUER],
-    }
-    return pyotp.TOTP(secret).provisioning_uri(**names)
+
+def _shown(name: str, longest: int) -> str:
+    """As much of the name as is shown, without colons."""
+    return " ".join(name.replace(":", " ").split())[:longest].rstrip()
 
 
 def step_of(secret: str, code: str, now: datetime, *, after: int = -1) -> int | None:

@@ -33,7 +33,7 @@ class ProveTotp(ProvePage):
 
     def show(self) -> Mapping[str, object]:
         """Under which name the app shows the code."""
-        return {"issuer": self.person.organization.name}
+        return {"issuer": self.name_of(self.person.organization)}
 
     def submit(self, form: Form) -> Response:
         code = form.one("code")
@@ -68,7 +68,7 @@ class EnrolTotp(EnrolPage):
     def show(self) -> Mapping[str, object]:
         """The secret as a picture, as text, and as a link for the device that shows the page."""
         secret = self._secret
-        address = address_of(secret, self.person.login_name, self.person.organization.name)
+        address = address_of(secret, self.person.login_name, self.name_of(self.person.organization))
         import segno
 
         picture = segno.make_qr(address, error="l").svg_inline(

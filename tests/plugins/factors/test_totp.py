@@ -3,6 +3,8 @@
 import pytest
 
 from identity.domain.policies import SecondFactor
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
@@ -32,6 +34,20 @@ def test_somebody_sets_an_app_up_in_the_account(world: World, browser: Browser, 
     (kept,) = world.operator.factors.of(ada.user.id)
     assert (kept.factor, kept.name) == ("totp", "My phone")
     assert app.secret not in browser.open(ENROL).text
+
+
+def test_apps_show_the_name_that_the_pages_show(world: World, party: RelyingParty, ada: Person) -> None:
+    command = ChangeBranding(display_name="Acme: Müller/Söhne")
+    with world.transaction() as services:
+        services.branding.change(ada.organization, command, by=THE_OPERATOR)
+    browser = Browser(world)
+    app = enrol(browser, ada)
+    assert (app.issuer, app.label) == ("Acme Müller/Söhne", f"Acme Müller/Söhne:{ada.login_name}")
+    other = Browser(world)
+    opened(other, party)
+    other.sign_in(ada.login_name)
+    assert "shows for Acme: Müller/Söhne." in other.page.html.find(id="hint-code").text
+    assert ada.organization.name not in other.page.text
 
 
 def test_it_is_asked_for_after_the_password(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyotp
 import pytest
@@ -64,4 +65,25 @@ def test_whatever_the_names_the_address_fits_into_a_picture(login_name: str, iss
         return  # lone surrogates are refused in names
     assert address.startswith("otpauth://totp/")
     assert len(address) < 2900
-    assert address.partition("?")[0].count(":") == 2, "of otpauth:, and between issuer and name"
+    assert address.isascii()
+    parts = urlsplit(address)
+    names, said = parts.path.removeprefix("/").split(":"), dict(parse_qsl(parts.query))
+    assert "/" not in "".join(names)
+    assert said == {"secret": SECRET} | ({"issuer": unquote(names[0])} if "issuer" in said else {})
+    assert (len(names) == 2) is ("issuer" in said and bool(names[-1]))
+
+
+@pytest.mark.parametrize(
+    ("issuer", "label", "told"),
+    [
+        ("Acme GmbH", "Acme%20GmbH:ada%40acme.example", "Acme%20GmbH"),
+        ("Acme: Sales", "Acme%20Sales:ada%40acme.example", "Acme%20Sales"),
+        ("Müller & Söhne", "M%C3%BCller%20%26%20S%C3%B6hne:ada%40acme.example", "M%C3%BCller%20%26%20S%C3%B6hne"),
+        ("株式会社", "%E6%A0%AA%E5%BC%8F%E4%BC%9A%E7%A4%BE:ada%40acme.example", "%E6%A0%AA%E5%BC%8F%E4%BC%9A%E7%A4%BE"),
+        ("A/B?c=d#e", "A%2FB%3Fc%3Dd%23e:ada%40acme.example", "A%2FB%3Fc%3Dd%23e"),
+        (":", "ada%40acme.example", None),
+    ],
+)
+def test_names_in_an_address_are_encoded_as_apps_read_them(issuer: str, label: str, told: str | None) -> None:
+    said = f"secret={SECRET}" + ("" if told is None else f"&issuer={told}")
+    assert address_of(SECRET, "ada@acme.example", issuer) == f"otpauth://totp/{label}?{said}"

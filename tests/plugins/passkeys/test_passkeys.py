@@ -10,6 +10,7 @@ from identity.domain.policies import SecondFactor
 from identity.plugins.passkeys.pages import ceremony
 from identity.plugins.passkeys.verification import proved
 from identity.services.access import THE_OPERATOR
+from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.relying_party import RelyingParty
@@ -26,9 +27,12 @@ STALE = "This page had been open for too long."
 # --- added ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_the_browser_is_asked(ada: Person) -> None:
+def test_what_the_browser_is_asked(world: World, ada: Person) -> None:
     options = ada.to_add()
     assert options["rp"] == {"id": "id.example.com", "name": ada.organization.name}
+    with world.transaction() as services:
+        services.branding.change(ada.organization, ChangeBranding(display_name="Acme"), by=THE_OPERATOR)
+    assert ada.to_add()["rp"]["name"] == "Acme"
     assert options["user"]["name"] == ada.login_name
     assert len(base64url.decode(options["challenge"])) == 32
     assert len(base64url.decode(options["user"]["id"])) == 32

@@ -33,7 +33,8 @@ class AddPasskey(EnrolPage):
         present = self._present
         handle = present[0].user_handle if present else secrets.token_bytes(_HANDLE_LENGTH)
         challenge, ticket = new_challenge(self, self._purpose, **{_HANDLE: base64url.encode(handle)})
-        options = self._party.creation_options(challenge, self.person, handle, present)
+        name = self.name_of(self.person.organization)
+        options = self._party.creation_options(challenge, self.person, handle, present, name=name)
         return {"asked": asked("create", options, ticket)}
 
     def submit(self, form: Form) -> Response:
@@ -42,7 +43,7 @@ class AddPasskey(EnrolPage):
             passkey = added(answer, self._party, challenge, base64url.decode(content[_HANDLE]))
         except WrongAuthenticator as problem:
             log.info("a passkey was not added: %s", problem)
-            organization = self.person.organization.name
+            organization = self.name_of(self.person.organization)
             raise Again(
                 say(
                     "{organization} lets people use certain security keys alone, and this is none.",

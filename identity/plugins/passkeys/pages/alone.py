@@ -67,6 +67,7 @@ class SignInAlone(SignInPage):
         if any(one.name == Passkeys.name for one in offered(context_of(self.request), policy)):
             return
         message = say(
-            "{organization} does not let people sign in with a passkey.", organization=person.organization.name
+            "{organization} does not let people sign in with a passkey.",
+            organization=self.name_of(person.organization),
         )
         raise Again(message, link=(self.root, say("Use another way.")), keep_changes=True)

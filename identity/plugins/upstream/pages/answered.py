@@ -140,10 +140,11 @@ def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, some
         subject = accounts.subject_of(somebody, ways.organization_of(under_way, services))
         required = under_way.organization
         if required is not None and subject.organization.id != required.id:
-            why = say("You need an account of {organization}.", organization=required.name)
+            why = say("You need an account of {organization}.", organization=services.branding.name_of(required))
             raise NoAccount(why, "another organization is required")
         if not services.policies.allow(subject.organization.id, ways.FACTOR):
-            why = say("{organization} does not let people sign in in this way.", organization=subject.organization.name)
+            name = services.branding.name_of(subject.organization)
+            why = say("{organization} does not let people sign in in this way.", organization=name)
             raise NoAccount(why, "the policy of the organization")
     except NoAccount as refused:
         return _no_account(request, provider, refused, f"/login/{pending.id}")
