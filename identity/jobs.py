@@ -97,17 +97,23 @@ class Jobs:
 
     def delete_accounts(self) -> int:
         """Delete the accounts whose people asked for it long enough ago; returns how many went."""
-        with self._reading(SYSTEM) as services:
-            due, deleted = services.deletions.due(), 0
-        for user_id in due:
-            if self._stopping():
-                break
-            try:
-                with self._transaction(SYSTEM) as services:
-                    deleted += services.deletions.carry_out(user_id)
-            except (Conflict, NotFound):
-                log.info("an account is kept, or gone, that was to be deleted at this moment")
-        return deleted
+        deleted = 0
+        while True:
+            with self._reading(SYSTEM) as services:
+                due = services.deletions.due()
+            gone = sum(self._delete_account(user_id) for user_id in due if not self._stopping())
+            deleted += gone
+            if not gone or self._stopping():
+                return deleted
+            time.sleep(_BREATH)
+
+    def _delete_account(self, user_id: str) -> bool:
+        try:
+            with self._transaction(SYSTEM) as services:
+                return services.deletions.carry_out(user_id)
+        except (Conflict, NotFound):
+            log.info("an account is kept, or gone, that was to be deleted at this moment")
+            return False
 
     def delete_accounts_if_free(self) -> None:
         """The same, unless another node is at it."""

@@ -1,4 +1,4 @@
-"""identity purge: expired rows deleted now."""
+"""identity purge: what has expired deleted now, and accounts whose people asked for it two weeks ago."""
 
 from argparse import Namespace
 
@@ -7,9 +7,12 @@ from identity.operations import Command
 
 
 def run(arguments: Namespace) -> int:
-    """Delete what has expired, in small batches beside the running service."""
+    """Delete what has expired and the accounts whose day has come, in small batches beside the running service."""
     with opened(arguments) as identity:
+        accounts = identity.jobs.delete_accounts()
         deleted = identity.jobs.purge()
+    if accounts:
+        deleted["accounts"] = accounts
     for kind, count in deleted.items():
         print(f"{count:>8}  {kind}")
     if not deleted:
@@ -17,4 +20,9 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = Command("purge", "delete what has expired; the service does it by itself, too", add_ini_arguments, run)
+COMMAND = Command(
+    "purge",
+    "delete what has expired, and accounts that are to go; the service does it by itself, too",
+    add_ini_arguments,
+    run,
+)

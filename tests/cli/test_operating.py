@@ -2,10 +2,15 @@
 
 import re
 import stat
+from argparse import Namespace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from identity.cli.program import opened
 from identity.crypto.sealing import read_master_keys
+from identity.services.commands.users import CreateHumanUser
+from tests.cli.conftest import INI
 
 MOMENT = re.compile(r"signs from (\S+ \S+) UTC")
 
@@ -36,6 +41,20 @@ class TestMigrate:
 class TestPurge:
     def test_says_when_there_was_nothing(self, on_data):
         assert on_data("purge").out == "There was nothing to delete.\n"
+
+    def test_deletes_the_accounts_whose_two_weeks_are_over_and_no_others(self, on_data, data, stored):
+        """More of them than are taken up at a time."""
+        with opened(Namespace(ini=INI, variables=[f"data={data}"])) as identity, identity.transaction() as services:
+            organization = services.storage.organizations.find_by_domain("identity.localhost")
+            for number in range(102):
+                named = {"user_name": f"leaves{number}", "given_name": "Ada", "family_name": "Byron"}
+                person = services.users.create(organization.id, CreateHumanUser(**named))
+                at = services.now + timedelta(days=1 if number == 0 else -1)
+                services.storage.users.update(replace(person, deletion_at=at, version=person.version + 1))
+        assert re.search(r"^ +101  accounts$", on_data("purge").out, re.MULTILINE)
+        assert stored.users.find_by_login_name("leaves0@identity.localhost") is not None
+        assert stored.users.find_by_login_name("leaves1@identity.localhost") is None
+        assert "accounts" not in on_data("purge").out
 
 
 class TestPlugins:
