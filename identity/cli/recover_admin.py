@@ -45,12 +45,13 @@ def run(arguments: Namespace) -> int:
                     if not one.spare and (held.factors is None or one.name in held.factors)
                 )
 
+            to_change = services.passwords.changed_after_reset(subject.organization.id)
             taken_back = services.policies.make_way(subject, can_prove)
             kept_out = services.policies.asks_second_factor(subject) and not can_prove(
                 services.policies.of(subject.organization.id)
             )
     show("user", f"{subject.login_name}, active, {OWNER}")
-    show("password", f"{password}   (one-time; shown only now)")
+    show("password", f"{password}   ({'one-time' if to_change else 'good until it is changed'}; shown only now)")
     if taken_back:
         show("policy", f"taken back, as it kept everybody out: {', '.join(taken_back)}")
     if kept_out:

@@ -27,8 +27,11 @@ def run(arguments: Namespace) -> int:
                 raise Failed(f"There is no organization {arguments.organization}. Give its id or its primary domain.")
             command = ChangeOrganization.of(registration=arguments.registration)
             organization = services.organizations.change(found.id, command)
+            kept_closed = organization.registration and not services.registration.is_open(organization)
     may = "may" if organization.registration else "may not"
     print(f"People {may} register with {organization.name} ({organization.primary_domain}).")
+    if kept_closed:
+        print("For now nobody can: see its sign-in policy, whether mail can be sent, and whether it is active.")
     return 0
 
 

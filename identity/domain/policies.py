@@ -9,7 +9,7 @@ from typing import Any
 from identity.domain.attempts import FREE_ATTEMPTS, MOST_ATTEMPTS
 from identity.domain.entity import entity, members, setting
 from identity.domain.names import domain_problem
-from identity.domain.words import say, say_many
+from identity.domain.words import say
 
 #: The longest that a browser can be remembered, in days.
 MOST_DAYS = 30
@@ -19,8 +19,7 @@ SIGN_IN, PASSWORDS, SESSIONS, CONSENT = say("Sign-in"), say("Passwords"), say("S
 ATTEMPTS, REGISTRATION, ACCOUNTS = say("Attempts"), say("Registration"), say("Accounts")
 #: Between these lies the fewest characters that a password can have to have.
 SHORTEST_PASSWORD, LONGEST_MINIMUM = 8, 64
-_MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-_SHORTEST_SESSION, _LONGEST_IDLE, _LONGEST_SESSION = timedelta(minutes=5), 90 * _DAY, 365 * _DAY
+_SHORTEST_SESSION, _LONGEST_IDLE, _LONGEST_SESSION = timedelta(minutes=5), timedelta(days=90), timedelta(days=365)
 
 
 class SecondFactor(StrEnum):
@@ -42,6 +41,14 @@ class ConsentDefault(StrEnum):
 
     WHEN_FOREIGN = "when_foreign"
     ALWAYS = "always"
+
+
+class RegistrationRule(StrEnum):
+    """Who can register where an organization lets people; the later allows less."""
+
+    ALLOWED = "allowed"
+    BY_DOMAIN = "by_domain"
+    OFF = "off"
 
 
 class Source(StrEnum):
@@ -144,6 +151,16 @@ class Policy:
             4: say("Not guessed by ten thousand million tries"),
         },
     )
+    password_change_after_reset: bool | None = setting(
+        default=None,
+        section=PASSWORDS,
+        label=say("After a reset"),
+        hint=say("What becomes of a password that somebody else sets for a person, from now on."),
+        words={
+            False: say("A password that a manager sets stays good until the person changes it"),
+            True: say("A password that a manager sets has to be changed at the next sign-in"),
+        },
+    )
     session_idle_age: timedelta | None = setting(
         default=None,
         rule=_idle_problem,
@@ -192,13 +209,24 @@ class Policy:
             ConsentDefault.ALWAYS: say("People agree once to each application, also of their own organization"),
         },
     )
+    registration: RegistrationRule | None = setting(
+        default=None,
+        section=REGISTRATION,
+        label=say("Who can register"),
+        hint=say("Each organization says by itself whether people can register with it at all."),
+        words={
+            RegistrationRule.ALLOWED: say("Whoever wants to, where the organization lets people register"),
+            RegistrationRule.BY_DOMAIN: say("Nobody but people with an email address of the domains that are named"),
+            RegistrationRule.OFF: say("Nobody, whatever the organization says"),
+        },
+    )
     registration_domains: tuple[str, ...] | None = setting(
         default=None,
         each=domain_problem,
         rule=_domains_problem,
         section=REGISTRATION,
-        label=say("Who can register"),
-        hint=say("Where people can register: those with an email address of these domains, one a line."),
+        label=say("Email domains"),
+        hint=say("If domains are named, one a line, only people with an email address of one of them can register."),
     )
     registration_verified: bool | None = setting(
         default=None,
@@ -267,15 +295,6 @@ def looser(above: Policy, below: Policy) -> tuple[str, ...]:
     return tuple(name for name, value in own_rules(below).items() if getattr(together, name) != value)
 
 
-def effect_of(name: str, value: Any) -> str:
-    """What a rule with this value means, as a sentence; empty where it is a list of words."""
-    words = members(Policy)[name].declared.words
-    if words:
-        return words[value]
-    told = _EFFECTS.get(name)
-    return "" if told is None else told(value)
-
-
 def policy_of(stored: Mapping[str, Any]) -> Policy:
     """The policy that ``stored_policy`` told; what is not known any more is passed over. Raises ValueError."""
     known = members(Policy)
@@ -336,41 +355,17 @@ _TIGHTER: Mapping[str, Callable[[Any, Any], Any]] = {
     "second_factor": _later_of(SecondFactor),
     "factors": _common,
     "remember_browser": _smaller,
+    "registration": _later_of(RegistrationRule),
     "registration_domains": _common,
     "registration_verified": _either,
     "account_deletion": _both,
     "password_min_length": _larger,
     "password_strength": _larger,
+    "password_change_after_reset": _either,
     "session_idle_age": _smaller,
     "session_max_age": _smaller,
     "single_session": _either,
     "free_attempts": _smaller,
     "most_attempts": _smaller,
     "consent": _later_of(ConsentDefault),
-}
-
-
-def _days(number: int) -> str:
-    if not number:
-        return say("A second factor is asked at every sign-in")
-    return say_many("For {n} day, if the person wants it", "For {n} days, if the person wants it", number)
-
-
-def _span(span: timedelta) -> str:
-    if not span % _DAY:
-        return say_many("{n} day", "{n} days", span // _DAY)
-    if not span % _HOUR:
-        return say_many("{n} hour", "{n} hours", span // _HOUR)
-    if not span % _MINUTE:
-        return say_many("{n} minute", "{n} minutes", span // _MINUTE)
-    return say_many("{n} second", "{n} seconds", int(span.total_seconds()))
-
-
-_EFFECTS: Mapping[str, Callable[[Any], str]] = {
-    "remember_browser": _days,
-    "password_min_length": lambda number: say("At least {n} characters", n=number),
-    "free_attempts": lambda number: say_many("{n} attempt", "{n} attempts", number),
-    "most_attempts": lambda number: say_many("{n} attempt", "{n} attempts", number),
-    "session_idle_age": _span,
-    "session_max_age": _span,
 }

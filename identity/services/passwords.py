@@ -164,15 +164,20 @@ class Passwords(UseCases):
         if kept is not None and kept.ended_at is not None:
             raise NotFound("session", kept.id)
 
+    def changed_after_reset(self, organization_id: str) -> bool:
+        """True if a password that somebody else sets for people of the organization has to be changed by them."""
+        return self._policies.of(organization_id).password_change_after_reset is not False
+
     def set_one_time(self, user_id: str) -> str:
-        """A new password, to be told once and changed at the first sign-in.
+        """A new password, to be told once and changed at the first sign-in, unless the policy lets it stay.
 
         The one before ends, and with it everything that was opened as this person, as ``Sessions.end_access`` has it.
         Raises NotFound.
         """
         subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
         password = new_password()
-        self._store(user_id, self._hasher.hash(password), must_change=True, changed_at=self._now)
+        must_change = self.changed_after_reset(subject.organization.id)
+        self._store(user_id, self._hasher.hash(password), must_change=must_change, changed_at=self._now)
         self._attempts.forget(subject)
         self._sessions.end_access(subject)
         self._audit.record("password.set", kind="user", id=user_id, organization_id=subject.organization.id)

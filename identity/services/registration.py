@@ -6,6 +6,7 @@ from identity.crypto.secrets import new_id
 from identity.domain.errors import Denied, Invalid
 from identity.domain.names import user_name_problem
 from identity.domain.organizations import Organization
+from identity.domain.policies import RegistrationRule
 from identity.domain.users import HumanUser, PasswordHash, Profile, Subject
 from identity.domain.words import say
 from identity.services.changes import UseCases, told
@@ -59,16 +60,24 @@ class Registration(UseCases):
 
     def is_open(self, organization: Organization) -> bool:
         """True if people can make an account of the organization for themselves; somebody, at least."""
-        if not organization.registration or not organization.active:
+        if not organization.active or not self._lets(organization):
             return False
         return self._mails.enabled or not self._verifies(organization)
 
     def welcomes(self, organization: Organization, verified_email: str) -> bool:
-        """True if the policy lets somebody with this address register, which is empty if none of theirs is verified."""
+        """True if somebody with this address may register, which is empty if none of theirs is verified."""
         domains = self._policies.of(organization.id).registration_domains
         if domains is not None and verified_email.rpartition("@")[2].lower() not in domains:
             return False
-        return bool(verified_email) or not self._verifies(organization)
+        return self._lets(organization) and (bool(verified_email) or not self._verifies(organization))
+
+    def _lets(self, organization: Organization) -> bool:
+        """True if the organization lets people register, and what holds there lets anybody."""
+        policy = self._policies.of(organization.id)
+        if not organization.registration or policy.registration is RegistrationRule.OFF:
+            return False
+        named = policy.registration_domains
+        return bool(named) or (named is None and policy.registration is RegistrationRule.ALLOWED)
 
     def _verifies(self, organization: Organization) -> bool:
         """True if an address counts once it is verified alone: anybody can type one of a domain."""

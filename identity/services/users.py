@@ -186,8 +186,8 @@ class Users(Lifecycle[HumanUser]):
         return self._passwords.issue_link(user_id)
 
     def one_time_password(self, user_id: str, *, by: Principal) -> str:
-        """A new password, to be told once and changed at the first sign-in; the present one ends, with all that was
-        opened as this person.
+        """A new password, to be told once and changed at the first sign-in unless the policy lets it stay; the present
+        one ends, with all that was opened as this person.
 
         Raises NotFound, Denied; Conflict for a deactivated user.
         """

@@ -106,6 +106,14 @@ class TestRecoverAdmin:
             with identity.reading() as services:
                 assert services.policies.set_at(INSTANCE).policy.second_factor is SecondFactor.REQUIRED_FOR_MANAGERS
 
+    def test_says_whether_the_password_stays_by_the_policy(self, on_data, stored, data):
+        assert "(one-time; shown only now)" in on_data("recover-admin", "--user", "admin").out
+        with opened(Namespace(ini=INI, variables=[f"data={data}"])) as identity, identity.transaction() as services:
+            services.policies.change(INSTANCE, ChangePolicy.of(password_change_after_reset=False))
+        assert "(good until it is changed; shown only now)" in on_data("recover-admin", "--user", "admin").out
+        subject = stored.users.find_by_login_name("admin@identity.localhost")
+        assert not stored.users.find_password(subject.user.id).must_change
+
     def test_is_audited(self, on_data, stored):
         on_data("recover-admin", "--user", "admin")
         events = {one.event for one in stored.audit.page().items}
@@ -210,6 +218,14 @@ def test_registration_is_on_from_the_first_start_in_development_and_switched_off
         assert ran.status == 0
         assert ran.out == f"People {word} register with Identity (identity.localhost).\n"
         assert stored.organizations.find_by_domain("identity.localhost").registration is state
+
+
+def test_registration_that_the_policy_keeps_closed(on_data, data):
+    words = ("registration", "--organization", "identity.localhost", "--on")
+    assert "For now nobody can" not in on_data(*words).out
+    with opened(Namespace(ini=INI, variables=[f"data={data}"])) as identity, identity.transaction() as services:
+        services.policies.change(INSTANCE, ChangePolicy.of(registration="off"))
+    assert "For now nobody can: see its sign-in policy" in on_data(*words).out
 
 
 def test_registration_is_switched_by_id_too(on_data, stored):

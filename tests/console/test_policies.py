@@ -136,3 +136,37 @@ def test_nobody_is_told_of_people_elsewhere(world: World, owner: Browser, organi
     page = owner.open(_page(organization, f"/preview?user_id={stranger.id}"))
     assert page.status_int == 422
     assert "Choose a person." in page
+
+
+def test_registration_that_the_instance_closes_is_told_where_it_holds_and_before_it_is_saved(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    person = world.a_person(organization)
+    assert "Whoever wants to" in _row(owner.open(_page(organization)), "Who can register")
+    told = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}")))
+    assert told["Registration"] == "Whoever wants to, where the organization lets people register"
+    for rule in ("by_domain", "off"):
+        told = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}&registration={rule}")))
+        assert told["Registration"] == "Nobody can register now", rule
+    owner.open(_page(organization, "/edit"))
+    page = owner.submit({"registration": "off"}, form="page-form")
+    assert "Nobody, whatever the organization says" in _row(page, "Who can register")
+    assert "This organization" in _row(page, "Who can register")
+
+
+def test_pages_say_whether_a_password_that_a_manager_sets_stays(
+    world: World, instance_owner: Browser, organization: Organization
+) -> None:
+    person = world.a_person(organization)
+    path = f"/console/users/{person.id}/one-time-password"
+    assert "The new one has to be changed at the next sign-in." in instance_owner.open(path)
+    assert "It has to be changed at the next sign-in." in instance_owner.submit(form="page-form")
+    world.operator.policies.change(INSTANCE, ChangePolicy.of(password_change_after_reset=False))
+    try:
+        assert "It stays good until the person changes it." in instance_owner.open(path)
+        page = instance_owner.submit(form="page-form")
+        assert "It stays good until the person changes it." in page
+        new = instance_owner.open(f"/console/organizations/{organization.id}/users/new")
+        assert "It stays good until the person changes it." in new
+    finally:
+        world.operator.policies.change(INSTANCE, ChangePolicy.of(password_change_after_reset=None))

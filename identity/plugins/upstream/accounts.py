@@ -141,11 +141,11 @@ class Accounts:
         if not self.provider.everywhere:
             organization = self.services.organizations.get(self.provider.organization_id)
         trusted = "" if organization is None else self._trusted_email(somebody, organization)
-        if organization is None or (self.provider.everywhere and not self._may_register(organization, trusted)):
-            raise NoAccount(_UNKNOWN, "no organization lets people register")
+        if organization is None or (
+            self.provider.everywhere and not self.services.registration.welcomes(organization, trusted)
+        ):
+            raise NoAccount(_UNKNOWN, "no organization lets people register with this address")
         found = told(self.provider, somebody.claims)
-        if self.provider.everywhere and not self.services.registration.welcomes(organization, trusted):
-            raise NoAccount(_UNKNOWN, "the policy lets nobody register with this address")
         profile = change(found, with_email=True).apply_to(Profile())
         if trusted:
             profile = replace(profile, email=trusted, email_verified=True)
@@ -153,10 +153,6 @@ class Accounts:
             return self.services.registration.admit(organization, _name_of(found, somebody), profile)
         except Denied:
             raise NoAccount(_NOT_HERE, "the organization is deactivated") from None
-
-    def _may_register(self, organization: Organization, trusted_email: str) -> bool:
-        """True if whoever comes by a provider for all may have an account as if they made it themselves."""
-        return organization.registration and self.services.registration.welcomes(organization, trusted_email)
 
 
 def _is_vouched_for(subject: Subject) -> bool:

@@ -9,7 +9,8 @@ from markupsafe import Markup, escape
 from pyramid.response import Response
 
 from identity.domain.entity import members
-from identity.domain.policies import HeldRule, Policy, Source, effect_of, looser
+from identity.domain.policies import HeldRule, Policy, Source, looser
+from identity.domain.policy_effects import effect_of
 from identity.domain.words import say
 from identity.http import targets
 from identity.lazily import lazily
@@ -56,7 +57,7 @@ class _PolicyPage(ConsolePage):
         if name == "factors":
             return self._names(value)
         if value is None:
-            return self.said(say("Any email address"))
+            return self.said(say("None are named"))
         if isinstance(value, tuple):
             return escape(", ".join(value)) if value else self.said(say("None"))
         return self.said(effect_of(name, value))

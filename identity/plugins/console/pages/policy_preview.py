@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from identity.domain.errors import Invalid
-from identity.domain.policies import Policy, effect_of
+from identity.domain.policies import Policy
+from identity.domain.policy_effects import effect_of
 from identity.domain.users import HumanUser
 from identity.domain.words import say
 from identity.http import targets
@@ -110,7 +111,10 @@ class PolicyPreviewPage(TokenPreviewPage):
             ("session_max_age", say("End all sessions after")),
             ("single_session", say("Browsers at a time")),
         )
-        return [(label, effect_of(name, getattr(policy, name))) for name, label in shown]
+        facts = [(label, effect_of(name, getattr(policy, name))) for name, label in shown]
+        is_open = self.services.registration.is_open(self.context.value)
+        registers = effect_of("registration", policy.registration) if is_open else say("Nobody can register now")
+        return [*facts, (say("Registration"), registers)]
 
 
 PLACES = (Place("/organizations/{organization}/policy/preview", PolicyPreviewPage, "user.read", targets.organization),)

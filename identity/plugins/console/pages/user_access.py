@@ -26,6 +26,9 @@ _PASSWORD: Final = "one_time_password"  # noqa: S105 - a kind
 _ALREADY = say("This was already done; the link or password was shown then. Make a new one if you did not save it.")
 
 
+_STAYS = say("It stays good until the person changes it.")
+
+
 def _shown_once(page: ConsolePage, user: HumanUser, initial: Initial, title: str, *, new: bool) -> Response:
     """The only answer that ever holds it: there is nothing to redirect to. It is mailed too where that can be done."""
     if page.organization is None:
@@ -39,6 +42,7 @@ def _shown_once(page: ConsolePage, user: HumanUser, initial: Initial, title: str
         "initial": initial,
         "works_once": works_once(lifetime, page.words),
         "mailed": user.profile.email if mailed else "",
+        "to_change": page.services.passwords.changed_after_reset(user.organization_id),
         "back": f"{CONSOLE}/users/{user.id}",
     }
     return page.draw(shown, template="console/user_initial.html")
@@ -46,9 +50,11 @@ def _shown_once(page: ConsolePage, user: HumanUser, initial: Initial, title: str
 
 def _ways(page: ConsolePage) -> Sequence[Sequence[object]]:
     t = page.words.t
+    to_change = page.services.passwords.changed_after_reset(page.context.value.id)
+    after = t("It has to be changed at the first sign-in.") if to_change else t(_STAYS)
     return [
         (_LINK, t("A link"), t("The person chooses a password that nobody else knows.")),
-        (_PASSWORD, t("A one-time password"), t("It has to be changed at the first sign-in.")),
+        (_PASSWORD, t("A one-time password"), after),
     ]
 
 
@@ -131,15 +137,19 @@ class OneTimePassword(_NewAccess):
 
     at = "/one-time-password"
     way = (say("One-time password"), say("Set password …"))
-    offer = say("Replaces the present password at once. It has to be changed at the next sign-in.")
+    offer = say("Replaces the present password at once.")
     title = say("Set a one-time password for {name}?")
-    effects = (
-        say("The present password stops working at once. All sessions, links and tokens of the person end."),
-        say("The new one has to be changed at the next sign-in."),
-    )
     label = say("Set one-time password")
     keep = say("Keep the present password")
     made = say("One-time password")
+
+    @property
+    def effects(self) -> Sequence[str]:
+        to_change = self.services.passwords.changed_after_reset(self.thing.organization_id)
+        return (
+            say("The present password stops working at once. All sessions, links and tokens of the person end."),
+            say("The new one has to be changed at the next sign-in.") if to_change else _STAYS,
+        )
 
     def make(self) -> Initial:
         return Initial(_PASSWORD, self.services.users.one_time_password(self.thing.id, by=self.principal))

@@ -138,7 +138,8 @@ OPERATIONS = (
     _USERS.does(
         "one-time-password",
         "POST",
-        "Replaces the password by one to be changed at the next sign-in; sessions and tokens end at once.",
+        "Replaces the password by one to be changed at the next sign-in, unless the policy says otherwise; sessions and"
+        " tokens end at once.",
         _one_time_password,
         name="set_one_time_password",
         answers=OneTimePassword,

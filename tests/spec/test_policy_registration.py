@@ -1,0 +1,200 @@
+"""Security 19.9: the instance can close registration everywhere, or leave it to addresses of named domains; whatever an
+organization says, and also for registrations under way."""
+
+from collections.abc import Callable
+
+import pytest
+
+from identity.domain.errors import Denied, Invalid
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE as OF_INSTANCE
+from identity.services.access import THE_OPERATOR
+from identity.services.apply import apply, read_state
+from identity.services.commands.organizations import ChangeOrganization
+from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.users import RegisterUser
+from identity.services.policies import INSTANCE
+from identity.services.transfer import Transfer
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import RelyingParty
+from identity.testing.responses import check_api_error
+from identity.testing.world import World
+from tests.plugins.login.conftest import opened
+from tests.plugins.management.estate import Api
+from tests.spec.test_step_up import policy
+
+pytestmark = pytest.mark.storages("memory")
+
+ANN = {"user_name": "ann", "given_name": "Ann", "family_name": "Byron", "email": "ann@acme.example"}
+CLOSED = "This organization does not let people create accounts."
+
+
+@pytest.fixture
+def world(make_world: MakeWorld) -> World:
+    return make_world()
+
+
+@pytest.fixture
+def mailing(make_world: MakeWorld) -> World:
+    return make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example"})
+
+
+def party_of(world: World, organization: Organization) -> RelyingParty:
+    return RelyingParty.of(world, project_id=world.a_project(organization).id)
+
+
+def offered(world: World, party: RelyingParty) -> bool:
+    """Whether the login page leads to the form."""
+    browser = Browser(world)
+    opened(browser, party)
+    return "Create an account" in browser.page.text
+
+
+@pytest.mark.parametrize("owner", ["instance", "organization"])
+def test_where_it_is_off_no_door_leads_in(world: World, owner: str) -> None:
+    organization = world.an_organization()
+    party, under_way = party_of(world, organization), Browser(world)
+    opened(under_way, party, prompt="create")
+    assert under_way.step == "register"
+    assert offered(world, party)
+    policy(world, INSTANCE if owner == "instance" else organization.id, registration="off")
+    assert not offered(world, party)
+    browser = Browser(world)
+    asked = opened(browser, party, prompt="create")
+    party.refused(browser.page, asked, "access_denied")
+    under_way.submit({**ANN, "password": PASSWORD, "password_again": PASSWORD}, form="page-form")
+    assert under_way.page.status_int == 403
+    assert CLOSED in under_way.page.text
+    with pytest.raises(Denied), world.transaction() as services:
+        services.registration.register(organization, RegisterUser(**ANN), "hash")
+    with world.reading() as services:
+        assert services.storage.users.find_by_name(organization.id, "ann") is None
+
+
+Close = Callable[[World, Organization], None]
+
+#: What makes an end of a registration whose mail is on its way.
+ENDS: dict[str, Close] = {
+    "instance": lambda world, organization: policy(world, INSTANCE, registration="off"),
+    "organization": lambda world, organization: policy(world, organization.id, registration="off"),
+    "no domain": lambda world, organization: policy(world, INSTANCE, registration="by_domain"),
+    "domains that exclude each other": lambda world, organization: (
+        policy(world, INSTANCE, registration_domains=("acme.example",)),
+        policy(world, organization.id, registration_domains=("acme.example",)),
+        policy(world, INSTANCE, registration_domains=("other.example",)),
+    )[-1],
+    "switch": lambda world, organization: world.operator.organizations.change(
+        organization.id, ChangeOrganization.of(registration=False)
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_link_that_waits_in_a_mailbox_makes_nothing_once_it_is_closed(mailing: World, end: str) -> None:
+    world, organization = mailing, mailing.an_organization()
+    with world.transaction() as services:
+        link = services.registration.announce(organization, RegisterUser(**ANN), "hash").link
+    ENDS[end](world, organization)
+    browser = Browser(world)
+    browser.open(link)
+    names = {name: ANN[name] for name in ("user_name", "given_name", "family_name")}
+    browser.submit({**names, "password": PASSWORD, "password_again": PASSWORD}, form="page-form")
+    assert browser.page.status_int == 403
+    assert "Registration is closed" in browser.page.text
+    with world.reading() as services:
+        assert services.storage.users.find_by_name(organization.id, "ann") is None
+
+
+def test_by_domain_lets_nobody_register_before_a_domain_is_named(mailing: World) -> None:
+    world, organization = mailing, mailing.an_organization()
+    party = party_of(world, organization)
+    policy(world, INSTANCE, registration="by_domain")
+    assert not offered(world, party)
+    policy(world, organization.id, registration_domains=("acme.example",))
+    assert offered(world, party)
+    for email, welcome in (("ann@acme.example", True), ("ann@evil.example", False), ("", False)):
+        with world.reading() as services:
+            assert services.registration.welcomes(organization, email) is welcome, email
+    with pytest.raises(Invalid), world.transaction() as services:
+        services.registration.announce(organization, RegisterUser(**{**ANN, "email": "a@evil.example"}), "hash")
+
+
+def test_no_rule_opens_what_an_organization_keeps_closed(world: World) -> None:
+    organization = world.an_organization()
+    world.operator.organizations.change(organization.id, ChangeOrganization.of(registration=False))
+    policy(world, INSTANCE, registration="allowed")
+    assert not offered(world, party_of(world, organization))
+    with world.reading() as services:
+        held = services.organizations.get(organization.id)
+        assert not services.registration.welcomes(held, "ann@acme.example")
+
+
+def test_an_organization_can_only_close_more_and_says_so_everywhere(world: World) -> None:
+    """API, state files and exports."""
+    api = Api.of(world.a_manager("IAM_OWNER", resource=OF_INSTANCE))
+    organization = world.an_organization()
+    path = f"/organizations/{organization.id}/policy"
+    assert api.get(path)["effective"]["registration"] == "allowed"
+    api.patch("/instance/policy", {"registration": "by_domain"})
+    answer = api.ask("PATCH", path, {"registration": "allowed"})
+    fields = check_api_error(answer, 422, "invalid")["fields"]
+    assert fields == {"registration": "The instance does not allow that much."}
+    described = {"id": organization.id, "name": organization.name, "policy": {"registration": "off"}}
+    state = {"version": 1, "organizations": [described]}
+    with world.transaction() as services:
+        apply(services, read_state(state), by=THE_OPERATOR)
+    after = api.get(path)
+    assert (after["own"]["registration"], after["effective"]["registration"]) == ("off", "off")
+    assert {one["rule"]: one["source"] for one in after["sources"]}["registration"] == "organization"
+    with world.reading() as services:
+        assert '"registration": "off"' in "".join(Transfer(services).document(organization.id, by=THE_OPERATOR))
+
+
+# --- after a reset ----------------------------------------------------------------------------------------------------
+
+
+def after_sign_in(world: World, login_name: str, password: str) -> str | None:
+    """Which page follows the password that a manager has set."""
+    browser = Browser(world)
+    browser.open("/account")
+    browser.sign_in(login_name, password)
+    return browser.step
+
+
+@pytest.mark.parametrize(("instance", "here"), [(None, None), (False, True), (False, None)])
+def test_a_password_of_a_manager_is_changed_where_the_rule_says_so(
+    world: World, instance: bool | None, here: bool | None
+) -> None:
+    api = Api.of(world.a_manager("IAM_OWNER", resource=OF_INSTANCE))
+    organization = world.an_organization()
+    api.patch("/instance/policy", {"password_change_after_reset": instance})
+    api.patch(f"/organizations/{organization.id}/policy", {"password_change_after_reset": here})
+    stays = instance is False and here is None
+    expected = None if stays else "password/change"
+    person = world.a_person(organization)
+    login_name = f"{person.user_name}@{organization.primary_domain}"
+    password = api.post(f"/users/{person.id}/one-time-password", status=200)["one_time_password"]
+    assert api.get(f"/users/{person.id}")["state"] == ("active" if stays else "must_change_password")
+    assert after_sign_in(world, login_name, password) == expected
+    assert after_sign_in(world, login_name, world.operator.users.recover(person.id)) == expected
+    named = {"user_name": "new", "given_name": "Ada", "family_name": "Byron", "initial": "one_time_password"}
+    made = api.post(f"/organizations/{organization.id}/users", named)["initial"]["secret"]
+    assert after_sign_in(world, f"new@{organization.primary_domain}", made) == expected
+
+
+def test_no_organization_lets_a_reset_password_stay_where_the_instance_does_not(world: World) -> None:
+    organization = world.an_organization()
+    with pytest.raises(Invalid), world.transaction() as services:
+        services.policies.change(organization.id, ChangePolicy.of(password_change_after_reset=False))
+
+
+def test_whoever_reports_a_stranger_chooses_a_new_password_whatever_the_rule_says(world: World) -> None:
+    organization = world.an_organization()
+    policy(world, INSTANCE, password_change_after_reset=False)
+    person = world.a_person(organization)
+    password = world.operator.users.recover(person.id)
+    with world.transaction() as services:
+        services.own_account.report(services.storage.users.find_subject(person.id))
+    login_name = f"{person.user_name}@{organization.primary_domain}"
+    assert after_sign_in(world, login_name, password) == "password/change"
