@@ -22,7 +22,7 @@ def run(arguments: Namespace) -> int:
 
 COMMAND = Command(
     "purge",
-    "delete what has expired, and accounts that are to go; the service does it by itself, too",
+    "delete what has expired and accounts that are to go; the service does so by itself",
     add_ini_arguments,
     run,
 )
