@@ -21,7 +21,7 @@ settings.register_profile("unhurried", deadline=None, suppress_health_check=[Hea
 settings.load_profile("unhurried")
 
 #: How the reasons begin for which tests with programs of others are skipped.
-MISSING = {"Chromium is not installed": "the browser tests", "nginx is not installed": "the tests with nginx"}
+MISSING = {"Chromium is not installed": "the browser tests", "a proxy is not installed": "the tests with proxies"}
 
 #: Marks of tests that run when they are asked for.
 OPTIONAL = {"pictures": "takes pictures", "thorough": "takes long"}

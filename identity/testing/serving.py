@@ -106,12 +106,14 @@ def serving_tls(app: Any, bound: socket.socket, certificate: Path) -> Iterator[N
         server.server_close()
 
 
-def self_signed_certificate(folder: Path) -> Path:
-    """A new certificate for this machine's loopback names, with its key in the same file; it trusts itself."""
+def self_signed_certificate(folder: Path, *hosts: str) -> Path:
+    """A new certificate for this machine's loopback names and the hosts, with its key in the same file; it trusts itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))])
+    names = x509.SubjectAlternativeName(
+        [*map(x509.DNSName, ("localhost", *hosts)), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]
+    )
     usage = dict.fromkeys(
         (
             "content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "crl_sign", "encipher_only",

@@ -1,10 +1,11 @@
-"""The nginx of docs/operators/reverse-proxy, as it stands there, in front of a service on three hosts."""
+"""The proxies of docs/operators/reverse-proxy, as they stand there, in front of a service on three hosts."""
 
 import http.client
 import json
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -27,19 +28,100 @@ from identity.testing.world import World
 from tests.journeys.test_http_framing import CORPUS
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "docs" / "operators" / "examples" / "nginx.conf"
-MISSING = "nginx is not installed (Debian: apt-get install nginx-light)."
+EXAMPLES = ROOT / "docs" / "operators" / "examples"
 WAIT = 30
+HOSTS = ("id.example.com", "api.example.com", "login.example.com")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A proxy, with its example, in which only ports and files are made others.
+
+    ``package`` is Debian's. ``words`` starts it with the file in the folder, in the foreground.
+    """
+
+    example: str
+    package: str
+    replaced: tuple[tuple[str, str], ...]
+    words: Callable[[str, Path], list[str]]
+    around: Callable[[str, Path], str] = lambda example, folder: example
+    #: Its own words for an encoding, a version or a body that it cannot make sense of.
+    cannot: frozenset[bytes] = frozenset({b"501", b"505"})
+
+    @property
+    def name(self) -> str:
+        return self.package.removesuffix("-light")
+
+
+def _around_nginx(example: str, folder: Path) -> str:
+    places = "".join(
+        f"{one}_temp_path {folder}/{one};\n" for one in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    # Its workers write to the folder, whoever starts it.
+    user = "user root root; " if os.geteuid() == 0 else ""
+    return f"{user}daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off;\n{places}{example}}}\n"
+
+
+def _around_caddy(example: str, folder: Path) -> str:
+    # Neither its administration nor the port for plain http.
+    return example.replace("{\n", "{\n\tadmin off\n\tauto_https disable_redirects\n", 1)
+
+
+PROGRAMS = {
+    one.name: one
+    for one in (
+        Program(
+            "nginx.conf",
+            "nginx-light",
+            (
+                ("listen 443 ssl;", "listen 127.0.0.1:{port} ssl;"),
+                ("server 127.0.0.1:8080;", "server 127.0.0.1:{service};"),
+                ("/etc/ssl/identity.crt", "{certificate}"),
+                ("/etc/ssl/private/identity.key", "{certificate}"),
+            ),
+            lambda program, folder: [program, "-p", f"{folder}", "-c", f"{folder}/file", "-e", f"{folder}/errors.log"],
+            _around_nginx,
+        ),
+        Program(
+            "haproxy.cfg",
+            "haproxy",
+            (
+                ("bind :443 ", "bind 127.0.0.1:{port} "),
+                ("127.0.0.1:8080", "127.0.0.1:{service}"),
+                ("/etc/haproxy/identity.pem", "{certificate}"),
+            ),
+            lambda program, folder: [program, "-db", "-f", f"{folder}/file"],
+        ),
+        Program(
+            "Caddyfile",
+            "caddy",
+            (
+                (
+                    "id.example.com, api.example.com, login.example.com {{",
+                    "id.example.com:{port}, api.example.com:{port}, login.example.com:{port} {{\n\tbind 127.0.0.1",
+                ),
+                (":443 {{", ":{port} {{\n\tbind 127.0.0.1"),
+                ("127.0.0.1:8080", "127.0.0.1:{service}"),
+                ("/etc/ssl/identity.crt", "{certificate}"),
+                ("/etc/ssl/private/identity.key", "{certificate}"),
+            ),
+            lambda program, folder: [program, "run", "--adapter", "caddyfile", "--config", f"{folder}/file"],
+            _around_caddy,
+            frozenset({b"501", b"502", b"505"}),
+        ),
+    )
+}
 
 
 @dataclass
 class Proxied:
-    """A service behind nginx."""
+    """A service behind a proxy."""
 
     world: World
     port: int
     #: The paths that reached the service.
     seen: list[str]
+    kind: Program
 
     def ask(self, host: str, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> Any:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT, context=_trusting())
@@ -68,61 +150,58 @@ def _trusting() -> ssl.SSLContext:
 
 def _watched(app: Any, seen: list[str]) -> Callable[..., Iterable[bytes]]:
     def watch(environ: dict[str, Any], start_response: Any) -> Any:
-        seen.append(environ["PATH_INFO"])
+        # Some ask whether the service is well.
+        if environ["PATH_INFO"] != "/healthz":
+            seen.append(environ["PATH_INFO"])
         return app(environ, start_response)
 
     return watch
 
 
-@pytest.fixture(scope="module")
-def proxied(databases: Databases, key_pool: KeyPool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
+@pytest.fixture(scope="module", params=PROGRAMS)
+def proxied(
+    request: pytest.FixtureRequest, databases: Databases, key_pool: KeyPool, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Proxied]:
     """What a proxy does has nothing to do with storages."""
-    # Debian keeps it where only administrators look.
-    program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    kind = PROGRAMS[request.param]
+    # Debian keeps some where only administrators look.
+    program = shutil.which(kind.name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if program is None:
-        if os.environ.get("IDENTITY_NGINX_TESTS") == "required":
-            pytest.fail(MISSING)
-        pytest.skip(MISSING)
-    folder, bound, front = tmp_path_factory.mktemp("nginx"), loopback_socket(), loopback_socket()
+        missing = f"a proxy is not installed: {kind.name} (Debian: apt-get install {kind.package})."
+        if os.environ.get("IDENTITY_PROXY_TESTS") == "required":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    folder, bound, front = tmp_path_factory.mktemp(kind.name), loopback_socket(), loopback_socket()
     port: int = front.getsockname()[1]
     front.close()
     world = World(databases.settings("memory") | THREE_HOSTS, clock=RunningClock(), key_pool=key_pool)
     world.bootstrap()
     seen: list[str] = []
     with serving(_watched(world.app, seen), bound, trusted_proxy="127.0.0.1", trusted_proxy_headers="x-forwarded-for"):
-        process = _start(program, folder, port=port, service=bound.getsockname()[1])
-        yield Proxied(world, port, seen)
+        process = _start(kind, program, folder, port=port, service=bound.getsockname()[1])
+        yield Proxied(world, port, seen, kind)
         process.terminate()
-        assert process.wait(WAIT) == 0
+        # HAProxy ends by the signal.
+        assert process.wait(WAIT) in (0, -signal.SIGTERM), (folder / "output.log").read_text()
     world.close()
 
 
-def _start(program: str, folder: Path, *, port: int, service: int) -> subprocess.Popen[bytes]:
-    """nginx with the example, in which only ports and files are others."""
-    example, certificate = EXAMPLE.read_text(), self_signed_certificate(folder)
-    for words, own in (
-        ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
-        ("server 127.0.0.1:8080;", f"server 127.0.0.1:{service};"),
-        ("/etc/ssl/identity.crt", str(certificate)),
-        ("/etc/ssl/private/identity.key", str(certificate)),
-    ):
-        assert example.count(words) == 1, words
-        example = example.replace(words, own)
-    places = "".join(
-        f"{one}_temp_path {folder}/{one};\n" for one in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    # Its workers write to the folder, whoever starts it.
-    user = "user root root; " if os.geteuid() == 0 else ""
-    whole = f"{user}daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off;\n{places}{example}}}\n"
-    (folder / "nginx.conf").write_text(whole)
-    words = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "errors.log")]
-    process = subprocess.Popen(words)
+def _start(kind: Program, program: str, folder: Path, *, port: int, service: int) -> subprocess.Popen[bytes]:
+    text, certificate = (EXAMPLES / kind.example).read_text(), self_signed_certificate(folder, *HOSTS)
+    for words, own in kind.replaced:
+        given = {"port": port, "service": service, "certificate": certificate}
+        assert text.count(words.format(**given)), words
+        text = text.replace(words.format(**given), own.format(**given))
+    (folder / "file").write_text(kind.around(text, folder))
+    environ = {**os.environ, "HOME": str(folder)}
+    with (folder / "output.log").open("wb") as output:
+        process = subprocess.Popen(kind.words(program, folder), stdout=output, stderr=output, env=environ)
     give_up_at = time.monotonic() + WAIT
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
-            assert process.poll() is None, (folder / "errors.log").read_text()
+            assert process.poll() is None, (folder / "output.log").read_text()
             assert time.monotonic() < give_up_at
             time.sleep(0.05)
         else:
@@ -206,13 +285,12 @@ def test_the_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
 
 
 def test_nothing_is_smuggled(proxied: Proxied) -> None:
-    """The service sees no request that nginx has not seen: for each one there is an answer."""
+    """The service sees no request that the proxy has not seen: for each one there is an answer."""
     smuggled = b"GET /smuggled HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"
     for name, request in CORPUS.items():
         proxied.seen.clear()
         answered = proxied.say(request.replace(b"Host: x", b"Host: api.example.com") + smuggled)
         statuses = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", answered)
         assert len(proxied.seen) <= len(statuses), name
-        # nginx's own words for an encoding and a version that it does not know.
-        assert {status for status in statuses if status.startswith(b"5")} <= {b"501", b"505"}, (name, statuses)
+        assert {status for status in statuses if status.startswith(b"5")} <= proxied.kind.cannot, (name, statuses)
         assert len(statuses) != 1 or "/smuggled" not in proxied.seen, name
