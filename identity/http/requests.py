@@ -1,5 +1,6 @@
 """IdentityRequest: what a request carries besides what Pyramid gives it."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -65,9 +66,16 @@ class IdentityRequest(Request):  # type: ignore[misc]
 
         For effects that must stand whatever comes, and before work that takes long.
         """
+        self._go_on_after(self.tm.commit)
+
+    def roll_back(self) -> None:
+        """Drop what was done since the last commit, and go on in another transaction, as after it."""
+        self._go_on_after(self.tm.abort)
+
+    def _go_on_after(self, end: Callable[[], None]) -> None:
         before = self.services
         try:
-            self.tm.commit()
+            end()
         finally:
             # Also for the answer that tells of a failure: pyramid_tm ends what it began.
             self.tm.begin()

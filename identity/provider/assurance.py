@@ -14,9 +14,10 @@ from identity.provider.errors import InvalidGrant, UnmetAuthenticationRequiremen
 from identity.provider.factor import Factor
 from identity.provider.grant import Authorization
 from identity.provider.interaction import Need, SignIn
+from identity.services.sign_ins import STRONGEST
 
-#: The interaction by which somebody proves more, and the demand of our own pages for the most that somebody can prove.
-FACTOR, STRONGEST = "factor", "strongest"
+#: The interaction by which somebody proves more.
+FACTOR = "factor"
 
 _UNMET = "The user cannot be authenticated in the way that acr asks for."
 
@@ -61,7 +62,7 @@ def missing(sign_in: SignIn, context: Context) -> Need | None:
         return _need(sign_in, context, proved, wanted, by_client=True)
     if reaches(proved, TWO_FACTORS):
         return None
-    if sign_in.demands.get("acr") == STRONGEST:
+    if sign_in.demands.get("acr") == STRONGEST or sign_in.done(STRONGEST):
         need = _need(sign_in, context, proved, (TWO_FACTORS,), by_client=False)
         if need.by:
             return need

@@ -15,8 +15,11 @@ from identity.storage.errors import AlreadyUsed, Missing, Stale
 
 _TRIES = 3
 
-#: Interactions that are not about who somebody is: choosing somebody else does not undo them.
-_BEFORE_LOGIN = frozenset({"create", "select_account"})
+#: What is noted as done where who they are is to be proved as well as they can, and the demand of our own pages for it.
+STRONGEST = "strongest"
+
+#: What is not about who somebody is: choosing somebody else does not undo it.
+_BEFORE_LOGIN = frozenset({"create", "select_account", STRONGEST})
 
 _ELSEWHERE = "This sign-in goes on in another window."
 
@@ -133,6 +136,15 @@ class SignIns(UseCases):
                 session_id=None if account is None else account.session.id,
                 login_name="" if account is None else account.subject.login_name,
                 done=(one.done & _BEFORE_LOGIN) | {"select_account"},
+            ),
+        )
+
+    def ask_anew(self, pending: PendingAuthorization) -> PendingAuthorization:
+        """Have them prove who they are, as well as they can, whoever is signed in at this browser or has proved it."""
+        return self._update(
+            pending,
+            lambda one: replace(
+                one.begun_anew(), login_name="", done=(one.done & _BEFORE_LOGIN) | {"select_account", STRONGEST}
             ),
         )
 

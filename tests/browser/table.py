@@ -4,7 +4,15 @@ from pyramid.interfaces import IRoutesMapper
 from pyramid.request import Request
 
 from identity.testing.world import World
-from tests.browser import account_pages, branding_pages, console_pages, factor_pages, passkey_pages, sign_in_pages
+from tests.browser import (
+    account_pages,
+    branding_pages,
+    console_pages,
+    factor_pages,
+    passkey_pages,
+    sign_in_pages,
+    upstream_pages,
+)
 from tests.browser.scene import PAGES
 
 __all__ = [
@@ -17,6 +25,7 @@ __all__ = [
     "passkey_pages",
     "route_of",
     "sign_in_pages",
+    "upstream_pages",
 ]
 
 #: Routes for people of which no page is opened in a browser, and why not.

@@ -43,7 +43,8 @@ PUBLIC = {
     *("login.keep", "account.leaving"),
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
     # The ways to other identity providers and back.
-    *("login.upstream", "upstream.go", "upstream.answered", "upstream.signed_out"),
+    *("login.upstream", "login.upstream.unlinked", "login.upstream.link"),
+    *("upstream.go", "upstream.answered", "upstream.signed_out"),
     # Behind links, which are credentials themselves, and before them.
     *("password.reset", "password.reset.sent", "password.reset.link", "password.changed"),
     *("email.link", "email.confirmed", "register.link"),

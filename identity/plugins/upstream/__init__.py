@@ -36,10 +36,11 @@ class Plugin:
 
     @hookimpl
     def identity_interactions(self) -> "Iterable[Interaction]":
-        """One that sends people straight to a provider."""
+        """One that sends people straight to a provider, one that asks whether to link an account there."""
+        from identity.plugins.upstream.unlinked import LinkIdentity
         from identity.plugins.upstream.ways import SignInElsewhere
 
-        return [SignInElsewhere()]
+        return [SignInElsewhere(), LinkIdentity(self._kept)]
 
     @hookimpl(optionalhook=True)
     def console_actions(self, thing: object) -> "Iterable[tuple[str, str]]":
@@ -65,7 +66,11 @@ class Plugin:
         from identity.plugins.upstream import routes
         from identity.plugins.upstream.desk import Desk
 
+        config.registry.upstream = Desk(config.registry.identity.settings, self._kept)
+        routes.configure(config)
+
+    @property
+    def _kept(self) -> "NameSpace":
         if self._name_space is None:
             raise ValueError("the plugin has no name space")
-        config.registry.upstream = Desk(config.registry.identity.settings, self._name_space)
-        routes.configure(config)
+        return self._name_space

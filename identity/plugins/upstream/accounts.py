@@ -12,6 +12,7 @@ from identity.domain.words import say
 from identity.plugins.upstream.clients import Somebody
 from identity.plugins.upstream.links import Link, Links
 from identity.plugins.upstream.profile import change, told
+from identity.plugins.upstream.ways import FACTOR
 from identity.services.bundle import Services
 
 
@@ -24,7 +25,10 @@ class NoAccount(Exception):
         self.reason = reason
 
 
-_UNKNOWN = say("No account here belongs to it yet. Sign in with your login name, then link it on your account page.")
+class NotLinked(Exception):
+    """Nobody here is it yet, and it gets no account of its own; says why, for the audit trail."""
+
+
 _NOT_HERE = say("The account here to which it belongs cannot be used.")
 
 
@@ -40,7 +44,7 @@ class Accounts:
         """Who they are here. ``in_question`` is the organization at whose application they sign in.
 
         By issuer and subject alone; what else the provider says of them finds nobody, unless it is trusted for a domain
-        of the organization. Raises NoAccount.
+        of the organization. Raises NotLinked, NoAccount.
         """
         link = self.links.find(self.provider, somebody)
         if link is not None:
@@ -51,11 +55,17 @@ class Accounts:
         self.link(somebody, found)
         return found
 
-    def link(self, somebody: Somebody, subject: Subject) -> Link:
+    def link(self, somebody: Somebody, subject: Subject) -> None:
         """From now on it is their account. Raises Conflict if it is somebody else's."""
         link = self.links.add(self.provider, somebody, subject.user.id)
-        self._tell("linked_identity.added", subject, link)
-        return link
+        if link is not None:
+            self._tell("linked_identity.added", subject, link)
+
+    def may_be(self, subject: Subject) -> bool:
+        """True for people who can sign in there: of its organization or of any, where the policy lets them."""
+        if not self.provider.everywhere and subject.organization.id != self.provider.organization_id:
+            return False
+        return self.services.policies.allow(subject.organization.id, FACTOR)
 
     def unlink(self, link: Link, subject: Subject) -> None:
         """It is their account no longer."""
@@ -134,9 +144,9 @@ class Accounts:
         return organizations.find(holder.organization_id)
 
     def _made(self, somebody: Somebody, in_question: Organization | None) -> Subject:
-        """A new account for them. Raises NoAccount."""
+        """A new account for them. Raises NotLinked, NoAccount."""
         if not self.provider.create_accounts:
-            raise NoAccount(_UNKNOWN, "no account is linked")
+            raise NotLinked("no account is linked")
         organization = in_question
         if not self.provider.everywhere:
             organization = self.services.organizations.get(self.provider.organization_id)
@@ -144,7 +154,7 @@ class Accounts:
         if organization is None or (
             self.provider.everywhere and not self.services.registration.welcomes(organization, trusted)
         ):
-            raise NoAccount(_UNKNOWN, "no organization lets people register with this address")
+            raise NotLinked("no organization lets people register with this address")
         found = told(self.provider, somebody.claims)
         profile = change(found, with_email=True).apply_to(Profile())
         if trusted:

@@ -47,21 +47,26 @@ class Links:
         """Those of a person, newest first."""
         return tuple(_link(one) for one in self._records.of_owner(_KIND, user_id=user_id))
 
-    def add(self, provider: UpstreamProvider, somebody: Somebody, user_id: str) -> Link:
-        """Link them. Raises Conflict if it is linked to somebody else; NotFound if the person is gone."""
+    def add(self, provider: UpstreamProvider, somebody: Somebody, user_id: str) -> Link | None:
+        """Link them; None if they are already.
+
+        Raises Conflict if it is linked to somebody else, NotFound if the person is gone.
+        """
         kept = {
             "provider": provider.id,
             "issuer": somebody.issuer,
             "subject": somebody.subject,
-            "name": _called(somebody.claims),
+            "name": called(somebody.claims),
             "used": int(self._now.timestamp()),
         }
         key = _key(provider.id, somebody.issuer, somebody.subject)
         holder = self._records.add(_KIND, key, kept, user_id=user_id)
         if holder is not None and holder.user_id != user_id:
             raise Conflict(say("This account is linked to somebody else here."))
+        if holder is not None:
+            return None
         return Link(
-            id=digest(key).hex(),
+            id=reference(provider, somebody),
             user_id=user_id,
             provider_id=provider.id,
             issuer=somebody.issuer,
@@ -74,12 +79,17 @@ class Links:
         """Note that they have signed in by it, and how they are called now."""
         record = self._records.find(_KIND, _key(provider.id, somebody.issuer, somebody.subject))
         if record is not None:
-            later = {"name": _called(somebody.claims), "used": int(self._now.timestamp())}
+            later = {"name": called(somebody.claims), "used": int(self._now.timestamp())}
             self._records.replace(record, {**record.value, **later})
 
     def remove(self, link: Link) -> bool:
         """Unlink it; False if it was gone."""
         return self._records.drop(_KIND, _key(link.provider_id, link.issuer, link.subject))
+
+
+def reference(provider: UpstreamProvider, somebody: Somebody) -> str:
+    """The id of the link that is there, or would be."""
+    return digest(_key(provider.id, somebody.issuer, somebody.subject)).hex()
 
 
 def _key(provider_id: str, issuer: str, subject: str) -> str:
@@ -100,7 +110,7 @@ def _link(record: Record) -> Link:
     )
 
 
-def _called(claims: Mapping[str, Any]) -> str:
+def called(claims: Mapping[str, Any]) -> str:
     """How people know an account elsewhere again."""
     for name in ("email", "preferred_username", "name", "sub"):
         value = claims.get(name)

@@ -15,21 +15,28 @@ from identity.plugins.upstream import ways
 from identity.plugins.upstream.pages.account import IDENTITIES, Add, Remove, kept_of, sections
 from identity.plugins.upstream.pages.answered import answered
 from identity.plugins.upstream.pages.going import WAY, Straight, go, way_to
+from identity.plugins.upstream.pages.linking import Link, Unknown
 from identity.plugins.upstream.pages.trying import PATH, PERMISSION, TARGET, Try
 from identity.plugins.upstream.sign_out import BACK, back, way_out
+from identity.services.sign_ins import STRONGEST
 
 
 def configure(config: Configurator) -> None:
     """All of them, and the buttons."""
     config.include("identity.pages")
     config.add_page_templates("identity.plugins.upstream:templates")
-    config.add_page(
-        "login.upstream",
-        "/login/{request}/upstream",
-        Straight,
-        permission=NO_PERMISSION_REQUIRED,
-        factory=WaitingSignIn,
-    )
+    for name, below, step in (
+        ("login.upstream", "", Straight),
+        ("login.upstream.unlinked", "/unlinked", Unknown),
+        ("login.upstream.link", "/link", Link),
+    ):
+        config.add_page(
+            name,
+            f"/login/{{request}}/upstream{below}",
+            step,
+            permission=NO_PERMISSION_REQUIRED,
+            factory=WaitingSignIn,
+        )
     config.add_writing_path(f"{RETURN_PATH}/")
     config.add_route("upstream.go", WAY, host="login", factory=WaitingSignIn, request_method="GET")
     config.add_view(go, route_name="upstream.go", permission=NO_PERMISSION_REQUIRED)
@@ -59,6 +66,8 @@ def configure(config: Configurator) -> None:
 
 def way_by_name(page: SignInPage, login_name: str) -> str | None:
     """Where people are sent whose login name is of a domain for which a provider stands."""
+    if page.sign_in.done(STRONGEST):
+        return None
     provider = ways.by_name(login_name, context_of(page.request))
     return None if provider is None else way_to(provider, page.pending.id)
 

@@ -10,6 +10,7 @@ from identity.provider.context import Context
 from identity.provider.errors import LoginRequired, OAuthError
 from identity.provider.interaction import Interaction, SignIn
 from identity.services.bundle import Services
+from identity.services.sign_ins import STRONGEST
 
 #: The parameter with which an application names a provider, by id or name.
 HINT = "idp"
@@ -108,6 +109,9 @@ class SignInElsewhere(Interaction):
     def required(self, sign_in: SignIn, context: Context) -> bool:
         """True until somebody has proved who they are; whoever has several accounts here chooses first."""
         if sign_in.proved is not None or sign_in.choices or "create" in sign_in.prompts:
+            return False
+        if sign_in.done(STRONGEST):
+            # They came from there, are nobody here yet, and are to prove here who they are.
             return False
         if sign_in.accounts and ("select_account" in sign_in.prompts and not sign_in.done("select_account")):
             return False

@@ -14,10 +14,10 @@ from identity.http.locale import in_address
 from identity.pages.drawing import HOME, redirect
 from identity.pages.errors import LOGIN, TARGET
 from identity.pages.signed_in_page import FRESH, FRESH_FOR
-from identity.provider.assurance import STRONGEST
 from identity.provider.endpoints.authorize import PATH as AUTHORIZE
 from identity.provider.interaction import ENROL
 from identity.provider.request import Cookie, CookieKind
+from identity.services.sign_ins import STRONGEST
 
 _TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
 

@@ -7,20 +7,21 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.authentication import FEDERATED
-from identity.domain.errors import Conflict, NotFound
+from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.words import say
 from identity.http.endpoints import context_of, protocol_request
 from identity.pages.drawing import redirect
 from identity.pages.errors import error_page
-from identity.plugins.upstream import states, ways
-from identity.plugins.upstream.accounts import Accounts, NoAccount
+from identity.plugins.upstream import states, unlinked, ways
+from identity.plugins.upstream.accounts import Accounts, NoAccount, NotLinked
 from identity.plugins.upstream.asking import Refusal, Unreachable
 from identity.plugins.upstream.clients import Somebody
 from identity.plugins.upstream.desk import credentials_of, desk_of
 from identity.plugins.upstream.links import Links
 from identity.plugins.upstream.pages.going import failed
+from identity.plugins.upstream.pages.linking import somebody_elses
 from identity.plugins.upstream.pages.trying import tried
 from identity.plugins.upstream.profile import apple_name
 from identity.plugins.upstream.sign_out import remember
@@ -126,6 +127,15 @@ def _not_signed_in(request: Request, provider: UpstreamProvider, back: str) -> R
 
 def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, somebody: Somebody) -> Response:
     """The person has proved who they are: on with the sign-in that waits."""
+    try:
+        return _sign_in(request, provider, waiting, somebody)
+    except (Conflict, Invalid):
+        # Of two that come for the first time at the same moment one makes the account, which the other finds then.
+        request.roll_back()
+        return _sign_in(request, provider, waiting, somebody)
+
+
+def _sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, somebody: Somebody) -> Response:
     services = request.services
     pending = _pending(request, waiting)
     if pending is None:
@@ -134,8 +144,8 @@ def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, some
         under_way = sign_in_of(pending, request.browser, context_of(request))
     except OAuthError:
         return redirect(request, f"{PATH}/{pending.id}")
-    links = Links(services.records(desk_of(request).name_space), services.now)
-    accounts = Accounts(services, links, provider)
+    records = services.records(desk_of(request).name_space)
+    accounts = Accounts(services, Links(records, services.now), provider)
     try:
         subject = accounts.subject_of(somebody, ways.organization_of(under_way, services))
         required = under_way.organization
@@ -146,6 +156,10 @@ def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, some
             name = services.branding.name_of(subject.organization)
             why = say("{organization} does not let people sign in in this way.", organization=name)
             raise NoAccount(why, "the policy of the organization")
+    except NotLinked as nobody:
+        _refuse(request, provider, str(nobody))
+        unlinked.keep(records, pending, provider, somebody)
+        return redirect(request, f"/login/{pending.id}/upstream/unlinked")
     except NoAccount as refused:
         return _no_account(request, provider, refused, f"/login/{pending.id}")
     methods = somebody.methods if provider.trust_methods and somebody.methods else (FEDERATED,)
@@ -154,14 +168,18 @@ def sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, some
     return redirect(request, f"{PATH}/{pending.id}")
 
 
-def _no_account(request: Request, provider: UpstreamProvider, refused: NoAccount, back: str) -> Response:
+def _refuse(request: Request, provider: UpstreamProvider, reason: str) -> None:
     request.services.audit.refuse(
         "authentication.refused",
         kind="upstream_provider",
         id=provider.id,
         organization_id=provider.organization_id,
-        reason=refused.reason,
+        reason=reason,
     )
+
+
+def _no_account(request: Request, provider: UpstreamProvider, refused: NoAccount, back: str) -> Response:
+    _refuse(request, provider, refused.reason)
     # What was begun for them, such as an account in another organization, is not kept.
     request.tm.doom()
     return error_page(
@@ -185,14 +203,7 @@ def link(request: Request, provider: UpstreamProvider, waiting: Waiting, somebod
     try:
         accounts.link(somebody, account.subject)
     except Conflict:
-        request.tm.doom()
-        return error_page(
-            request,
-            409,
-            say("This account is linked to somebody else here"),
-            [say("Sign in with it, unlink it there, then link it here.")],
-            action=(say("Your account"), "/account/security"),
-        )
+        return somebody_elses(request, (say("Your account"), "/account/security"))
     return redirect(request, "/account/security")
 
 

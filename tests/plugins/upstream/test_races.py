@@ -1,0 +1,40 @@
+"""Two browsers at which the same person of elsewhere signs in for the first time, at the same moment."""
+
+from threading import Barrier
+
+import pytest
+
+from identity.outgoing import Answer
+from identity.testing.browser import Browser
+from tests.plugins.factors.test_races import at_once
+from tests.plugins.upstream.conftest import Scene
+from tests.plugins.upstream.elsewhere import _json
+from tests.plugins.upstream.test_sign_in import NAMES, people, registered
+
+pytestmark = pytest.mark.every_storage
+
+ROUNDS = 5
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_of_two_first_sign_ins_one_makes_the_account_and_both_are_signed_in_to_it(scene: Scene, trusted: bool) -> None:
+    scene.change(trust_email=trusted)
+    for number in range(ROUNDS):
+        scene.elsewhere.claims = {**NAMES, "email_verified": trusted}
+        scene.elsewhere.subject = f"subject {number}"
+        both_are_back = Barrier(2)
+
+        def told() -> Answer:
+            both_are_back.wait(30)  # noqa: B023
+            return _json({"sub": scene.elsewhere.subject})
+
+        scene.elsewhere.answers["/userinfo"] = told
+        browsers = [Browser(scene.world) for _ in range(2)]
+        asked = {id(browser): scene.ask(browser) for browser in browsers}
+        answers = {id(browser): scene.elsewhere.approve(scene.go(browser)) for browser in browsers}
+        outcomes = at_once(browsers, lambda browser: scene.back(answers[id(browser)], browser))  # noqa: B023
+        assert outcomes == {0: 2}
+        who = {scene.party.tokens(browser.page, asked[id(browser)]).claims["sub"] for browser in browsers}
+        assert len(who) == 1
+        assert registered(scene) == len(people(scene)) == number + 1
+        assert len(scene.world.audit_events(event="linked_identity.added", object_id=who.pop())) == 1
