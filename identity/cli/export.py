@@ -1,14 +1,14 @@
 """identity export: an organization as one document."""
 
-import os
 import sys
-import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from identity.cli.new_file import new_file
 from identity.cli.program import Failed, add_ini_arguments, opened
 from identity.cli.progress import Progress
 from identity.operations import Command
@@ -56,19 +56,10 @@ def _output(path: Path | None) -> Iterator[IO[str]]:
     if path is None:
         yield sys.stdout
         return
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            raise Failed(f"{path} exists already; move it away, or choose another file.") from None
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+    with new_file(path) as binary:
+        text = TextIOWrapper(binary, encoding="utf-8")
+        yield text
+        text.detach()
 
 
 COMMAND = Command("export", "write an organization with all that is in it as one document", add_arguments, run)

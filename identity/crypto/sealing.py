@@ -75,15 +75,24 @@ class Sealer:
         self._ciphers = {key.id: AESGCM(key.key) for key in keys}
         self.active_id = keys[0].id
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of its master keys, the active one first."""
+        return tuple(self._ciphers)
+
     def __repr__(self) -> str:
         return f"Sealer({', '.join(self._ciphers)})"
 
-    def seal(self, plaintext: bytes, *, associated: str) -> bytes:
-        """The sealed value; it opens only with the same ``associated`` text, say the id of the row it belongs to."""
-        name = self.active_id.encode("ascii")
+    def seal(self, plaintext: bytes, *, associated: str, key_id: str | None = None) -> bytes:
+        """The sealed value; it opens only with the same ``associated`` text, say the id of the row it belongs to.
+
+        ``key_id`` names another master key than the active one.
+        """
+        used = key_id or self.active_id
+        name = used.encode("ascii")
         head = bytes((VERSION, len(name))) + name
         nonce = os.urandom(NONCE_LENGTH)
-        return head + nonce + self._ciphers[self.active_id].encrypt(nonce, plaintext, _bound(head, associated))
+        return head + nonce + self._ciphers[used].encrypt(nonce, plaintext, _bound(head, associated))
 
     def open(self, sealed: bytes, *, associated: str) -> bytes:
         """What was sealed.

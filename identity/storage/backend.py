@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from identity.storage.dump import Dump
+from identity.storage.errors import Unavailable
 from identity.storage.stores.applications import ApplicationStore
 from identity.storage.stores.attempts import AttemptStore
 from identity.storage.stores.audit import AuditStore
@@ -127,6 +129,21 @@ class Backend(ABC):
     @abstractmethod
     def check(self) -> None:
         """Raise Unavailable, saying what to do, unless the backend answers and its schema fits."""
+
+    def dump(self) -> AbstractContextManager[Dump]:
+        """Everything that is committed now, for a backup; who writes meanwhile does not wait.
+
+        Raises Unavailable, also if the backend has no backups.
+        """
+        raise Unavailable(f"The storage {self.name} has no backups of this kind.")
+
+    def restore(self, dump: Dump) -> None:
+        """Take over everything, all or nothing, then bring the schema up to this version.
+
+        Raises Unavailable if it holds something already, if the dump is of a newer schema, or if the backend has no
+        backups. What the dump raises while it is read is let through, with nothing kept.
+        """
+        raise Unavailable(f"The storage {self.name} has no backups of this kind.")
 
     @abstractmethod
     def close(self) -> None:

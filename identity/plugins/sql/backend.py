@@ -5,8 +5,8 @@ import os
 import select
 import sqlite3
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlalchemy import text
@@ -21,6 +21,7 @@ from identity.plugins.sql.settings import SQLITE, Settings
 from identity.plugins.sql.sharing import MOST
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Backend, Storage
+from identity.storage.dump import Dump
 from identity.storage.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -86,6 +87,27 @@ class SqlBackend(Backend):
         engine = open_migrating_engine(self._settings)
         try:
             return due(engine) if dry_run else run(engine)
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise translated(error) from error
+        finally:
+            engine.dispose()
+
+    @contextmanager
+    def dump(self) -> Iterator[Dump]:
+        """Everything that is committed now, table by table."""
+        # Nothing of this is loaded for requests.
+        from identity.plugins.sql.dumping import dumped
+
+        with self.snapshot() as storage:
+            yield dumped(storage.link)  # type: ignore[attr-defined]
+
+    def restore(self, dump: Dump) -> None:
+        """Make the schema of the dump, fill it, and migrate it, in one transaction."""
+        from identity.plugins.sql.dumping import restore
+
+        engine = open_migrating_engine(self._settings)
+        try:
+            restore(engine, dump)
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise translated(error) from error
         finally:

@@ -23,12 +23,22 @@ def script_directory() -> ScriptDirectory:
 def run(engine: Engine) -> list[str]:
     """Apply what is due, all or nothing, while others who try the same wait; tell what was applied."""
     with engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+        take_turn(connection)
         lines = _due(connection)
         if lines:
-            _upgrade(connection)
+            upgrade(connection)
     return lines
+
+
+def take_turn(connection: Connection) -> None:
+    """Wait until nobody else migrates; SQLite's transaction alone sees to that."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+
+
+def stored_revision(connection: Connection) -> str | None:
+    """The revision of the schema that is there; None if there is none."""
+    return MigrationContext.configure(connection).get_current_revision()
 
 
 def due(engine: Engine) -> list[str]:
@@ -43,7 +53,7 @@ def everything() -> list[str]:
 
 
 def _due(connection: Connection) -> list[str]:
-    stored = MigrationContext.configure(connection).get_current_revision()
+    stored = stored_revision(connection)
     refuse_newer(stored)
     return _after(stored or "base")
 
@@ -53,12 +63,13 @@ def _after(stored: str) -> list[str]:
     return [f"{revision.revision}: {revision.doc}" for revision in reversed(list(revisions))]
 
 
-def _upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, revision: str = HEAD) -> None:
+    """Apply what leads to this revision, in the transaction that has begun."""
     script = script_directory()
 
-    def steps(revision: str | tuple[str, ...], _context: MigrationContext) -> list[RevisionStep]:
-        return script._upgrade_revs(HEAD, revision)  # type: ignore[arg-type]
+    def steps(stored: str | tuple[str, ...], _context: MigrationContext) -> list[RevisionStep]:
+        return script._upgrade_revs(revision, stored)  # type: ignore[arg-type]
 
-    with EnvironmentContext(Config(), script, fn=steps, destination_rev=HEAD) as environment:
+    with EnvironmentContext(Config(), script, fn=steps, destination_rev=revision) as environment:
         environment.configure(connection=connection, target_metadata=tables.metadata, transaction_per_migration=False)
         environment.run_migrations()

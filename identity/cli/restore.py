@@ -1,0 +1,37 @@
+"""identity restore: a backup put into an empty database."""
+
+from argparse import ArgumentParser, Namespace
+from contextlib import closing
+from pathlib import Path
+
+from identity.cli.program import add_ini_arguments, opened
+from identity.cli.progress import Progress
+from identity.operations import Command
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, --file, --check."""
+    add_ini_arguments(parser)
+    parser.add_argument("-f", "--file", metavar="FILE", type=Path, required=True, help="the backup")
+    parser.add_argument("--check", action="store_true", help="only read all of it, and say whether it is whole")
+
+
+def run(arguments: Namespace) -> int:
+    """Read all of it and check it, before anything is written; then write it in one transaction."""
+    with opened(arguments) as identity, Progress() as progress:
+        from identity.services.backups import Backup
+
+        with closing(Backup(arguments.file, identity.process.sealer)) as backup:
+            manifest = backup.manifest
+            backup.verify(lambda more: progress.add(more, "{:,} rows checked"))
+            if not arguments.check:
+                with Progress() as writing:
+                    identity.backend.restore(backup.dump(lambda more: writing.add(more, "{:,} rows restored")))
+    done = "would be restored" if arguments.check else "were restored"
+    print(f"{manifest.rows:,} rows of {len(manifest.tables)} tables {done}, as of {manifest.made_at}.")
+    if not arguments.check:
+        print("What was revoked or removed after that moment is live again: see the page on backups.")
+    return 0
+
+
+COMMAND = Command("restore", "put a backup into an empty database, SQLite or PostgreSQL", add_arguments, run)

@@ -1,0 +1,132 @@
+"""All tables as rows, out of one database and into another one, of whichever kind."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from sqlalchemy import Boolean, Connection, Dialect, Engine, Inspector, Table, inspect, text
+
+from identity.plugins.sql import tables
+from identity.plugins.sql.errors import FAILURES, translated
+from identity.plugins.sql.link import Link
+from identity.plugins.sql.migrations import MIGRATE, REVISIONS, refuse_newer
+from identity.plugins.sql.migrations.runner import stored_revision, take_turn, upgrade
+from identity.storage.dump import Cell, Dump, Rows
+from identity.storage.errors import Unavailable
+
+_AT_A_TIME = 1000
+
+#: The table of which no number is given twice, and the one that it gave last, also to a row that is gone.
+_NUMBERED = "audit_events"
+_LAST_NUMBER = {
+    "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = 'audit_events'",
+    "postgresql": "SELECT last_value FROM audit_events_sequence_seq WHERE is_called",
+}
+_SET_LAST_NUMBER = {
+    "sqlite": (
+        "DELETE FROM sqlite_sequence WHERE name = 'audit_events'",
+        "INSERT INTO sqlite_sequence (name, seq) VALUES ('audit_events', :last)",
+    ),
+    "postgresql": ("SELECT setval('audit_events_sequence_seq', :last)",),
+}
+
+
+def dumped(link: Link) -> Dump:
+    """What this connection sees, read while the dump is gone through. Raises Unavailable."""
+    connection = link.connection
+    try:
+        revision = stored_revision(connection)
+        if revision is None:
+            raise Unavailable(f"The database has no schema yet. {MIGRATE}")
+        refuse_newer(revision)
+        last = connection.execute(text(_LAST_NUMBER[link.dialect.name])).scalar()
+        inspector: Inspector = inspect(connection)
+        there = set(inspector.get_table_names())
+        columns = {
+            table: [column for column in table.columns if column.name in _columns(inspector, table.name)]
+            for table in tables.metadata.sorted_tables
+            if table.name in there
+        }
+    except FAILURES as error:
+        raise translated(error) from error
+    parts = (
+        Rows(
+            table.name,
+            [column.name for column in chosen],
+            _rows(connection, table, [(column.name, isinstance(column.type, Boolean)) for column in chosen]),
+        )
+        for table, chosen in columns.items()
+    )
+    return Dump(revision, {_NUMBERED: last or 0}, parts)
+
+
+def restore(engine: Engine, dump: Dump) -> None:
+    """Fill an empty database. Raises Unavailable, SQLAlchemyError, and what the dump raises; then nothing was done."""
+    if dump.schema not in REVISIONS:
+        refuse_newer(dump.schema)
+    with engine.begin() as connection:
+        take_turn(connection)
+        _refuse_full(connection)
+        stored = stored_revision(connection)
+        if stored is not None and stored != dump.schema:
+            raise Unavailable(
+                f"The database has a schema ({stored}) and the backup is of another one ({dump.schema}). Restore into"
+                " a database that was not migrated: the restore makes the schema that fits, and migrates it."
+            )
+        upgrade(connection, dump.schema)
+        for part in dump.tables:
+            _insert(connection, part)
+        last = dump.numbers.get(_NUMBERED, 0)
+        for statement in _SET_LAST_NUMBER[connection.dialect.name] if last else ():
+            connection.execute(text(statement), {"last": last} if ":last" in statement else {})
+        upgrade(connection)
+
+
+def _columns(inspector: Inspector, table: str) -> set[str]:
+    return {column["name"] for column in inspector.get_columns(table)}
+
+
+def _rows(connection: Connection, table: Table, columns: Sequence[tuple[str, bool]]) -> Iterator[Sequence[Cell]]:
+    """Each row; ``columns`` tell which of them are true or false, which SQLite has as numbers."""
+    names = _quoted(connection.dialect, [name for name, _ in columns])
+    flags = [at for at, (_, flag) in enumerate(columns) if flag]
+    statement = text(f"SELECT {', '.join(names)} FROM {table.name}")  # noqa: S608 - names of our own
+    try:
+        found = connection.execute(statement, execution_options={"stream_results": True})
+        for batch in found.partitions(_AT_A_TIME):
+            for row in batch:
+                cells = list(row)
+                for at in flags:
+                    cells[at] = None if cells[at] is None else bool(cells[at])
+                yield cells
+    except FAILURES as error:
+        raise Unavailable(f"The table {table.name} cannot be read. {translated(error)}") from error
+
+
+def _refuse_full(connection: Connection) -> None:
+    there = set(inspect(connection).get_table_names())
+    for name in tables.metadata.tables:
+        if name in there and connection.execute(text(f"SELECT 1 FROM {name} LIMIT 1")).first():  # noqa: S608
+            raise Unavailable(
+                f"The database is not empty: there are rows in {name}. Restore into a new one, and let"
+                " identity.plugin.sql.url name that."
+            )
+
+
+def _insert(connection: Connection, part: Rows) -> None:
+    known = part.table in tables.metadata.tables
+    if not known or not _columns(inspect(connection), part.table).issuperset(part.columns):
+        raise Unavailable(f"The backup has a table {part.table} that does not fit its schema.")
+    names = ", ".join(_quoted(connection.dialect, part.columns))
+    places = [f"c{at}" for at in range(len(part.columns))]
+    # Numbers that the database gives by itself are those of the backup.
+    override = "OVERRIDING SYSTEM VALUE " if connection.dialect.name == "postgresql" else ""
+    statement = text(
+        f"INSERT INTO {part.table} ({names}) {override}VALUES ({', '.join(f':{place}' for place in places)})"
+    )
+    rows = iter(part.rows)
+    while batch := [dict(zip(places, row, strict=True)) for row in islice(rows, _AT_A_TIME)]:
+        connection.execute(statement, batch)
+
+
+def _quoted(dialect: Dialect, names: Sequence[str]) -> list[str]:
+    return [dialect.identifier_preparer.quote(name) for name in names]

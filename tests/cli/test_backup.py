@@ -1,0 +1,177 @@
+"""identity backup and restore: a drill, from the service that runs to one that runs elsewhere."""
+
+import shutil
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from identity.cli import progress
+from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
+from tests.cli.conftest import INI, Run
+
+
+@pytest.fixture
+def backup(on_data: Run, tmp_path: Path) -> Path:
+    """A backup of the bootstrapped service."""
+    file = tmp_path / "identity.backup"
+    ran = on_data("backup", "--output", file)
+    assert (ran.status, ran.err) == (0, "")
+    assert "A restore needs the master keys development" in ran.out
+    return file
+
+
+@pytest.fixture
+def elsewhere(data: Path, tmp_path: Path) -> Path:
+    """Another machine's data folder, to which the master key was brought."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    shutil.copy2(data / "master.key", folder)
+    return folder
+
+
+@pytest.fixture
+def postgresql_ini(postgresql_server: PostgresqlServer, tmp_path: Path) -> Iterator[Path]:
+    """The same ini file for an empty PostgreSQL database."""
+    url = new_database(postgresql_server)
+    file = tmp_path / "postgresql.ini"
+    lines = Path(INI).read_text().splitlines()
+    quoted = url.replace("%", "%%")
+    changed = [f"identity.plugin.sql.url = {quoted}" if "plugin.sql.url" in one else one for one in lines]
+    file.write_text("\n".join(changed))
+    yield file
+    drop_database(postgresql_server, url)
+
+
+def the_export(run: Run, ini: object, data: Path) -> str:
+    ran = run("export", "-c", ini, f"data={data}", "--organization", "identity.localhost")
+    assert (ran.status, ran.err) == (0, "")
+    return ran.out
+
+
+class TestDrill:
+    def test_everything_is_back_on_another_machine(self, run: Run, data: Path, backup: Path, elsewhere: Path) -> None:
+        expected = the_export(run, INI, data)
+        shutil.rmtree(data)
+        ran = run("restore", "-c", INI, f"data={elsewhere}", "--file", backup)
+        assert (ran.status, ran.err) == (0, "")
+        assert "rows of 28 tables were restored, as of " in ran.out
+        assert run("check", "-c", INI, f"data={elsewhere}").status == 0
+        assert the_export(run, INI, elsewhere) == expected
+
+    def test_an_installation_moves_to_postgresql_and_back(
+        self, run: Run, data: Path, backup: Path, elsewhere: Path, postgresql_ini: Path, tmp_path: Path
+    ) -> None:
+        there = ("-c", postgresql_ini, f"data={elsewhere}")
+        assert run("restore", *there, "--file", backup).status == 0
+        assert run("check", *there).status == 0
+        assert the_export(run, postgresql_ini, elsewhere) == the_export(run, INI, data)
+        assert run("backup", *there, "--output", tmp_path / "second").status == 0
+        back = ("-c", INI, f"data={elsewhere}")
+        assert run("restore", *back, "--file", tmp_path / "second").status == 0
+        assert run("check", *back).status == 0
+
+    def test_a_database_in_use_is_left_alone(self, on_data: Run, backup: Path) -> None:
+        ran = on_data("restore", "--file", backup)
+        assert ran.status == 1
+        assert ran.err.startswith("identity: The database is not empty: ")
+        assert on_data("check").status == 0
+
+
+class TestFile:
+    def test_it_is_closed_to_others_and_replaces_none(self, on_data: Run, backup: Path) -> None:
+        assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+        before = backup.read_bytes()
+        ran = on_data("backup", "--output", backup)
+        assert (ran.status, ran.err) == (
+            1,
+            f"identity: {backup} exists already; move it away, or choose another file.\n",
+        )
+        assert backup.read_bytes() == before
+
+    def test_it_holds_neither_master_key_nor_anything_that_it_seals(self, data: Path, backup: Path) -> None:
+        with zipfile.ZipFile(backup) as archive:
+            text = b"".join(map(archive.read, archive.namelist()))
+        assert (data / "master.key").read_bytes().strip() not in text
+        assert b"PRIVATE" not in text
+
+    def test_nothing_is_left_of_one_that_is_stopped(
+        self, on_data: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def stop(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(progress.Progress, "add", stop)
+        assert on_data("backup", "--output", tmp_path / "stopped").status == 130
+        assert not [one for one in tmp_path.iterdir() if one.is_file()]
+
+    def test_it_can_be_checked_without_being_restored(self, on_data: Run, backup: Path) -> None:
+        ran = on_data("restore", "--file", backup, "--check")
+        assert (ran.status, ran.err) == (0, "")
+        assert "would be restored, as of " in ran.out
+
+
+class TestRefusals:
+    def refusal(self, run: Run, folder: Path, file: Path, ini: object = INI) -> str:
+        """What is said; nothing was written."""
+        ran = run("restore", "-c", ini, f"data={folder}", "--file", file)
+        assert ran.status == 1
+        assert not (folder / "identity.sqlite").exists()
+        return ran.err
+
+    def test_another_master_key(self, run: Run, backup: Path, elsewhere: Path) -> None:
+        (elsewhere / "master.key").unlink()
+        assert run("master-key", elsewhere / "master.key").status == 0
+        said = self.refusal(run, elsewhere, backup)
+        assert said.startswith("identity: The master key development in identity.master_keys is not the one")
+
+    def test_a_master_key_that_is_missing(self, run: Run, backup: Path, elsewhere: Path, tmp_path: Path) -> None:
+        assert run("master-key", tmp_path / "new.key").status == 0
+        other = f"identity.master_keys = 2:{tmp_path}/new.key"
+        (tmp_path / "other.ini").write_text(Path(INI).read_text().replace("identity.master_keys =", other))
+        said = self.refusal(run, elsewhere, backup, tmp_path / "other.ini")
+        assert "was made with the master keys development, and identity.master_keys lacks development" in said
+
+    def test_a_file_that_is_no_backup(self, run: Run, elsewhere: Path, tmp_path: Path) -> None:
+        (tmp_path / "text").write_text("no backup")
+        assert "is no backup" in self.refusal(run, elsewhere, tmp_path / "text")
+        assert "No such file" in self.refusal(run, elsewhere, tmp_path / "none")
+
+    def test_a_part_of_one(self, run: Run, backup: Path, elsewhere: Path) -> None:
+        backup.write_bytes(backup.read_bytes()[:-1000])
+        assert "is no backup, or only a part of one" in self.refusal(run, elsewhere, backup)
+
+    @pytest.mark.parametrize("way", ["a bit", "a row more", "a row less", "gone"])
+    def test_a_table_that_is_not_as_it_was(self, run: Run, backup: Path, elsewhere: Path, way: str) -> None:
+        if way == "a bit":
+            content = bytearray(backup.read_bytes())
+            at = content.index(b"tables/users.jsonl") + 150
+            content[at] ^= 1
+            backup.write_bytes(content)
+        else:
+            change = {"a row more": lambda text: text + text.splitlines(keepends=True)[-1], "gone": lambda _: None}
+            rewrite(backup, "tables/users.jsonl", change.get(way, lambda text: text[: text.index(b"\n") + 1]))
+        assert "The backup is damaged: users is not as it was written" in self.refusal(run, elsewhere, backup)
+
+    def test_a_manifest_that_somebody_wrote_anew(self, run: Run, backup: Path, elsewhere: Path) -> None:
+        rewrite(backup, "manifest.json", lambda text: text + b"\n")
+        assert "The manifest of the backup was changed" in self.refusal(run, elsewhere, backup)
+
+    @pytest.mark.parametrize("seals", [b"{}", b"[]", b'{"development": "AAAA"}', b'{"development": 1}', b"no JSON"])
+    def test_seals_that_are_none(self, run: Run, backup: Path, elsewhere: Path, seals: bytes) -> None:
+        rewrite(backup, "seals.json", lambda _: seals)
+        said = self.refusal(run, elsewhere, backup)
+        assert "is no backup, or a damaged one" in said or "or the backup was changed" in said
+
+
+def rewrite(backup: Path, name: str, change: object) -> None:
+    """Write the archive again with one entry changed, or without it."""
+    with zipfile.ZipFile(backup) as archive:
+        entries = {one: archive.read(one) for one in archive.namelist()}
+    with zipfile.ZipFile(backup, "w") as archive:
+        for one, text in entries.items():
+            written = change(text) if one == name else text  # type: ignore[operator]
+            if written is not None:
+                archive.writestr(one, written)
