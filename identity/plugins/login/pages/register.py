@@ -78,3 +78,7 @@ class RegistrationSent(SignInPage):
 
     def show(self) -> Mapping[str, object]:
         return {"without_form": True}
+
+    def submit(self, form: Form) -> Response:
+        """There is nothing to send but the choice of a language."""
+        return self.redirect(self.form_path())
