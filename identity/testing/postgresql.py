@@ -18,11 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import psycopg
 import pytest
 from psycopg import sql
+
+#: What a URL says so that each transaction is as if it were alone.
+SERIALIZABLE = urlencode({"options": "-c default_transaction_isolation=serializable"}, quote_via=quote)
 
 #: Tests do not outlive the machine: without waiting for its disk the server is several times faster.
 _SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}

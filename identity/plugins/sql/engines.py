@@ -90,6 +90,8 @@ def open_migrating_engine(settings: Settings) -> Engine:
         event.listen(engine, "begin", _begin_immediate(timedelta(minutes=1)))
         return engine
     endless = {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+    # Whoever waited for another one that migrates has to see what that one made.
+    endless["default_transaction_isolation"] = r"read\ committed"
     return _postgresql(url, settings, endless)
 
 

@@ -4,6 +4,8 @@ Backends that several processes can share are raced over processes with several 
 the others over threads. Where requests may wait for the backend in fibers, one more thread makes half of the attempts,
 all of them at the same time. An attempt is a picklable callable that takes a Storage and the attempt's number, so a
 function of an importable module, its other arguments bound with functools.partial.
+
+What lost against another transaction and says that it is worth another attempt is made again, as requests are.
 """
 
 import multiprocessing
@@ -21,6 +23,8 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
 
+from transaction.interfaces import TransientError
+
 from identity.fibers import Apart, Fibers
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract.transactions import Transactions, committing, one_manager
@@ -33,6 +37,8 @@ PROCESSES = 3
 THREADS_PER_PROCESS = 4
 #: Seconds after which a race that does not start or end is given up.
 PATIENCE = 60
+#: How often an attempt is made that keeps losing.
+MOST_TRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +208,16 @@ def together(works: Sequence[Callable[[], Made]], *, transactions: Any, most: in
 
 
 def _try(backend: Backend, transactions: Transactions, attempt: Attempt, number: int) -> Outcome:
-    try:
-        with committing(backend, transactions) as storage:
-            value = attempt(storage, number)
-    except StorageError as error:
-        return Outcome(number, error=type(error).__name__)
-    except Exception:
-        return Outcome(number, error=traceback.format_exc())
-    return Outcome(number, value)
+    outcome = Outcome(number)
+    for _ in range(MOST_TRIES):
+        try:
+            with committing(backend, transactions) as storage:
+                value = attempt(storage, number)
+            return Outcome(number, value)
+        except StorageError as error:
+            outcome = Outcome(number, error=type(error).__name__)
+            if not isinstance(error, TransientError):
+                break
+        except Exception:
+            return Outcome(number, error=traceback.format_exc())
+    return outcome

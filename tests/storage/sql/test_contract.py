@@ -1,4 +1,4 @@
-"""The storage contract on both databases."""
+"""The storage contract on each database."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -7,6 +7,7 @@ import pytest
 
 from identity.plugins.sql import Settings, SqlBackend
 from identity.storage.contract import StorageContract
+from identity.testing.postgresql import SERIALIZABLE
 
 
 class TestSqlite(StorageContract):
@@ -31,3 +32,12 @@ class TestPostgresql(StorageContract):
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
         return partial(SqlBackend, Settings(url=postgresql_url))
+
+
+@pytest.mark.thorough
+class TestSerializable(TestPostgresql):
+    """Each transaction as if it were alone, as engines with PostgreSQL's words over many machines have it."""
+
+    @pytest.fixture
+    def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
+        return partial(SqlBackend, Settings(url=f"{postgresql_url}&{SERIALIZABLE}"))

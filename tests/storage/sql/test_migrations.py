@@ -21,10 +21,10 @@ from identity.plugins.sql.tables import metadata
 from identity.storage.contract.factories import an_audit_event, an_organization
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
-from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
+from identity.testing.postgresql import SERIALIZABLE, PostgresqlServer, drop_database, new_database
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("serializable", marks=pytest.mark.thorough)])
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database without a schema."""
     if request.param == "sqlite":
@@ -32,7 +32,7 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         return
     server: PostgresqlServer = request.getfixturevalue("postgresql_server")
     url = new_database(server)
-    yield url
+    yield f"{url}&{SERIALIZABLE}" if request.param == "serializable" else url
     drop_database(server, url)
 
 
