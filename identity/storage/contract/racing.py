@@ -23,11 +23,9 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
 
-from transaction.interfaces import TransientError
-
 from identity.fibers import Apart, Fibers
 from identity.storage.backend import Backend, Storage
-from identity.storage.contract.transactions import Transactions, committing, one_manager
+from identity.storage.contract.transactions import Transactions, committing, is_worth_another_attempt, one_manager
 from identity.storage.errors import StorageError
 
 Attempt = Callable[[Storage, int], object]
@@ -216,7 +214,7 @@ def _try(backend: Backend, transactions: Transactions, attempt: Attempt, number:
             return Outcome(number, value)
         except StorageError as error:
             outcome = Outcome(number, error=type(error).__name__)
-            if not isinstance(error, TransientError):
+            if not is_worth_another_attempt(error):
                 break
         except Exception:
             return Outcome(number, error=traceback.format_exc())

@@ -18,6 +18,11 @@ class Transactions(transaction.ThreadTransactionManager):  # type: ignore[misc]
         self.explicit = True
 
 
+def is_worth_another_attempt(error: Exception) -> bool:
+    """True if it was lost against another transaction alone: requests are made again then."""
+    return isinstance(error, transaction.interfaces.TransientError)
+
+
 def one_manager() -> Any:
     """What such a manager keeps for each thread, and for each fiber."""
     return transaction.TransactionManager(explicit=True)
