@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from identity.provider.interaction import Interaction
     from identity.provider.response_type import ResponseType
     from identity.provider.scope import GrantedScopes, Scope
+    from identity.provider.sign_out_way import SignOutWay
     from identity.services.access import Principal
     from identity.services.lookup import Lookup
     from identity.services.outbox import Delivery
@@ -219,6 +220,21 @@ def identity_directories() -> Iterable[Directory[Any]]:  # type: ignore[empty-bo
         @hookimpl
         def identity_directories(self):
             return [PeopleOfTheCompany(self.settings)]
+    """
+
+
+@hookspec
+def identity_sign_out_ways() -> Iterable[SignOutWay]:  # type: ignore[empty-body]
+    """Offer ways by which people sign out elsewhere, too, whose session ends at this browser.
+
+    Called once at start. Returns SignOutWay objects; the first in ini order that concerns one of the sessions is taken,
+    where an application asks and on the service's own page alike. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_sign_out_ways(self):
+            return [SignOutOfTheWiki()]
     """
 
 

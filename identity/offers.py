@@ -61,6 +61,7 @@ def protocol(host: PluginHost) -> Protocol:
             "identity_client_authentications", lambda one: str(one.name), "client authentication"
         ),
         directories=host.unique("identity_directories", lambda one: str(one.name), "directory"),
+        sign_out_ways=host.unique("identity_sign_out_ways", lambda one: str(one.name), "way to sign out"),
         user_claims=tuple(host.implementations("identity_user_claims")),
         token_claims=tuple(host.implementations("identity_token_claims")),
         discovery=tuple(host.implementations("identity_discovery")),

@@ -40,6 +40,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.provider.roles",
         "identity.provider.scope",
         "identity.provider.sign_in_preview",
+        "identity.provider.sign_out_way",
         "identity.crypto.base64url",
         "identity.crypto.jwt",
         "identity.crypto.key_sets",

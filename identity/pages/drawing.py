@@ -55,7 +55,6 @@ class Pages:
         #: What plugins put below the first two steps of a sign-in: given the page, markup for each.
         self.sign_in_options: list[Callable[[Any], Iterable[Markup]]] = []
         #: Where people go on after signing out: given the request, the sessions that end and the request that waits.
-        self.sign_out_ways: list[Callable[[Any, Any, str | None], str | None]] = []
         #: Where people go on from the first step: given the page and the login name, a path or None.
         self.login_name_ways: list[Callable[[Any, str], str | None]] = []
         for path in sorted(FOLDER.iterdir()):

@@ -1,16 +1,15 @@
 """SignInPage: what every page below ``/login/{request}`` has: heading, language, the way on."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 from pyramid.config import Configurator
-from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.applications import Application, ApplicationType
 from identity.domain.organizations import Organization
-from identity.domain.sessions import PendingAuthorization, SignedIn
+from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
 from identity.domain.words import Message, say
 from identity.http.endpoints import context_of
@@ -190,22 +189,10 @@ def add_login_name_way(config: Configurator, find: Callable[[SignInPage, str], s
     config.registry.pages.login_name_ways.append(find)
 
 
-def add_sign_out_way(
-    config: Configurator, find: Callable[[Request, Collection[SignedIn], str | None], str | None]
-) -> None:
-    """Directive for plugins: where people go on after signing out, instead of to the page that says that it is done.
-
-    ``find`` gets the request, the sessions that are to end, and the id of the application's request that waits; it
-    returns an address or None, and is called before they end.
-    """
-    config.registry.pages.sign_out_ways.append(find)
-
-
 def includeme(config: Configurator) -> None:
-    """Make the directive known."""
+    """Make them known."""
     config.add_directive("add_sign_in_options", add_sign_in_options)
     config.add_directive("add_login_name_way", add_login_name_way)
-    config.add_directive("add_sign_out_way", add_sign_out_way)
 
 
 def _strong(text: str) -> Markup:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from identity.provider.endpoint import Endpoint
     from identity.provider.factor import Factor
     from identity.provider.interaction import Interaction
+    from identity.provider.sign_out_way import SignOutWay
 
 #: A plugin's name with its implementation of a contribution hook.
 Contribution = tuple[str, Callable[..., Mapping[str, Any] | None]]
@@ -30,6 +31,7 @@ class Protocol:
     scopes: Scopes
     client_authentications: Mapping[str, ClientAuthentication]
     directories: Mapping[str, "Directory[Any]"] = field(default_factory=dict)
+    sign_out_ways: Mapping[str, "SignOutWay"] = field(default_factory=dict)
     user_claims: tuple[Contribution, ...] = ()
     token_claims: tuple[Contribution, ...] = ()
     discovery: tuple[Contribution, ...] = ()

@@ -33,6 +33,13 @@ def wait(
 ) -> ProtocolResponse:
     """Keep the request for this browser, and send it to the path on the login host that has its id in it, in place of
     braces."""
+    request_id, cookies = begin_waiting(parameters, context, login_name=login_name, ui_locales=ui_locales)
+    return redirect(context.settings.login_url + path.format(request_id), *cookies)
+
+
+def begin_waiting(
+    parameters: Mapping[str, str], context: Context, *, login_name: str = "", ui_locales: str = ""
+) -> tuple[str, tuple[Cookie, ...]]:
+    """The id under which the request waits from now on, and the cookie by which its browser is known."""
     pending, secret = context.services.sign_ins.begin(parameters, login_name=login_name, ui_locales=ui_locales)
-    cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime)
-    return redirect(context.settings.login_url + path.format(pending.id), cookie)
+    return pending.id, (Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime),)

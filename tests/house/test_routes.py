@@ -44,7 +44,7 @@ PUBLIC = {
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
     # The ways to other identity providers and back.
     *("login.upstream", "login.upstream.unlinked", "login.upstream.link"),
-    *("upstream.go", "upstream.answered", "upstream.signed_out"),
+    *("upstream.go", "upstream.answered", "upstream.sign_out", "upstream.signed_out"),
     # Behind links, which are credentials themselves, and before them.
     *("password.reset", "password.reset.sent", "password.reset.link", "password.changed"),
     *("email.link", "email.confirmed", "register.link"),

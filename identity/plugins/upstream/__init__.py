@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from identity.domain.records import NameSpace
     from identity.provider.interaction import Interaction
+    from identity.provider.sign_out_way import SignOutWay
 
 
 class Plugin:
@@ -41,6 +42,13 @@ class Plugin:
         from identity.plugins.upstream.ways import SignInElsewhere
 
         return [SignInElsewhere(), LinkIdentity(self._kept)]
+
+    @hookimpl
+    def identity_sign_out_ways(self) -> "Iterable[SignOutWay]":
+        """To the provider, where its setting says so."""
+        from identity.plugins.upstream.sign_out import SignOutThere
+
+        return [SignOutThere(self._kept)]
 
     @hookimpl(optionalhook=True)
     def console_actions(self, thing: object) -> "Iterable[tuple[str, str]]":

@@ -17,7 +17,7 @@ from identity.plugins.upstream.pages.answered import answered
 from identity.plugins.upstream.pages.going import WAY, Straight, go, way_to
 from identity.plugins.upstream.pages.linking import Link, Unknown
 from identity.plugins.upstream.pages.trying import PATH, PERMISSION, TARGET, Try
-from identity.plugins.upstream.sign_out import BACK, back, way_out
+from identity.plugins.upstream.sign_out import BACK, WAY_OUT, back, leave
 from identity.services.sign_ins import STRONGEST
 
 
@@ -40,6 +40,8 @@ def configure(config: Configurator) -> None:
     config.add_writing_path(f"{RETURN_PATH}/")
     config.add_route("upstream.go", WAY, host="login", factory=WaitingSignIn, request_method="GET")
     config.add_view(go, route_name="upstream.go", permission=NO_PERMISSION_REQUIRED)
+    config.add_route("upstream.sign_out", WAY_OUT, host="login", request_method="GET")
+    config.add_view(leave, route_name="upstream.sign_out", permission=NO_PERMISSION_REQUIRED)
     config.add_route("upstream.signed_out", BACK, host="login", request_method="GET")
     config.add_view(back, route_name="upstream.signed_out", permission=NO_PERMISSION_REQUIRED)
     config.add_route("upstream.answered", f"{RETURN_PATH}/{{provider}}", host="login", request_method=("GET", "POST"))
@@ -61,7 +63,6 @@ def configure(config: Configurator) -> None:
     config.add_account_data("linked_accounts", kept_of)
     config.add_sign_in_options(buttons)
     config.add_login_name_way(way_by_name)
-    config.add_sign_out_way(way_out)
 
 
 def way_by_name(page: SignInPage, login_name: str) -> str | None:

@@ -27,8 +27,8 @@ from identity.provider.request import (
     ProtocolRequest,
     ProtocolResponse,
 )
-from identity.provider.waiting import read_parameters, wait
-from identity.services.sign_ins import NoSignIn
+from identity.provider.waiting import begin_waiting, read_parameters
+from identity.services.sign_ins import ChangedSignIn, NoSignIn
 
 PATH = "/oauth/v2/endsession"
 
@@ -38,6 +38,9 @@ SIGNED_OUT = "/signed-out"
 
 #: The parameter by which the pages find the request that waits.
 WAITING = "request"
+
+#: Addresses to which browsers follow a redirect without asking.
+FOLLOWED = ("https://", "http://")
 
 _KNOWN = ("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "ui_locales", "logout_hint")
 _LONGEST_STATE = 2048
@@ -122,13 +125,44 @@ def read_logout_request(parameters: Parameters, context: Context) -> LogoutReque
     return LogoutRequest(client, _with_state(uri, parameters.one("state")), hint, parameters)
 
 
-def sign_out(asked: LogoutRequest, accounts: tuple[SignedIn, ...], context: Context) -> ProtocolResponse:
-    """End these sessions, and send the browser where it was asked to go, or to the page that says so."""
+def sign_out(
+    asked: LogoutRequest, accounts: tuple[SignedIn, ...], context: Context, *, home: str = ""
+) -> ProtocolResponse:
+    """End these sessions, and send the browser where it was asked to go, or to the page that says so; ``home`` stands
+    in place of both. Whoever signs out elsewhere, too, is led there first."""
+    elsewhere = _elsewhere(asked, accounts, context)
     client_id = None if asked.client is None else asked.client.id
     for account in accounts:
         context.services.sessions.end(account, client_id=client_id)
     cookies = tuple(Cookie(CookieKind.SESSION, account.session.id) for account in accounts)
-    return redirect(asked.return_to or context.settings.login_url + SIGNED_OUT, *cookies)
+    if elsewhere is not None:
+        return replace(elsewhere, cookies=(*elsewhere.cookies, *cookies))
+    return redirect(home or asked.return_to or context.settings.login_url + SIGNED_OUT, *cookies)
+
+
+def go_home(request_id: str, browser: Browser, context: Context) -> ProtocolResponse:
+    """Where whoever has been elsewhere goes: to the application that asked, once; else to the page that says that they
+    are signed out, which leads to applications of this machine. Raises Unredirectable."""
+    signed_out = context.settings.login_url + SIGNED_OUT
+    try:
+        pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))
+        asked = read_logout_request(Parameters(pending.parameters), context)
+        if asked.return_to is None or not asked.return_to.startswith(FOLLOWED):
+            return redirect(f"{signed_out}?{urlencode({WAITING: request_id})}")
+        context.services.sign_ins.finish(pending)
+    except (NoSignIn, ChangedSignIn):
+        return redirect(signed_out)
+    return redirect(asked.return_to, Cookie(CookieKind.SIGN_IN, pending.id))
+
+
+def _elsewhere(asked: LogoutRequest, accounts: tuple[SignedIn, ...], context: Context) -> ProtocolResponse | None:
+    for account in accounts:
+        for way in context.protocol.sign_out_ways.values():
+            if way.concerns(account, context.services):
+                request_id, cookies = _waiting(asked, context)
+                path = way.begin(account, request_id, context.services)
+                return redirect(context.settings.login_url + path, *cookies)
+    return None
 
 
 def _decide(asked: LogoutRequest, browser: Browser, context: Context) -> ProtocolResponse:
@@ -144,10 +178,16 @@ def _decide(asked: LogoutRequest, browser: Browser, context: Context) -> Protoco
 
 def _wait(asked: LogoutRequest, path: str, context: Context, more: str = "") -> ProtocolResponse:
     """Send the browser to the path that has the id of the waiting request in it."""
+    request_id, cookies = _waiting(asked, context)
+    return redirect(context.settings.login_url + path.format(request_id) + more, *cookies)
+
+
+def _waiting(asked: LogoutRequest, context: Context) -> tuple[str, tuple[Cookie, ...]]:
+    """The id of the request that waits, and the cookie for its browser if it begins to."""
     if asked.waiting is not None:
-        return redirect(context.settings.login_url + path.format(asked.waiting) + more)
+        return asked.waiting, ()
     known = {name: asked.parameters[name] for name in _KNOWN if name in asked.parameters}
-    return wait(known, path + more, context, ui_locales=known.get("ui_locales", ""))
+    return begin_waiting(known, context, ui_locales=known.get("ui_locales", ""))
 
 
 def _meant(asked: LogoutRequest, accounts: tuple[SignedIn, ...]) -> SignedIn | None:

@@ -35,7 +35,7 @@ def here(make_world: MakeWorld) -> World:
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_people_of_another_instance_sign_in_here(here: World, upstream: World, method: str) -> None:
+def test_people_of_another_instance_sign_in_here_and_out_in_both(here: World, upstream: World, method: str) -> None:
     organization = here.an_organization()
     provider = here.an_upstream_provider(
         organization,
@@ -43,10 +43,12 @@ def test_people_of_another_instance_sign_in_here(here: World, upstream: World, m
         client_id="unknown-yet",
         authentication=UpstreamAuthentication(method),
         create_accounts=True,
+        sign_out_there=True,
     )
     registered = upstream.an_application(
         type=ApplicationType.WEB,
         redirect_uris=(f"{here.identity.settings.login_url}{provider.return_path}",),
+        post_logout_redirect_uris=(f"{here.identity.settings.login_url}/login/upstream/signed-out",),
         authentication_method=method,
     )
     from identity.services.commands.upstream_providers import ChangeUpstreamProvider
@@ -70,6 +72,15 @@ def test_people_of_another_instance_sign_in_here(here: World, upstream: World, m
     assert event.detail["issuer"] == upstream.issuer
     mine = here.operator.users.get(tokens.claims["sub"])
     assert mine.profile.given_name == person.profile.given_name
+
+    assert there.session_cookies
+    browser.open(party.logout_url(tokens.id_token, state="s & t"), by=party.origin)
+    assert str(browser.left_for).startswith(f"{upstream.issuer}/oauth/v2/endsession?")
+    there.open(str(browser.left_for), by=here.identity.settings.login_url)
+    assert not there.session_cookies
+    browser.open(str(there.left_for), by=upstream.issuer)
+    assert browser.left_for == f"{party.post_logout_redirect_uri}?state=s+%26+t"
+    assert not browser.session_cookies
 
 
 def test_an_instance_on_a_private_address_is_not_asked_without_a_setting(

@@ -15,6 +15,7 @@ from identity.pages.forms import Form
 from identity.pages.page import FormPage, Page
 from identity.provider.endpoints.end_session import (
     ASK,
+    FOLLOWED,
     NOBODY_S,
     SIGNED_OUT,
     WAITING,
@@ -23,9 +24,6 @@ from identity.provider.endpoints.end_session import (
     waiting_request,
 )
 from identity.provider.parameters import Parameters
-
-#: Addresses to which browsers follow a redirect without asking.
-_FOLLOWED = ("https://", "http://")
 
 
 class LogoutPage(Page):
@@ -77,17 +75,13 @@ class SignOut(LogoutPage, FormPage):
 
     @property
     def leads_away(self) -> bool:
-        return self.asked.return_to is not None or bool(self.pages.sign_out_ways)
+        return self.asked.return_to is not None or bool(context_of(self.request).protocol.sign_out_ways)
 
     def submit(self, form: Form) -> Response:
-        ways = (find(self.request, self.accounts, self.asked.waiting) for find in self.pages.sign_out_ways)
-        elsewhere = next((way for way in ways if way is not None), None)
-        response = respond(self.request, sign_out(self.asked, self.accounts, context_of(self.request)))
-        if elsewhere is not None:
-            response.headers["Location"] = elsewhere
-        elif self.asked.return_to is None or not self.asked.return_to.startswith(_FOLLOWED):
-            response.headers["Location"] = self.redirect(self.signed_out).headers["Location"]
-        return response
+        context = context_of(self.request)
+        followed = self.asked.return_to is not None and self.asked.return_to.startswith(FOLLOWED)
+        home = "" if followed else context.settings.login_url + self.signed_out
+        return respond(self.request, sign_out(self.asked, self.accounts, context, home=home))
 
 
 class SignedOut(LogoutPage):
