@@ -78,6 +78,9 @@ Close = Callable[[World, Organization], None]
 ENDS: dict[str, Close] = {
     "instance": lambda world, organization: policy(world, INSTANCE, registration="off"),
     "organization": lambda world, organization: policy(world, organization.id, registration="off"),
+    "although the domain is named": lambda world, organization: policy(
+        world, organization.id, registration="off", registration_domains=("acme.example",)
+    ),
     "no domain": lambda world, organization: policy(world, INSTANCE, registration="by_domain"),
     "domains that exclude each other": lambda world, organization: (
         policy(world, INSTANCE, registration_domains=("acme.example",)),
