@@ -68,6 +68,19 @@ def test_linking_and_unlinking_ask_for_a_sign_in_of_the_last_ten_minutes(scene: 
     assert browser.step == "password"
 
 
+def test_who_was_away_for_long_is_asked_again_before_anything_is_linked(scene: Scene) -> None:
+    person, browser = signed_in(scene)
+    scene.world.clock.advance(minutes=5)
+    browser.open(SECURITY)
+    browser.click("Link … " + scene.provider.name)
+    browser.submit(form="page-form")
+    url = scene.elsewhere.approve(str(browser.left_for))
+    scene.world.clock.advance(minutes=6)
+    browser.open(url, by=ISSUER)
+    assert browser.step == "password"
+    assert not scene.world.audit_events(event="linked_identity.added", object_id=person.id)
+
+
 def test_an_unlinked_account_signs_in_nobody(scene: Scene) -> None:
     scene.change(create_accounts=False)
     person, browser = signed_in(scene)

@@ -189,6 +189,18 @@ def test_what_was_shown_for_another_account_links_nothing(scene: Scene, kim: Per
         form = scene.browser.form("page-form")
 
 
+def test_who_thinks_about_it_for_long_proves_again_who_they_are(scene: Scene, kim: Person) -> None:
+    asked = asked_to_link(scene, kim)
+    scene.world.clock.advance(minutes=11)
+    scene.browser.submit(press=("decision", "link"))
+    assert scene.browser.step == ""
+    assert not linked(scene.world, kim)
+    scene.browser.sign_in(kim.login_name)
+    answer = scene.browser.submit(press=("decision", "link"))
+    assert scene.party.tokens(answer, asked).claims["sub"] == kim.user.id
+    assert linked(scene.world, kim) == 1
+
+
 @pytest.mark.every_storage
 def test_of_two_tabs_one_links_and_nothing_is_linked_twice(scene: Scene, kim: Person) -> None:
     asked_to_link(scene, kim)

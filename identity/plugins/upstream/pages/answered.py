@@ -14,6 +14,7 @@ from identity.domain.words import say
 from identity.http.endpoints import context_of, protocol_request
 from identity.pages.drawing import redirect
 from identity.pages.errors import error_page
+from identity.pages.signed_in_page import FRESH_FOR
 from identity.plugins.upstream import states, unlinked, ways
 from identity.plugins.upstream.accounts import Accounts, NoAccount, NotLinked
 from identity.plugins.upstream.asking import Refusal, Unreachable
@@ -200,6 +201,9 @@ def link(request: Request, provider: UpstreamProvider, waiting: Waiting, somebod
         return _unknown(request)
     if not provider.everywhere and account.subject.organization.id != provider.organization_id:
         raise NotFound("identity provider", provider.id)
+    if services.now - account.session.authenticated_at >= FRESH_FOR:
+        # It took too long there: who they are is proved again first.
+        return redirect(request, f"/account/identities/new/{provider.id}")
     try:
         accounts.link(somebody, account.subject)
     except Conflict:

@@ -13,6 +13,7 @@ from identity.lazily import lazily
 from identity.pages.errors import error_page
 from identity.pages.forms import Form
 from identity.pages.sign_in_page import SignInPage
+from identity.pages.signed_in_page import FRESH_FOR
 from identity.plugins.upstream import unlinked
 from identity.plugins.upstream.accounts import Accounts
 from identity.plugins.upstream.desk import desk_of
@@ -90,6 +91,9 @@ class Link(_Page):
         shown = (subject.user.id, reference(found.provider, found.somebody))
         if (form.one(_ACCOUNT), form.one(_IDENTITY)) != shown or form.one(_DECISION) not in ("link", "leave"):
             return self.go_on()
+        if form.one(_DECISION) == "link" and not self._is_fresh():
+            self.request.services.sign_ins.ask_anew(self.pending)
+            return self.go_on()
         if not unlinked.use_up(self.records, self.pending) or form.one(_DECISION) == "leave":
             return self.go_on()
         accounts = self._accounts(found.provider)
@@ -100,6 +104,11 @@ class Link(_Page):
         except Conflict:
             return somebody_elses(self.request, (say("Go on"), self.context.continue_at))
         return self.go_on()
+
+    def _is_fresh(self) -> bool:
+        """True if they have proved who they are in the last ten minutes; the sign-in may have waited for longer."""
+        proved_at = self.pending.authenticated_at
+        return proved_at is not None and self.request.services.now - proved_at < FRESH_FOR
 
     def _accounts(self, provider: UpstreamProvider) -> Accounts:
         services = self.request.services
