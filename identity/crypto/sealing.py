@@ -89,8 +89,7 @@ class Sealer:
         ``key_id`` names another master key than the active one.
         """
         used = key_id or self.active_id
-        name = used.encode("ascii")
-        head = bytes((VERSION, len(name))) + name
+        head = _beginning(used)
         nonce = os.urandom(NONCE_LENGTH)
         return head + nonce + self._ciphers[used].encrypt(nonce, plaintext, _bound(head, associated))
 
@@ -109,12 +108,30 @@ class Sealer:
         except InvalidTag:
             raise Unsealable(f"damaged, or not sealed under this master key {key_id} for this place", key_id) from None
 
+    @property
+    def beginning(self) -> bytes:
+        """How every value begins that is sealed under the active master key, and no other."""
+        return _beginning(self.active_id)
+
     def is_current(self, sealed: bytes) -> bool:
         """True if the value names the active master key; otherwise it is due to be sealed anew.
 
         Raises Unsealable if it is no sealed value at all.
         """
         return _head(sealed)[0] == self.active_id
+
+
+def master_key_of(sealed: bytes) -> str:
+    """The id of the master key under which the value is sealed.
+
+    Raises Unsealable if it is no sealed value at all.
+    """
+    return _head(sealed)[0]
+
+
+def _beginning(key_id: str) -> bytes:
+    name = key_id.encode("ascii")
+    return bytes((VERSION, len(name))) + name
 
 
 def _bound(head: bytes, associated: str) -> bytes:

@@ -13,6 +13,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
@@ -30,7 +31,7 @@ _PLACE = "manifest of a backup"
 _LARGEST_MANIFEST = 1 << 20
 #: Twice as fast as the usual one for a tenth more bytes.
 _EFFORT = 3
-_SAY_EVERY = 1000
+_AT_A_TIME = 1000
 
 
 class BadBackup(DomainError):
@@ -86,15 +87,14 @@ def write_backup(file: IO[bytes], dump: Dump, sealer: Sealer, *, at: datetime, b
 def _write(archive: ZipFile, part: Rows, moment: Any, say: Say) -> Table:
     info = ZipInfo(_entry(part.table), moment)
     info.compress_type = ZIP_DEFLATED
-    digest, count = hashlib.sha256(), 0
+    digest, count, lines = hashlib.sha256(), 0, _lines(part)
     with archive.open(info, "w", force_zip64=True) as file:
-        for line in _lines(part):
-            file.write(line)
-            digest.update(line)
-            count += 1
-            if count % _SAY_EVERY == 0:
-                say(_SAY_EVERY)
-    say(count % _SAY_EVERY)
+        while batch := list(islice(lines, _AT_A_TIME)):
+            text = b"".join(batch)
+            file.write(text)
+            digest.update(text)
+            count += len(batch)
+            say(len(batch))
     return Table(part.table, count - 1, digest.hexdigest())
 
 
@@ -138,8 +138,8 @@ class Backup:
             for line in self._read(table):
                 digest.update(line)
                 count += 1
-                if count % _SAY_EVERY == 0:
-                    say(_SAY_EVERY)
+                if count % _AT_A_TIME == 0:
+                    say(_AT_A_TIME)
             if (digest.hexdigest(), count - 1) != (table.sha256, table.rows):
                 raise _damaged(table)
 
@@ -215,8 +215,8 @@ def _cells(line: bytes) -> list[Cell]:
 def _counted(rows: Iterator[Sequence[Cell]], say: Say) -> Iterator[Sequence[Cell]]:
     for count, row in enumerate(rows, start=1):
         yield row
-        if count % _SAY_EVERY == 0:
-            say(_SAY_EVERY)
+        if count % _AT_A_TIME == 0:
+            say(_AT_A_TIME)
 
 
 def _damaged(table: Table) -> BadBackup:

@@ -13,7 +13,8 @@ from identity.services.changes import UseCases
 log = logging.getLogger(__name__)
 
 _KEPT_FOR = timedelta(hours=24)
-_KIND = "idempotency key"
+#: The kind of its records.
+KIND = "idempotency key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Idempotency(UseCases):
         if stored.value.get("request") != record.value["request"]:
             raise Conflict("This idempotency key came with another request. Choose a new key for each request.")
         try:
-            status, _, body = self._sealer.open(stored.sealed, associated=_place(record)).partition(b"\n")
+            status, _, body = self._sealer.open(stored.sealed, associated=place(record.key)).partition(b"\n")
             return Kept(int(status), body)
         except Unsealable as damage:
             if stored.sealed:
@@ -64,7 +65,7 @@ class Idempotency(UseCases):
         Without such a request nothing is kept.
         """
         if self.claimed is not None:
-            sealed = self._sealer.seal(b"%d\n%b" % (status, body), associated=_place(self.claimed))
+            sealed = self._sealer.seal(b"%d\n%b" % (status, body), associated=place(self.claimed.key))
             self.claimed = replace(self.claimed, sealed=sealed, version=self.claimed.version + 1)
             self._storage.records.replace(self.claimed)
 
@@ -76,8 +77,9 @@ class Idempotency(UseCases):
     def _record(self, name: str, value: dict[str, str]) -> Record:
         expires_at = self._now + _KEPT_FOR
         key = digest(name)
-        return Record(plugin=CORE, kind=_KIND, key=key, value=value, created_at=self._now, expires_at=expires_at)
+        return Record(plugin=CORE, kind=KIND, key=key, value=value, created_at=self._now, expires_at=expires_at)
 
 
-def _place(record: Record) -> str:
-    return f"idempotency key {record.key.hex()}"
+def place(key: bytes) -> str:
+    """With what the answer under this key is sealed."""
+    return f"idempotency key {key.hex()}"

@@ -83,7 +83,7 @@ class Links(UseCases):
                     kind=kind,
                     key=key,
                     user_id=user_id,
-                    sealed=self._sealer.seal(json.dumps(carried).encode(), associated=_place(key)),
+                    sealed=self._sealer.seal(json.dumps(carried).encode(), associated=place(key)),
                     created_at=self._now,
                     expires_at=self._now + (lifetime or self._settings.link_lifetime),
                 )
@@ -111,7 +111,7 @@ class Links(UseCases):
 
     def _content(self, code: Record) -> dict[str, str]:
         try:
-            content: dict[str, str] = json.loads(self._sealer.open(code.sealed, associated=_place(code.key)))
+            content: dict[str, str] = json.loads(self._sealer.open(code.sealed, associated=place(code.key)))
         except (Unsealable, ValueError) as damage:
             log.error("a one-time code cannot be opened: %s", type(damage).__name__)
             raise LinkUsed from None
@@ -122,5 +122,6 @@ class Links(UseCases):
         return content
 
 
-def _place(key: bytes) -> str:
+def place(key: bytes) -> str:
+    """With what the content of the link of this key is sealed."""
     return f"one-time code {key.hex()}"

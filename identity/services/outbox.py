@@ -99,7 +99,7 @@ class Outbox(UseCases):
             OutgoingMessage(
                 id=message_id,
                 kind=kind,
-                sealed=self._sealer.seal(content, associated=_place(message_id)),
+                sealed=self._sealer.seal(content, associated=place(message_id)),
                 created_at=self._now,
                 next_at=self._now,
                 expires_at=self._now + (worth or delivery.worth_sending),
@@ -135,7 +135,7 @@ class Outbox(UseCases):
 
     def open(self, message: OutgoingMessage) -> bytes:
         """The content of a message. Raises Unsealable."""
-        return self._sealer.open(message.sealed, associated=_place(message.id))
+        return self._sealer.open(message.sealed, associated=place(message.id))
 
     def postpone(self, message: OutgoingMessage) -> bool:
         """Try it again later; False if it will not be worth it then: it is given up."""
@@ -150,5 +150,6 @@ class Outbox(UseCases):
             self._storage.outbox.remove(message.id)
 
 
-def _place(message_id: str) -> str:
+def place(message_id: str) -> str:
+    """With what the content of this message is sealed."""
     return f"outgoing message {message_id}"

@@ -124,7 +124,11 @@ class Records(UseCases):
             raise ValueError(f"a value of more than {LARGEST_VALUE} bytes")
         if not seal:
             return replace(record, value=json.loads(text))
-        return replace(record, value={}, sealed=self._sealer.seal(text.encode(), associated=_place(record)))
+        return replace(
+            record,
+            value={},
+            sealed=self._sealer.seal(text.encode(), associated=_place(record)),
+        )
 
     def _opened(self, record: Record) -> Record:
         """The record with its value readable. Raises Unreadable."""
@@ -151,4 +155,9 @@ def _object(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _place(record: Record) -> str:
-    return f"record\n{record.plugin}\n{record.kind}\n{record.key.hex()}"
+    return place(record.plugin, record.kind, record.key)
+
+
+def place(plugin: str, kind: str, key: bytes) -> str:
+    """With what the value of a plugin's record is sealed."""
+    return f"record\n{plugin}\n{kind}\n{key.hex()}"

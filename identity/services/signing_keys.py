@@ -213,6 +213,7 @@ class SigningKeys(UseCases):
             plain = sealer.open(key.sealed_private_key, associated=key.id)
             storage.signing_keys.reseal(key.id, sealer.seal(plain, associated=key.id))
             self._record("signing_key.rewrapped", key)
+        self._ring.forget()
         return len(stale)
 
     def _add(self, generation: int, active_at: datetime) -> SigningKey:

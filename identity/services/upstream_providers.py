@@ -85,7 +85,7 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
         if not provider.secret:
             return ""
         try:
-            return self._sealer.open(provider.secret, associated=_place(provider)).decode()
+            return self._sealer.open(provider.secret, associated=place(provider.id)).decode()
         except Unsealable:
             raise Unreadable("upstream_providers", provider.id) from None
 
@@ -97,7 +97,7 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
         """The same with this secret, if one is given that it does not have already."""
         if not secret or self.has_secret(provider, secret):
             return provider
-        sealed = self._sealer.seal(secret.encode(), associated=_place(provider))
+        sealed = self._sealer.seal(secret.encode(), associated=place(provider.id))
         if provider.kind is UpstreamKind.APPLE:
             _refuse_no_key(secret)
         return replace(provider, secret=sealed, secret_changed_at=self._now)
@@ -132,5 +132,6 @@ def _refuse_no_key(text: str) -> None:
         ) from None
 
 
-def _place(provider: UpstreamProvider) -> str:
-    return f"upstream_provider\n{provider.id}"
+def place(provider_id: str) -> str:
+    """With what the secret of this provider is sealed."""
+    return f"upstream_provider\n{provider_id}"

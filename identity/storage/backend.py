@@ -20,6 +20,7 @@ from identity.storage.stores.project_grants import ProjectGrantStore
 from identity.storage.stores.projects import ProjectStore
 from identity.storage.stores.purges import PurgeStore
 from identity.storage.stores.records import RecordStore
+from identity.storage.stores.sealed import SealedStore
 from identity.storage.stores.sessions import SessionStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 from identity.storage.stores.tokens import TokenStore
@@ -57,6 +58,7 @@ class Storage(ABC):
     records: RecordStore
     effects: EffectStore
     purges: PurgeStore
+    sealed: SealedStore
 
 
 class LazyStorage(Storage):

@@ -82,22 +82,30 @@ class TestRotateKeys:
         moment = datetime.fromisoformat(MOMENT.search(on_data("rotate-keys", "--emergency").out)[1]).replace(tzinfo=UTC)
         assert moment - datetime.now(UTC) <= timedelta(seconds=31)
 
-    def test_seals_anew_under_the_first_master_key(self, run, ini, data, tmp_path):
+
+class TestRotateMasterKey:
+    def test_seals_anew_under_the_first_and_says_which_is_not_needed_any_more(self, run, ini, data, tmp_path):
         words, new = ["-c", tmp_path / "two.ini", f"data={data}"], tmp_path / "new.key"
         run("master-key", new)
         text = Path(ini).read_text()
         both = f"identity.master_keys = 2:{new} development:{data}/master.key"
         (tmp_path / "two.ini").write_text(text.replace("identity.master_keys =", both))
-        assert run("rotate-keys", "--rewrap", *words).out == "1 signing keys were sealed under the master key 2.\n"
-        assert run("rotate-keys", "--rewrap", *words).out.startswith("0 signing keys")
+        ran = run("rotate-master-key", *words)
+        assert (ran.status, ran.out) == (
+            0,
+            "1 values were sealed anew under the master key 2.\n"
+            "Nothing is sealed under development any more: take it out of identity.master_keys.\n",
+        )
+        assert run("rotate-master-key", *words).out.startswith("0 values")
         (tmp_path / "two.ini").write_text(text.replace("identity.master_keys =", f"identity.master_keys = 2:{new}"))
         assert run("check", *words).status == 0
+        assert run("rotate-master-key", *words).out == "0 values were sealed anew under the master key 2.\n"
 
     def test_says_which_master_key_is_missing(self, run, ini, data, tmp_path):
         run("master-key", tmp_path / "new.key")
         other = f"identity.master_keys = 2:{tmp_path}/new.key"
         (tmp_path / "other.ini").write_text(Path(ini).read_text().replace("identity.master_keys =", other))
-        ran = run("rotate-keys", "--rewrap", "-c", tmp_path / "other.ini", f"data={data}")
+        ran = run("rotate-master-key", "-c", tmp_path / "other.ini", f"data={data}")
         assert (ran.status, ran.err.count("\n")) == (1, 1)
         assert "Look at identity.master_keys." in ran.err
 

@@ -111,7 +111,7 @@ class TestErrors:
 
     def test_what_is_not_understood_ends_with_2(self, run):
         check = ["check", "-c", INI]
-        both = ["rotate-keys", "-c", INI, "--emergency", "--rewrap"]
+        both = ["apply", "-c", INI, "--keep-ids", "--new-ids"]
         incomplete = (["chek"], ["check"], ["token"], ["token", "--key-file", "x", "a=b"])
         for words in (*incomplete, [*check, "--nonsense"], [*check, "not-a-variable"], both):
             ran = run(*words)

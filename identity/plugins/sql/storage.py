@@ -17,6 +17,7 @@ from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
 from identity.plugins.sql.stores.projects import SqlProjectStore
 from identity.plugins.sql.stores.purges import SqlPurgeStore
 from identity.plugins.sql.stores.records import SqlRecordStore
+from identity.plugins.sql.stores.sealed import SqlSealedStore
 from identity.plugins.sql.stores.sessions import SqlSessionStore
 from identity.plugins.sql.stores.signing_keys import SqlSigningKeyStore
 from identity.plugins.sql.stores.tokens import SqlTokenStore
@@ -45,6 +46,7 @@ _STORES: dict[str, type[SqlStore]] = {
     "records": SqlRecordStore,
     "effects": SqlEffectStore,
     "purges": SqlPurgeStore,
+    "sealed": SqlSealedStore,
 }
 
 

@@ -20,6 +20,7 @@ from identity.storage.memory.project_grants import MemoryProjectGrantStore
 from identity.storage.memory.projects import MemoryProjectStore
 from identity.storage.memory.purges import MemoryPurgeStore
 from identity.storage.memory.records import MemoryRecordStore
+from identity.storage.memory.sealed import MemorySealedStore
 from identity.storage.memory.sessions import MemorySessionStore
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
 from identity.storage.memory.tables import Tables
@@ -59,6 +60,7 @@ class MemoryStorage(Storage):
         self.records = MemoryRecordStore(tables)
         self.effects = MemoryEffectStore(tables)
         self.purges = MemoryPurgeStore(tables)
+        self.sealed = MemorySealedStore(tables)
 
 
 class MemoryBackend(Backend):

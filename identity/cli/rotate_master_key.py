@@ -1,0 +1,42 @@
+"""identity rotate-master-key: everything that is sealed, sealed anew under the first master key."""
+
+from argparse import Namespace
+from collections import Counter
+
+from identity.cli.program import Failed, add_ini_arguments, opened
+from identity.cli.progress import Progress
+from identity.operations import Command
+
+
+def run(arguments: Namespace) -> int:
+    """Seal anew, batch by batch, while the service runs; then look whether anything is left."""
+    with opened(arguments) as identity, Progress() as progress:
+        from identity.services.resealing import left, reseal
+
+        sealer = identity.process.sealer
+        done = reseal(identity.transaction, sealer, lambda more: progress.add(more, "{:,} values sealed anew"))
+        remaining = left(identity.reading, sealer)
+    print(f"{done.count:,} values were sealed anew under the master key {sealer.active_id}.")
+    if done.lost:
+        raise Failed(
+            f"What was sealed under these master keys cannot be opened, and was left as it is: {_counts(done.lost)}."
+            " Name the keys in identity.master_keys and run this again; what expires goes by itself."
+        )
+    if remaining:
+        raise Failed(
+            f"Meanwhile something was sealed under other master keys: {_counts(remaining)}. A process of the service"
+            " still has an old setting: restart all of them with this ini file, then run this again."
+        )
+    others = [key for key in sealer.ids if key != sealer.active_id]
+    if others:
+        print(f"Nothing is sealed under {', '.join(others)} any more: take it out of identity.master_keys.")
+    return 0
+
+
+def _counts(values: Counter[str]) -> str:
+    return ", ".join(f"{key} ({count})" for key, count in sorted(values.items()))
+
+
+COMMAND = Command(
+    "rotate-master-key", "seal everything anew under the first of the master keys", add_ini_arguments, run
+)

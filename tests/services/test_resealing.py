@@ -1,0 +1,190 @@
+"""Everything sealed anew under another master key: nothing is forgotten, nothing is lost half-way."""
+
+from collections import Counter
+from hashlib import sha256
+
+import pytest
+from sqlalchemy import LargeBinary
+
+from identity.crypto.sealing import MasterKey, Sealer, read_master_keys
+from identity.domain.records import NameSpace
+from identity.plugins.sql.tables import metadata
+from identity.services import resealing
+from identity.services.bundle import Services
+from identity.services.idempotency import Kept
+from identity.services.links import CodeKind
+from identity.services.resealing import Resealed, left, reseal
+from identity.storage.stores.sealed import Sealed, SealedValue
+from identity.testing.fixtures import MakeWorld
+from identity.testing.world import World
+
+# What storages can get wrong the contract asks of each.
+pytestmark = pytest.mark.storages("memory", "sqlite")
+
+OLD, NEW, OTHER = (MasterKey(name, sha256(name.encode()).digest()) for name in ("old", "new", "other"))
+MAIL = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
+PLUGIN = NameSpace("some_plugin")
+EACH = 3
+#: The signing key, and of each: a link, a kept answer, a plugin's record, a message, a provider's secret.
+ALL = 1 + 5 * EACH
+
+
+class Filled:
+    """A world with something sealed of every kind, under the old key alone."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._process, self._patch = world.identity.process, monkeypatch
+        self.world = world
+        self.use(OLD, *_present(world))
+        reseal(world.identity.transaction, self._process.sealer, lambda _: None)
+        self.use(OLD)
+        self.kind = next(iter(self._process.deliveries))
+        self.codes, self.providers = [], []
+        for at in range(EACH):
+            self.providers.append(world.an_upstream_provider(client_secret=f"secret {at}"))
+            with world.identity.transaction() as services:
+                link = services.links.issue(CodeKind.REGISTRATION, content={"at": str(at)})
+                services.records(PLUGIN).add("thing", str(at), {"at": at}, seal=True)
+                services.records(PLUGIN).add("open", str(at), {"at": at})
+                services.idempotency.begin("me", str(at), b"request")
+                services.idempotency.keep(200, b"answer")
+                services.outbox.queue(self.kind, b"content")
+            self.codes.append(link.rsplit("/", 1)[1])
+
+    def use(self, *keys: MasterKey) -> Sealer:
+        """Go on with these master keys, as a restart does."""
+        sealer = Sealer(keys)
+        self._patch.setattr(self._process, "sealer", sealer)
+        self._patch.setattr(self._process.ring, "sealer", sealer)
+        self._process.ring._private.clear()
+        self._process.ring.forget()
+        return sealer
+
+    def reseal(self, *keys: MasterKey) -> resealing.Resealed:
+        return reseal(self.world.identity.transaction, self.use(*keys), lambda _: None)
+
+    def left(self) -> Counter[str]:
+        return left(self.world.identity.reading, self._process.sealer)
+
+    def check(self) -> None:
+        """All of it can be opened."""
+        with self.world.identity.reading() as services:
+            services.signing_keys.current()
+            for at, provider in enumerate(self.providers):
+                stored = services.storage.upstream_providers.find(provider.id)
+                assert stored is not None
+                assert services.upstream_providers.secret(stored) == f"secret {at}"
+                assert services.links.look(CodeKind.REGISTRATION, self.codes[at])[1] == {"at": str(at)}
+                found = services.records(PLUGIN).find("thing", str(at))
+                assert found is not None
+                assert found.value == {"at": at}
+            messages = services.outbox.due(self.kind)
+            assert [services.outbox.open(message) for message in messages] == [b"content"] * EACH
+        with self.world.identity.transaction() as services:
+            for at in range(EACH):
+                assert services.idempotency.begin("me", str(at), b"request") == Kept(200, b"answer")
+
+
+def _present(world: World) -> list[MasterKey]:
+    sealer = world.identity.process.sealer
+    path = world.identity.settings.data / "master.key"
+    return list(read_master_keys((f"{sealer.active_id}:{path}",)))
+
+
+@pytest.fixture
+def filled(make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> Filled:
+    """See there."""
+    monkeypatch.setattr(resealing, "BATCH", 2)
+    return Filled(make_world(**MAIL), monkeypatch)
+
+
+def test_everything_is_sealed_anew_and_the_old_key_is_not_needed_any_more(filled: Filled) -> None:
+    filled.check()
+    done = filled.reseal(NEW, OLD)
+    assert (done.count, done.lost) == (ALL, Counter())
+    assert filled.left() == Counter()
+    filled.use(NEW)
+    filled.check()
+    assert filled.reseal(NEW, OLD).count == 0
+
+
+def test_half_way_everything_can_be_opened_and_the_rest_is_done_later(filled: Filled) -> None:
+    class Killed(BaseException):
+        """As by a signal that cannot be caught: what is committed is all that stays."""
+
+    count = 0
+
+    def die(more: int) -> None:
+        nonlocal count
+        count += more
+        if count > ALL // 2:
+            raise Killed
+
+    sealer = filled.use(NEW, OLD)
+    with pytest.raises(Killed):
+        reseal(filled.world.identity.transaction, sealer, die)
+    filled.check()
+    assert filled.left() == Counter({"old": ALL - count})
+    assert filled.reseal(NEW, OLD).count == ALL - count
+    filled.use(NEW)
+    filled.check()
+
+
+def test_what_is_changed_meanwhile_is_left_to_whoever_changed_it(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = resealing._reseal_one
+    identity = filled.world.identity
+
+    def late(services: Services, sealer: Sealer, kind: Sealed, value: SealedValue, found: Resealed) -> int:
+        records = services.records(PLUGIN)
+        record = records.find("thing", "0")
+        assert record is not None
+        if value.key[-1] == record.key:
+            records.replace(record, {"at": "changed"})
+        return original(services, sealer, kind, value, found)
+
+    monkeypatch.setattr(resealing, "_reseal_one", late)
+    done = filled.reseal(NEW, OLD)
+    assert done.lost == Counter()
+    with identity.reading() as services:
+        found = services.records(PLUGIN).find("thing", "0")
+    assert found is not None
+    assert found.value == {"at": "changed"}
+    assert filled.left() == Counter()
+
+
+def test_what_a_process_with_the_old_setting_seals_is_told(filled: Filled) -> None:
+    filled.reseal(NEW, OLD)
+    filled.use(OLD)
+    with filled.world.identity.transaction() as services:
+        services.outbox.queue(filled.kind, b"late")
+    filled.use(NEW, OLD)
+    assert filled.left() == Counter({"old": 1})
+
+
+def test_what_cannot_be_opened_is_left_and_told_by_its_key(filled: Filled) -> None:
+    with filled.world.identity.transaction() as services:
+        filled.use(OTHER, OLD)
+        services.signing_keys.rewrap()
+    done = filled.reseal(NEW, OTHER)
+    assert (done.count, done.lost) == (1, Counter({"old": ALL - 1}))
+    filled.use(NEW, OLD)
+    filled.check()
+
+
+def test_no_column_is_forgotten() -> None:
+    """What is bytes and no digest, key or public half is sealed, and is one of those that are sealed anew."""
+    plain = {"digest", "public_key", "key"}
+    sealed = {
+        f"{table.name}.{column.name}"
+        for table in metadata.sorted_tables
+        for column in table.columns
+        if isinstance(column.type, LargeBinary) and column.name not in plain
+    }
+    assert sealed == {
+        "signing_keys.sealed_private_key",
+        "upstream_providers.secret",
+        "outgoing_messages.sealed",
+        "records.sealed",
+    }
