@@ -16,7 +16,8 @@ import pytest
 
 from identity.domain.errors import DomainError
 from identity.domain.records import NameSpace
-from identity.plugins.upstream import states
+from identity.plugins.upstream import states, unlinked
+from identity.plugins.upstream.clients import Somebody
 from identity.services.commands.policies import ChangePolicy
 from identity.services.links import CodeKind
 from identity.services.policies import INSTANCE as OF_INSTANCE
@@ -97,6 +98,21 @@ def a_state_of_upstream(world: World) -> Race:
     def use() -> bool:
         with world.transaction() as services:
             return states.use_up(services.records(space), begun.state)
+
+    return Race(use)
+
+
+def an_identity_to_link(world: World) -> Race:
+    """What waits with a sign-in for whoever proves in it who they are."""
+    provider, space = world.an_upstream_provider(), NameSpace("upstream")
+    with world.transaction() as services:
+        pending, _ = services.sign_ins.begin({})
+        somebody = Somebody(issuer=provider.issuer, subject=pending.id, claims={})
+        unlinked.keep(services.records(space), pending, provider, somebody)
+
+    def use() -> bool:
+        with world.transaction() as services:
+            return unlinked.use_up(services.records(space), pending)
 
     return Race(use)
 
@@ -211,6 +227,7 @@ ONCE: Mapping[str, Prepare] = {
     "new password": a_new_password,
     "ticket": a_ticket,
     "state of upstream": a_state_of_upstream,
+    "identity to link": an_identity_to_link,
     "waiting sign-in": a_waiting_sign_in,
     "authorization code": an_authorization_code,
     "refresh token": a_refresh_token,
