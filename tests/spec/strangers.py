@@ -323,6 +323,7 @@ TAKES_NOTHING = {
     "protocol.userinfo": "a token, which is a secret",
     "protocol.end_session.resume": "the id of a page, which belongs to a browser",
     "upstream.answered": "a state, which belongs to a browser, and a code of whoever proved elsewhere who they are",
+    "upstream.sign_out": "the id of a request to sign out, which belongs to a browser",
     "upstream.signed_out": "takes nothing",
     **dict.fromkeys(("home", "login", "sign_out", "signed_out", "account.leaving"), "the browser's own sessions"),
     **dict.fromkeys(("password.reset.sent", "password.changed", "email.confirmed"), "takes nothing"),
