@@ -43,11 +43,20 @@ class Hasher:
 
     def __init__(self, cost: Cost, *, workers: int = 0) -> None:
         self.cost = cost
-        # One processor is left to those who only want a token.
-        self._workers = workers or max(1, (os.cpu_count() or 1) - 1)
-        self._places = threading.BoundedSemaphore(self._workers + LONGEST_QUEUE)
+        self._chosen = workers
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
+        self._make_places(1)
+
+    def share(self, processes: int) -> None:
+        """End the threads, before so many processes are forked that share the processors; each makes its own."""
+        self.close()
+        self._make_places(processes)
+
+    def _make_places(self, processes: int) -> None:
+        # One processor is left to those who only want a token.
+        self._workers = self._chosen or max(1, ((os.cpu_count() or 1) - 1) // processes)
+        self._places = threading.BoundedSemaphore(self._workers + LONGEST_QUEUE)
 
     def hash(self, password: str) -> str:
         """The hash to store. Raises Busy."""

@@ -94,8 +94,7 @@ class Identity:
             clock=lambda: self.clock(),
             stopping=lambda: self.worker.stopping,
         )
-        sending = (Job(one.name, _OUTBOX_INTERVAL, one.run, alone=True) for one in self.senders.values())
-        self.worker = Worker([*self.jobs.table, *sending])
+        self.worker = self._idle_worker()
         self.checks = Checks(
             self.settings,
             self.backend,
@@ -183,6 +182,10 @@ class Identity:
             self._refusals.clear()
         self._refusals.update((event.once, None) for event in fresh if event.once is not None)
 
+    def _idle_worker(self) -> Worker:
+        sending = (Job(one.name, _OUTBOX_INTERVAL, one.run, alone=True) for one in self.senders.values())
+        return Worker([*self.jobs.table, *sending])
+
     def _sender(self, delivery: Delivery) -> Sender:
         return Sender(
             delivery,
@@ -191,6 +194,13 @@ class Identity:
             clock=lambda: self.clock(),
             stopping=lambda: self.worker.stopping,
         )
+
+    def before_fork(self, processes: int) -> None:
+        """Let go of connections and threads: each of so many processes makes its own when it needs them."""
+        self.worker.stop()
+        self.worker = self._idle_worker()
+        self.process.hasher.share(processes)
+        self.backend.close()
 
     def close(self) -> None:
         """Finish background work and give back connections."""

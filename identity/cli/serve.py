@@ -1,8 +1,10 @@
-"""identity serve: the service itself, under one web server or the other."""
+"""identity serve: the service itself, under one web server or the other, in one process or several."""
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from identity.cli.program import Failed, add_ini_arguments, variables_of
@@ -12,10 +14,11 @@ if TYPE_CHECKING:
     from identity.server.serving import Serving
 
 _SERVERS = ("waitress", "granian")
+_AUTO = "auto"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --server."""
+    """-c INI, --server, --workers."""
     add_ini_arguments(parser)
     parser.add_argument(
         "--server",
@@ -23,31 +26,68 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=_SERVERS[0],
         help="the web server: waitress, or granian, which has to be installed and wants a proxy in front",
     )
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        help="serve with so many processes, or auto for one per processor, under a supervisor that replaces what dies"
+        " and reloads on SIGHUP; by default as workers in [server:main] says, without which one process serves",
+    )
 
 
 def run(arguments: Namespace) -> int:
     """Answer requests until told to stop."""
-    from identity.ini_file import SERVER, application, read_section, set_up_logging
-    from identity.server.serving import taken
+    from identity.ini_file import SERVER, read_section, set_up_logging
+    from identity.server.listening import WORKERS
 
     variables = variables_of(arguments)
+    settings = read_section(arguments.ini, SERVER, variables)
     set_up_logging(arguments.ini, variables)
-    serve = taken(_kind(arguments.server), read_section(arguments.ini, SERVER, variables))
+    if find_spec(arguments.server) is None:
+        raise Failed(f"{arguments.server} is not installed: pip install 'identity[{arguments.server}]'.")
+    workers = settings.get(WORKERS, "") if arguments.workers is None else arguments.workers
+    if workers.strip():
+        return _supervise(arguments, settings, variables, _count(workers.strip()))
+    from identity.ini_file import application
+    from identity.server.serving import taken
+
+    serve = taken(_kind(arguments.server), settings)
     serve(application(arguments.ini, variables))
     return 0
 
 
+def _supervise(arguments: Namespace, settings: Mapping[str, str], variables: Mapping[str, str], count: int) -> int:
+    from functools import partial
+
+    from identity.server.listening import WHERE, made, take
+    from identity.server.plan import Plan
+    from identity.server.supervisor import Supervisor
+
+    sockets = made(partial(take, count=count), settings)
+    plan = Plan(
+        ini=arguments.ini,
+        variables=variables,
+        server=arguments.server,
+        where={name: value for name, value in settings.items() if name in WHERE},
+        sockets=tuple(tuple(one.fileno() for one in own) for own in sockets),
+    )
+    return Supervisor(plan, {one for own in sockets for one in own}).run()
+
+
+def _count(told: str) -> int:
+    """How many; raises Failed."""
+    if told == _AUTO:
+        # Those that this process may use, where the system tells.
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not told.isdecimal() or not int(told):
+        raise Failed(f"workers must be {_AUTO}, or a whole number of 1 or more, not {told}.")
+    return int(told)
+
+
 def _kind(name: str) -> "Callable[[Mapping[str, str]], Serving]":
-    try:
-        server = import_module(f"identity.server.{name}_server")
-    except ModuleNotFoundError as problem:
-        if (problem.name or "").partition(".")[0] != name:
-            raise
-        raise Failed(f"{name} is not installed: pip install 'identity[{name}]'.") from None
-    kind: Callable[[Mapping[str, str]], Serving] = server.Server
+    kind: Callable[[Mapping[str, str]], Serving] = import_module(f"identity.server.{name}_server").Server
     return kind
 
 
 COMMAND = Command(
-    "serve", "answer requests until told to stop, as pserve does, or under another web server", add_arguments, run
+    "serve", "answer requests until told to stop, as pserve does, or with several processes", add_arguments, run
 )

@@ -241,6 +241,7 @@ class Server(Serving):
 
     def _look_around(self) -> None:
         """Give up on bodies that take too long; once a second."""
+        self.beat()
         now = time.monotonic()
         for body in list(self._incoming):
             body.give_up_if_late(now)

@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from functools import partial
 from typing import Any
 
 from waitress.task import ThreadedTaskDispatcher
 
 from identity import hashing
 from identity.server.connections import Limits
+from identity.server.listening import PATIENCE, WORKERS, made
 from identity.settings import NO_PROXY
 
 log = logging.getLogger(__name__)
@@ -41,30 +41,25 @@ _OTHER_FILES = 200
 
 def taken(kind: Callable[[Mapping[str, Any]], "Serving"], settings: Mapping[str, str]) -> Callable[[Application], None]:
     """The same for a server of this kind, with these settings."""
-    try:
-        server = kind(settings)
-    except OSError as problem:
-        where = settings.get("listen", "the address")
-        raise SystemExit(
-            f"identity cannot start. It cannot listen on {where}: {problem.strerror or problem}."
-            " Stop the program that is there, or choose another port too (make run: PORT=…, pserve: http_port=…)."
-        ) from None
-    except ValueError as problem:
-        raise SystemExit(f"identity cannot start. [server:main]: {problem}") from None
+    server = made(kind, settings)
     server.obey_signals()
     # What a start makes stays: to look for garbage in it is a twentieth of the start.
     gc.disable()
-    return partial(_serve, server)
+
+    def announced(application: Application) -> None:
+        server.announce()
+        serve(server, application)
+
+    return announced
 
 
-def _serve(server: "Serving", application: Application) -> None:
-    """Answer until SIGTERM or Ctrl-C; then finish what is being answered, and return."""
+def serve(server: "Serving", application: Application) -> None:
+    """Answer until told to stop; then finish what is being answered, and return."""
     hashing.stepping_aside = server.stepping_aside
     sys.setswitchinterval(_TURN)
     gc.freeze()
     gc.set_threshold(_YOUNG)
     gc.enable()
-    server.announce()
     try:
         server.serve(application)
     finally:
@@ -85,12 +80,22 @@ class Serving(ABC):
         self._serves = False
         self._stopping = False
         self._give_up_at = _NEVER
+        #: Called whenever the loop goes round, at least once a second.
+        self.beat: Callable[[], None] = _in_peace
         self._make_room(0)
 
     def obey_signals(self) -> None:
         """Stop on SIGTERM and Ctrl-C."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: self._signalled(number))
+
+    def obey_parent(self) -> None:
+        """Stop on SIGTERM, however often it comes: the parent may not be the only one who tells. SIGINT hurries.
+
+        What comes from the keyboard reaches the supervisor alone.
+        """
+        signal.signal(signal.SIGTERM, lambda number, _: self._told_once(number))
+        signal.signal(signal.SIGINT, lambda number, _: self._signalled(number))
 
     @abstractmethod
     def announce(self) -> None:
@@ -132,16 +137,24 @@ class Serving(ABC):
             if not self._stopping:
                 self.threads.set_thread_count(self._count + self._aside)
 
+    def _told_once(self, number: int) -> None:
+        if not self._stopping:
+            self._signalled(number)
+
     def _signalled(self, number: int) -> None:
         if not self._serves:
             raise SystemExit(128 + number)
         self.stop()
 
 
+def _in_peace() -> None:
+    """Nobody looks."""
+
+
 def own_limits(settings: Mapping[str, Any]) -> tuple[Limits, dict[str, Any]]:
     """Our own limits among the settings, and waitress's words. Raises ValueError."""
     own = {one.name: _number(one.name, settings[one.name]) for one in fields(Limits) if one.name in settings}
-    return Limits(**own), {name: value for name, value in settings.items() if name not in own}
+    return Limits(**own), {name: value for name, value in settings.items() if name not in {*own, WORKERS, PATIENCE}}
 
 
 def _number(name: str, value: Any) -> int:

@@ -115,7 +115,8 @@ class Server(Serving):
         elif adjustments.sockets:
             for one in adjustments.sockets:
                 bound = (one.family, one.type, one.proto, one.getsockname())
-                yield TcpListener(self._call, self._sockets, True, one, bind_socket=False, sockinfo=bound, **common)
+                kind = UnixListener if one.family == socket.AF_UNIX else TcpListener
+                yield kind(self._call, self._sockets, True, one, bind_socket=False, sockinfo=bound, **common)
         else:
             for where in adjustments.listen:
                 yield TcpListener(self._call, self._sockets, sockinfo=where, **common)
@@ -150,6 +151,7 @@ class Server(Serving):
             # A database is often quick: those who have begun are answered before others are heard.
             while working.awaits_files and working.look_at_files():
                 working.go_round()
+        self.beat()
         now = time.time()
         for one in self.listeners:
             one.maintain(now)

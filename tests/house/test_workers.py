@@ -1,0 +1,277 @@
+"""identity serve with several workers: what dies is replaced, and nobody who asks notices more than they must."""
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from tests.house.workers import LONG, Asking, Serving, end, port_is_free, start, under_load, wait_for
+
+Start = Callable[..., Serving]
+loaded = contextmanager(under_load)
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Start]:
+    """Starts it and returns at once."""
+    started: list[Serving] = []
+
+    def begin(*words: str, **settings: object) -> Serving:
+        started.append(start(tmp_path, *(words or ("--workers", "2")), **settings))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield begin
+    for one in started:
+        end(one)
+
+
+@pytest.fixture
+def serve(begin: Start) -> Start:
+    """Starts it and returns once all workers answer."""
+
+    def serve(*words: str, **settings: object) -> Serving:
+        serving = begin(*words, **settings)
+        serving.says("workers\n")
+        return serving
+
+    return serve
+
+
+TOLD = "the one before it goes on"
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    _, alive = psutil.wait_procs(processes, timeout=LONG)
+    return not alive
+
+
+@pytest.mark.parametrize("server", ["waitress", "granian"])
+def test_all_workers_answer_at_one_address(serve: Start, server: str) -> None:
+    serving = serve("--workers", "2", "--server", server)
+    workers = serving.workers()
+    assert set(wait_for(lambda: {serving.ask()[0] for _ in range(20)}, lambda found: len(found) == 2)) == set(workers)
+    serving.signal(signal.SIGTERM)
+    assert serving.process.wait(LONG) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_all_end_in_order_when_the_supervisor_is_told(serve: Start, number: int) -> None:
+    serving = serve()
+    processes = serving.all_processes()
+    assert len(processes) == 4
+    serving.signal(number)
+    assert serving.process.wait(LONG) == 0
+    assert gone(processes)
+    assert port_is_free(serving.port)
+    assert serving.log.count("stopped") == 2
+    assert "Traceback" not in serving.log
+
+
+def test_told_twice_it_waits_for_nobody(serve: Start) -> None:
+    serving = serve()
+    with socket.create_connection(("127.0.0.1", serving.port)) as half:
+        half.sendall(b"POST / HTTP/1.1\r\n")
+        serving.ask()
+        serving.signal(signal.SIGTERM)
+        serving.says("told to stop")
+        serving.signal(signal.SIGTERM)
+        assert serving.process.wait(LONG) == 0
+    assert "had no answer yet" in serving.log
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept connections", "new connections"])
+def test_a_killed_worker_takes_its_own_connections_with_it_and_no_others(serve: Start, kept: bool) -> None:
+    serving = serve()
+    with loaded(serving, kept=kept) as asking:
+        victim = wait_for(lambda: [one.answers[-1][0] for one in asking], bool)[0]
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda: victim not in serving.workers(), bool)
+        for one in asking:
+            one.more()
+        assert len({process for one in asking for process, _ in one.answers[-1:]} - {victim}) >= 1
+    lost = [what for one in asking for what in one.lost]
+    assert not [what for what in lost if "refused" in what[1]]
+    assert {process for process, _ in lost} <= ({victim} if kept else {0})
+    # Of each connection one request at most.
+    assert len(lost) <= len(asking)
+    assert f"(process {victim}) was ended by SIGKILL; another one takes its place" in serving.log
+
+
+def test_what_waits_for_a_worker_that_is_gone_is_answered_by_its_successor(serve: Start) -> None:
+    serving = serve("--workers", "1")
+    (worker,) = serving.workers(1)
+    os.kill(worker, signal.SIGSTOP)
+    with socket.create_connection(("127.0.0.1", serving.port), timeout=LONG) as waiting:
+        waiting.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        os.kill(worker, signal.SIGKILL)
+        assert waiting.recv(100).startswith(b"HTTP/1.1 200 OK")
+    assert serving.workers(1) != [worker]
+
+
+def test_when_the_process_that_forks_them_is_killed_its_workers_end_and_another_one_starts(serve: Start) -> None:
+    serving = serve()
+    generation = serving.generation()
+    workers = generation.children()
+    with loaded(serving, kept=True) as asking:
+        generation.kill()
+        assert gone([generation, *workers])
+        serving.says("another one starts")
+        new = serving.workers()
+        for one in asking:
+            wait_for(lambda one=one: one.answers[-1][0], lambda found: found in new)  # type: ignore[misc]
+    assert [what for one in asking for what in one.lost] == []
+
+
+def test_nothing_outlives_a_killed_supervisor(serve: Start) -> None:
+    serving = serve()
+    processes = serving.all_processes()
+    os.kill(serving.process.pid, signal.SIGKILL)
+    serving.process.wait(LONG)
+    assert gone(processes[1:])
+    assert port_is_free(serving.port)
+    assert "the supervisor is gone" in serving.log
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept connections", "new connections"])
+def test_a_reload_brings_new_settings_and_loses_no_request(serve: Start, kept: bool) -> None:
+    serving = serve()
+    before = serving.workers()
+
+    def has_changed(one: Asking) -> bool:
+        return one.answers[-1][1] == "second"
+
+    with loaded(serving, kept=kept) as asking:
+        serving.write(word="second")
+        serving.signal(signal.SIGHUP)
+        for one in asking:
+            wait_for(lambda one=one: has_changed(one), bool)  # type: ignore[misc]
+        assert gone([psutil.Process(one) for one in before if psutil.pid_exists(one)])
+        for one in asking:
+            one.more()
+            assert has_changed(one)
+    assert [what for one in asking for what in one.lost] == []
+    assert not set(serving.workers()) & set(before)
+
+
+def test_settings_that_do_not_fit_leave_the_workers_that_are_there(serve: Start) -> None:
+    serving = serve()
+    before = serving.workers()
+    unfit = ({"word": "broken"}, {"threads": "many"}, {"no_such_word": "1"}, {"worker_timeout": "1"}, None)
+    for count, settings in enumerate(unfit, start=1):
+        if settings is None:
+            (serving.folder / "service.ini").unlink()
+        else:
+            serving.write(**settings)
+        serving.signal(signal.SIGHUP)
+        serving.says(TOLD, count)
+    assert serving.workers() == before
+    assert serving.ask()[1] == "first"
+    assert "Traceback" not in serving.log
+
+
+def test_a_worker_that_hangs_is_replaced(serve: Start) -> None:
+    serving = serve(worker_timeout=2)
+    hanging, other = serving.workers()
+    os.kill(hanging, signal.SIGSTOP)
+    serving.says(f"(process {hanging}) hangs")
+    wait_for(lambda: hanging not in serving.workers(), bool)
+    assert other in serving.workers()
+
+
+def test_one_that_dies_again_and_again_is_started_less_often_each_time(serve: Start) -> None:
+    serving = serve("--workers", "1", word="dies")
+    for pause in ("0.1 s", "0.5 s"):
+        (worker,) = serving.workers(1)
+        with socket.create_connection(("127.0.0.1", serving.port), timeout=LONG) as asking:
+            asking.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert asking.recv(100) == b""
+        serving.says(f"worker 0 (process {worker}) ended with status 7; another one takes its place in {pause}")
+
+
+def test_a_stop_that_all_processes_are_told_is_an_orderly_one(serve: Start) -> None:
+    """As systemd does it."""
+    serving = serve()
+    processes = serving.all_processes()
+    with socket.create_connection(("127.0.0.1", serving.port), timeout=LONG) as half:
+        half.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        serving.ask()
+        for one in reversed(processes):
+            one.send_signal(signal.SIGTERM)
+        serving.says("told to stop")
+        half.sendall(b"\r\n")
+        assert half.recv(100).startswith(b"HTTP/1.1 200 OK")
+    assert serving.process.wait(LONG) == 0
+    assert gone(processes)
+
+
+def test_an_address_that_is_taken_is_told(serve: Start, tmp_path: Path) -> None:
+    first = serve()
+    (tmp_path / "second").mkdir()
+    for workers in ("1", "2"):
+        second = start(tmp_path / "second", "--workers", workers, port=first.port)
+        try:
+            assert second.process.wait(LONG) == 1
+            assert f"It cannot listen on 127.0.0.1:{first.port}: Address already in use" in second.log
+            assert "Traceback" not in second.log
+        finally:
+            end(second)
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "told"),
+    [
+        (("--workers", "none"), {}, "workers must be auto, or a whole number of 1 or more, not none."),
+        (("--workers", "0"), {}, "workers must be auto"),
+        ((), {"workers": "-1"}, "workers must be auto"),
+        (("--workers", "2"), {"threads": "many"}, "identity cannot start. [server:main]: "),
+        (("--workers", "2"), {"listen": "nowhere at all"}, "identity cannot start. [server:main]: "),
+        (("--workers", "2"), {"worker_timeout": "soon"}, "worker_timeout"),
+        (("--workers", "2"), {"word": "broken"}, "the word is broken"),
+    ],
+)
+def test_a_start_that_cannot_be_is_told_once(
+    begin: Start, words: tuple[str, ...], settings: dict[str, str], told: str
+) -> None:
+    serving = begin(*(words or ("NAME=value",)), **settings)
+    assert serving.process.wait(LONG) != 0
+    assert serving.log.count(told) == 1, serving.log
+    assert "Traceback" not in serving.log
+
+
+def test_workers_share_a_socket_in_the_file_system(serve: Start, tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    serving = serve(listen=None, unix_socket=path)
+    serving.signal(signal.SIGHUP)
+    serving.says("workers\n", 2)
+    for _ in range(5):
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(LONG)
+            asking.connect(str(path))
+            asking.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert asking.recv(100).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_systemd_is_told(begin: Start, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.settimeout(LONG)
+        systemd.bind(str(tmp_path / "notify"))
+        serving = begin(environment={"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        assert systemd.recv(100) == b"READY=1"
+        serving.signal(signal.SIGHUP)
+        assert systemd.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+        assert systemd.recv(100) == b"READY=1"
+        serving.signal(signal.SIGTERM)
+        assert systemd.recv(100) == b"STOPPING=1"
+
+
+def test_an_operator_can_ask_for_the_workers(serve: Start) -> None:
+    serving = serve()
+    serving.signal(signal.SIGUSR1)
+    for number, worker in enumerate(serving.workers()):
+        serving.says(f"worker {number}: process {worker}, 0:00:")
+    assert "replaced 0 times" in serving.log
