@@ -102,7 +102,8 @@ def identity_configure(config: Configurator) -> None:
 
     Called once at start, after all offers are collected. ``config`` is Pyramid's Configurator; every route states
     ``host`` and, unless it is public, ``authenticate``; every view a ``permission``. Nothing is returned. An exception
-    stops the start, and so does a conflict with another plugin's route.
+    stops the start, and so does a conflict with another plugin's route. Start no threads and open no connections here:
+    workers are forked afterwards, and have neither.
 
     Example::
 

@@ -1,7 +1,6 @@
 """identity serve: the same service as under pserve, and what keeps it from starting in one line."""
 
 import socket
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,8 +24,7 @@ def test_a_taken_port_is_told_and_nothing_made(ini: str, tmp_path: Path) -> None
 
 
 def test_without_granian_it_says_what_to_install(run: Run, ini: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "identity.server.granian_server", raising=False)
-    monkeypatch.setitem(sys.modules, "granian._granian", None)
+    monkeypatch.setattr("identity.cli.serve.find_spec", {"waitress": "found"}.get)
     # Nothing is to be served, whatever happens.
     monkeypatch.setattr("identity.server.serving.taken", None)
     ran = run("serve", "-c", ini, "--server", "granian")

@@ -1,19 +1,27 @@
 """identity serve with several workers: what dies is replaced, and nobody who asks notices more than they must."""
 
 import os
+import re
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from identity.cli.token import read_key_file
+from tests.house.asking import answers, note_tokens, password_is_right, userinfo_of
+from tests.house.served import DEVELOPMENT
 from tests.house.workers import LONG, Asking, Serving, end, port_is_free, start, under_load, wait_for
 
 Start = Callable[..., Serving]
 loaded = contextmanager(under_load)
+THOROUGH = partial(pytest.param, marks=pytest.mark.thorough)
 
 
 @pytest.fixture
@@ -50,7 +58,7 @@ def gone(processes: list[psutil.Process]) -> bool:
     return not alive
 
 
-@pytest.mark.parametrize("server", ["waitress", "granian"])
+@pytest.mark.parametrize("server", ["waitress", THOROUGH("granian")])
 def test_all_workers_answer_at_one_address(serve: Start, server: str) -> None:
     serving = serve("--workers", "2", "--server", server)
     workers = serving.workers()
@@ -59,7 +67,7 @@ def test_all_workers_answer_at_one_address(serve: Start, server: str) -> None:
     assert serving.process.wait(LONG) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, THOROUGH(signal.SIGINT)])
 def test_all_end_in_order_when_the_supervisor_is_told(serve: Start, number: int) -> None:
     serving = serve()
     processes = serving.all_processes()
@@ -72,6 +80,7 @@ def test_all_end_in_order_when_the_supervisor_is_told(serve: Start, number: int)
     assert "Traceback" not in serving.log
 
 
+@pytest.mark.thorough
 def test_told_twice_it_waits_for_nobody(serve: Start) -> None:
     serving = serve()
     with socket.create_connection(("127.0.0.1", serving.port)) as half:
@@ -84,7 +93,7 @@ def test_told_twice_it_waits_for_nobody(serve: Start) -> None:
     assert "had no answer yet" in serving.log
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["kept connections", "new connections"])
+@pytest.mark.parametrize("kept", [THOROUGH(True), False], ids=["kept connections", "new connections"])
 def test_a_killed_worker_takes_its_own_connections_with_it_and_no_others(serve: Start, kept: bool) -> None:
     serving = serve()
     with loaded(serving, kept=kept) as asking:
@@ -102,6 +111,7 @@ def test_a_killed_worker_takes_its_own_connections_with_it_and_no_others(serve: 
     assert f"(process {victim}) was ended by SIGKILL; another one takes its place" in serving.log
 
 
+@pytest.mark.thorough
 def test_what_waits_for_a_worker_that_is_gone_is_answered_by_its_successor(serve: Start) -> None:
     serving = serve("--workers", "1")
     (worker,) = serving.workers(1)
@@ -137,7 +147,7 @@ def test_nothing_outlives_a_killed_supervisor(serve: Start) -> None:
     assert "the supervisor is gone" in serving.log
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["kept connections", "new connections"])
+@pytest.mark.parametrize("kept", [True, THOROUGH(False)], ids=["kept connections", "new connections"])
 def test_a_reload_brings_new_settings_and_loses_no_request(serve: Start, kept: bool) -> None:
     serving = serve()
     before = serving.workers()
@@ -183,6 +193,7 @@ def test_a_worker_that_hangs_is_replaced(serve: Start) -> None:
     assert other in serving.workers()
 
 
+@pytest.mark.thorough
 def test_one_that_dies_again_and_again_is_started_less_often_each_time(serve: Start) -> None:
     serving = serve("--workers", "1", word="dies")
     for pause in ("0.1 s", "0.5 s"):
@@ -193,6 +204,7 @@ def test_one_that_dies_again_and_again_is_started_less_often_each_time(serve: St
         serving.says(f"worker 0 (process {worker}) ended with status 7; another one takes its place in {pause}")
 
 
+@pytest.mark.thorough
 def test_a_stop_that_all_processes_are_told_is_an_orderly_one(serve: Start) -> None:
     """As systemd does it."""
     serving = serve()
@@ -243,6 +255,7 @@ def test_a_start_that_cannot_be_is_told_once(
     assert "Traceback" not in serving.log
 
 
+@pytest.mark.thorough
 def test_workers_share_a_socket_in_the_file_system(serve: Start, tmp_path: Path) -> None:
     path = tmp_path / "socket"
     serving = serve(listen=None, unix_socket=path)
@@ -256,6 +269,7 @@ def test_workers_share_a_socket_in_the_file_system(serve: Start, tmp_path: Path)
             assert asking.recv(100).startswith(b"HTTP/1.1 200 OK")
 
 
+@pytest.mark.thorough
 def test_systemd_is_told(begin: Start, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.settimeout(LONG)
@@ -275,3 +289,53 @@ def test_an_operator_can_ask_for_the_workers(serve: Start) -> None:
     for number, worker in enumerate(serving.workers()):
         serving.says(f"worker {number}: process {worker}, 0:00:")
     assert "replaced 0 times" in serving.log
+
+
+def more(ledger: list[str], asking: list[Future[int]], count: int = 20) -> None:
+    """Wait until it holds so many more, or those who ask have given up."""
+    wanted = len(ledger) + count
+    wait_for(lambda: len(ledger) >= wanted or any(one.done() for one in asking), bool)
+
+
+class TestTheService:
+    """The real one."""
+
+    def test_workers_share_what_is_stored_and_lose_nothing_that_was_acknowledged(
+        self, begin: Start, tmp_path: Path
+    ) -> None:
+        serving = begin("--workers", "2", f"data={tmp_path / 'data'}", ini=DEVELOPMENT)
+        issuer = f"http://localhost:{serving.port}"
+        wait_for(lambda: answers(issuer), bool)
+        key_file = read_key_file(tmp_path / "data" / "example-service-user.json")
+        ledger: list[str] = []
+        enough = threading.Event()
+        with ThreadPoolExecutor(4) as threads:
+            asking = [threads.submit(note_tokens, issuer, key_file, ledger, enough) for _ in range(4)]
+            for worker in serving.workers():
+                more(ledger, asking)
+                os.kill(worker, signal.SIGKILL)
+            more(ledger, asking)
+            serving.signal(signal.SIGHUP)
+            serving.says("identity is served at", 2)
+            more(ledger, asking, 100)
+            enough.set()
+            broken = sum(one.result() for one in asking)
+        assert len(set(ledger)) == len(ledger)
+        assert {userinfo_of(issuer, token) for token in ledger[::5]} == {200}
+        # Each connection had one request under way when its worker was killed, or none.
+        assert broken <= 8
+        # The password was hashed before they were forked, and told once.
+        (password,) = re.findall(r"password +(\S+) +\(one-time", serving.log)
+        assert [password_is_right(issuer, "admin@identity.localhost", password) for _ in range(4)] == [True] * 4
+        assert not password_is_right(issuer, "admin@identity.localhost", "another one")
+        serving.signal(signal.SIGTERM)
+        assert serving.process.wait(LONG) == 0
+        assert "Traceback" not in serving.log
+
+    def test_a_storage_that_they_cannot_share_is_refused(self, begin: Start, tmp_path: Path) -> None:
+        ini = tmp_path / "memory.ini"
+        text = DEVELOPMENT.read_text().replace("identity.storage = sql", "identity.storage = memory")
+        ini.write_text(text.replace("identity.plugins = sql ", "identity.plugins = memory sql "))
+        serving = begin("--workers", "2", f"data={tmp_path / 'data'}", ini=ini)
+        assert serving.process.wait(LONG) == 1
+        assert serving.log.count("Several workers cannot share the storage memory") == 1

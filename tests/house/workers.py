@@ -103,11 +103,20 @@ def write_ini(folder: Path, port: int, *, word: str = "first", **settings: objec
     (folder / "service.ini").write_text(INI.format(word=word, more=more))
 
 
-def start(folder: Path, *words: str, port: int | None = None, environment: Any = None, **settings: object) -> Serving:
-    """Start it; the caller waits until it answers, and ends it."""
+def start(
+    folder: Path,
+    *words: str,
+    ini: Path | None = None,
+    port: int | None = None,
+    environment: Any = None,
+    **settings: object,
+) -> Serving:
+    """Start it, with an ini file of its own unless one is named; the caller waits until it answers, and ends it."""
     port = port or free_port()
-    write_ini(folder, port, **settings)
-    program = [str(Path(sys.executable).with_name("identity")), "serve", "-c", "service.ini", *words]
+    if ini is None:
+        write_ini(folder, port, **settings)
+    program = [str(Path(sys.executable).with_name("identity")), "serve", "-c", str(ini or "service.ini"), *words]
+    program.append(f"http_port={port}")
     with (folder / "log").open("ab") as output:
         process = subprocess.Popen(
             program,
@@ -137,7 +146,7 @@ def wait_for(look: Callable[[], Any], enough: Callable[[Any], bool], *told: obje
     give_up_at = time.monotonic() + LONG
     found: Any = None
     while time.monotonic() < give_up_at:
-        with suppress(psutil.NoSuchProcess, ConnectionError):
+        with suppress(psutil.NoSuchProcess, OSError):
             found = look()
             if enough(found):
                 return found
