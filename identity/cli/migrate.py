@@ -9,15 +9,20 @@ from identity.operations import Command
 def add_arguments(parser: ArgumentParser) -> None:
     """-c INI, --dry-run."""
     add_ini_arguments(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only say what would be done, in which statements, and which nodes go on"
+    )
 
 
 def run(arguments: Namespace) -> int:
     """Apply what is due, or say it."""
     with opened(arguments) as identity:
         lines = identity.backend.migrate(dry_run=arguments.dry_run)
+        plan = identity.backend.migration_plan() if arguments.dry_run and lines else ()
     for line in lines:
         print(f"{'would apply' if arguments.dry_run else 'applied'}  {line}")
+    for line in plan:
+        print(line)
     if not lines:
         print("The schema is up to date.")
     return 0

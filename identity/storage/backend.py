@@ -128,6 +128,10 @@ class Backend(ABC):
         due. Raises Unavailable if the stored schema is newer than this version.
         """
 
+    def migration_plan(self) -> Sequence[str]:
+        """How ``migrate`` would do what is due, in the words of the storage, line by line; empty if it has none."""
+        return ()
+
     @abstractmethod
     def check(self) -> None:
         """Raise Unavailable, saying what to do, unless the backend answers and its schema fits."""

@@ -5,11 +5,11 @@ import os
 import select
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from identity.plugins.sql.engines import Opened, is_missing, open_for_requests, open_migrating_engine
@@ -39,7 +39,7 @@ _BEGIN_SNAPSHOT = {
     ),
 }
 
-_VERSION = text("SELECT version_num FROM alembic_version")
+_VERSION = text("SELECT version_num, oldest FROM alembic_version")
 
 
 class SqlBackend(Backend):
@@ -84,9 +84,18 @@ class SqlBackend(Backend):
 
         if dry_run and is_missing(self._settings):
             return everything()
+        return self._migrating(due if dry_run else run)
+
+    def migration_plan(self) -> Sequence[str]:
+        """The SQL of what is due, and which tables it goes through."""
+        from identity.plugins.sql.migrations.plan import plan
+
+        return () if is_missing(self._settings) else self._migrating(plan)
+
+    def _migrating(self, work: Callable[[Engine], Sequence[str]]) -> Sequence[str]:
         engine = open_migrating_engine(self._settings)
         try:
-            return due(engine) if dry_run else run(engine)
+            return work(engine)
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise translated(error) from error
         finally:
@@ -117,12 +126,12 @@ class SqlBackend(Backend):
         """Raise Unavailable unless the database answers and its schema fits."""
         with self.reading() as storage:
             try:
-                version = storage.link.connection.execute(_VERSION).scalar()  # type: ignore[attr-defined]
+                version = storage.link.connection.execute(_VERSION).first()  # type: ignore[attr-defined]
             except SQLAlchemyError as error:
                 raise translated(error) from error
         if version is None:
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
-        fits(version)
+        fits(*version)
 
     def close(self) -> None:
         """Give back connections; they are opened again when needed."""

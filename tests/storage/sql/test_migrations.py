@@ -127,16 +127,18 @@ def test_of_two_processes_one_migrates(empty_url: str, opened: Callable[[], SqlB
 def test_a_newer_schema_is_refused(opened: Callable[[], SqlBackend], connection: Connection) -> None:
     backend = opened()
     backend.migrate()
-    _pretend(connection, "9999")
+    _pretend(connection, "9999", oldest="9998")
     for attempt in (backend.check, backend.migrate, partial(backend.migrate, dry_run=True)):
         with pytest.raises(Unavailable, match="newer than this version"):
             attempt()
 
 
-def test_the_schema_of_the_next_version_can_be_used(opened: Callable[[], SqlBackend], connection: Connection) -> None:
+def test_the_schema_of_a_newer_version_can_be_used_that_says_so(
+    opened: Callable[[], SqlBackend], connection: Connection
+) -> None:
     backend = opened()
     backend.migrate()
-    _pretend(connection, f"{int(HEAD) + 1:04}")
+    _pretend(connection, f"{int(HEAD) + 1:04}", oldest=HEAD)
     backend.check()
     with pytest.raises(Unavailable):
         backend.migrate()
@@ -196,6 +198,7 @@ def _begun() -> Transactions:
     return transactions
 
 
-def _pretend(connection: Connection, revision: str) -> None:
-    connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+def _pretend(connection: Connection, revision: str, *, oldest: str) -> None:
+    statement = text("UPDATE alembic_version SET version_num = :revision, oldest = :oldest")
+    connection.execute(statement, {"revision": revision, "oldest": oldest})
     connection.commit()

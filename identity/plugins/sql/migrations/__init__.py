@@ -1,7 +1,8 @@
 """Alembic's environment. This module itself knows the revisions without loading alembic.
 
-Revisions are numbered. Each must leave a schema with which the version before it still works, so that nodes can be
-replaced one by one: migrate first, then restart.
+Revisions are numbered. Each names the oldest one whose programs work with the schema that it leaves (``oldest``), so
+that nodes can be replaced one by one: migrate first, then restart. The database holds that beside its revision, for
+programs that do not know it.
 """
 
 from pathlib import Path
@@ -16,9 +17,12 @@ HEAD = REVISIONS[-1]
 MIGRATE = "Run `identity migrate -c INI`."
 
 
-def fits(stored: str) -> None:
-    """Raise Unavailable, saying what to do, unless a schema of this revision can be used."""
-    if stored == HEAD or is_next(stored):
+def fits(stored: str, oldest: str | None) -> None:
+    """Raise Unavailable, saying what to do, unless we can use a schema of this revision, which says ``oldest``."""
+    if stored == HEAD:
+        return
+    if stored not in REVISIONS and oldest in REVISIONS:
+        # Newer than we are, and made so that we can go on.
         return
     refuse_newer(stored)
     raise Unavailable(f"The database's schema ({stored}) is older than this version ({HEAD}). {MIGRATE}")
@@ -30,8 +34,3 @@ def refuse_newer(stored: str | None) -> None:
         raise Unavailable(
             f"The database's schema ({stored}) is newer than this version ({HEAD}): install the version that made it."
         )
-
-
-def is_next(stored: str) -> bool:
-    """True for the revision right after ours, which is made to fit us as well."""
-    return stored.isdecimal() and int(stored) == int(HEAD) + 1

@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext, RevisionStep
-from alembic.script import ScriptDirectory
+from alembic.script import Script, ScriptDirectory
 from sqlalchemy import Connection, Engine, text
 
 from identity.plugins.sql import tables
@@ -13,6 +13,9 @@ from identity.plugins.sql.migrations import HEAD, refuse_newer
 
 #: Any number, but the same for all who migrate this schema.
 _ADVISORY_LOCK = 7_203_115_406
+
+#: Since this revision the database holds which versions can work with it.
+_TELLS_OLDEST = "0007"
 
 
 def script_directory() -> ScriptDirectory:
@@ -60,7 +63,21 @@ def _due(connection: Connection) -> list[str]:
 
 def _after(stored: str) -> list[str]:
     revisions = script_directory().iterate_revisions(HEAD, stored)
-    return [f"{revision.revision}: {revision.doc}" for revision in reversed(list(revisions))]
+    return [f"{revision.revision}: {revision.doc}{_effect(revision, stored)}" for revision in reversed(list(revisions))]
+
+
+def _effect(revision: Script, stored: str) -> str:
+    """What becomes of nodes that run with the stored schema."""
+    if stored == "base":
+        return ""
+    goes_on = oldest_of(revision) <= stored
+    return " Nodes of the present version go on." if goes_on else " Stop all nodes of the present version first."
+
+
+def oldest_of(revision: Script) -> str:
+    """The oldest revision whose programs work with the schema that this one leaves."""
+    oldest: str = revision.module.oldest
+    return oldest
 
 
 def upgrade(connection: Connection, revision: str = HEAD) -> None:
@@ -73,3 +90,6 @@ def upgrade(connection: Connection, revision: str = HEAD) -> None:
     with EnvironmentContext(Config(), script, fn=steps, destination_rev=revision) as environment:
         environment.configure(connection=connection, target_metadata=tables.metadata, transaction_per_migration=False)
         environment.run_migrations()
+    if revision >= _TELLS_OLDEST:
+        oldest = oldest_of(script.get_revision(revision))
+        connection.execute(text("UPDATE alembic_version SET oldest = :oldest"), {"oldest": oldest})

@@ -4,6 +4,7 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
+oldest = "0001"
 
 #: As SQLite has it; a row refers to rows of tables above its own.
 _SCHEMA = """

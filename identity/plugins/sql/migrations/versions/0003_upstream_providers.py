@@ -7,6 +7,7 @@ from identity.plugins.sql.codecs import Moment, String
 
 revision = "0003"
 down_revision = "0002"
+oldest = "0001"
 
 
 def upgrade() -> None:

@@ -5,6 +5,7 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
+oldest = "0004"
 
 #: As proofs_text of codecs.py writes them; the methods are JSON already.
 _FILL = """UPDATE sessions SET proofs = '[["password", ' || methods || ', ' || authenticated_at || ']]'"""

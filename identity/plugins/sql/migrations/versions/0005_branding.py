@@ -5,6 +5,7 @@ from alembic import op
 
 revision = "0005"
 down_revision = "0004"
+oldest = "0004"
 
 
 def upgrade() -> None:

@@ -7,6 +7,7 @@ from identity.plugins.sql.codecs import Moment
 
 revision = "0006"
 down_revision = "0005"
+oldest = "0004"
 
 
 def upgrade() -> None:

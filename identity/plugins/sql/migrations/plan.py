@@ -1,0 +1,56 @@
+"""What a migration would do, without doing it."""
+
+import re
+from io import StringIO
+
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext, RevisionStep
+from sqlalchemy import Connection, Engine, text
+
+from identity.plugins.sql.migrations import HEAD, refuse_newer
+from identity.plugins.sql.migrations.runner import script_directory, stored_revision
+
+_TOUCHED = re.compile(r"^(?:ALTER TABLE|UPDATE|DELETE FROM|CREATE (?:UNIQUE )?INDEX .* ON) +\"?(\w+)", re.MULTILINE)
+_MADE = re.compile(r"^CREATE TABLE +(\w+)", re.MULTILINE)
+#: PostgreSQL's own estimate; to count would take as long as the migration.
+_ROWS = {
+    "postgresql": "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass(:name)",
+}
+
+
+def plan(engine: Engine) -> list[str]:
+    """The statements of what is due, line by line, after how many rows each table has that they touch."""
+    with engine.connect() as connection:
+        stored = stored_revision(connection)
+        refuse_newer(stored)
+        if stored in (None, HEAD):
+            return []
+        sql = _sql(connection, str(stored))
+        sizes = [f"-- {name}: about {_rows(connection, name):,} rows" for name in _touched(sql)]
+    return [*sizes, *(line for line in sql.splitlines() if line.strip())]
+
+
+def _sql(connection: Connection, stored: str) -> str:
+    script, written = script_directory(), StringIO()
+
+    def steps(_stored: str | tuple[str, ...], _context: MigrationContext) -> list[RevisionStep]:
+        return script._upgrade_revs(HEAD, stored)
+
+    with EnvironmentContext(Config(), script, fn=steps, as_sql=True, starting_rev=stored, destination_rev=HEAD) as one:
+        one.configure(dialect_name=connection.dialect.name, output_buffer=written, literal_binds=True)
+        one.run_migrations()
+    return written.getvalue()
+
+
+def _touched(sql: str) -> list[str]:
+    """The tables that are there already, each once, but for the one that only notes the revision."""
+    made = {*_MADE.findall(sql), "alembic_version"}
+    return [name for name in dict.fromkeys(_TOUCHED.findall(sql)) if name not in made]
+
+
+def _rows(connection: Connection, name: str) -> int:
+    # The names are those of our own statements.
+    statement = _ROWS.get(connection.dialect.name, f"SELECT count(*) FROM {name}")  # noqa: S608
+    rows: int = connection.execute(text(statement), {"name": name} if ":name" in statement else {}).scalar_one()
+    return rows

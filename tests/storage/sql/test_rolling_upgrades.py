@@ -1,0 +1,146 @@
+"""Versions before this one go on with the schema of this one, as far back as a revision says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, Inspector, MetaData, Table, create_engine, inspect, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql.migrations import HEAD, REVISIONS, fits
+from identity.plugins.sql.migrations.runner import oldest_of, script_directory, upgrade
+from identity.storage.errors import Unavailable
+from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*expression-based index:sqlalchemy.exc.SAWarning")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    """A database without a schema."""
+    server: PostgresqlServer | None = None
+    url = f"sqlite:///{tmp_path}/identity.db"
+    if request.param == "postgresql":
+        server = request.getfixturevalue("postgresql_server")
+        url = new_database(server)
+    engine = create_engine(Settings(url=url).database_url())
+    yield engine
+    engine.dispose()
+    if server is not None:
+        drop_database(server, url)
+
+
+OLDEST = {revision.revision: oldest_of(revision) for revision in script_directory().walk_revisions()}
+#: Each revision, and those whose programs it says go on with it.
+PAIRS = [(old, new) for new in REVISIONS for old in REVISIONS if OLDEST[new] <= old < new]
+
+
+class Program:
+    """What a version does whose schema this is: it writes and reads the columns that it knows, by their rules."""
+
+    def __init__(self, connection: Connection) -> None:
+        known = MetaData()
+        known.reflect(connection)
+        self._tables = [table for table in known.sorted_tables if table.name != "alembic_version"]
+        self._rules = {table.name: _unique(inspect(connection), table.name) for table in self._tables}
+
+    def run(self, connection: Connection) -> None:
+        """Raises SQLAlchemyError where something is missing that the version needs, or asked for that it lacks."""
+        for table in self._tables:
+            row = {column.name: _cell(column.type) for column in table.columns if column.name != "sequence"}
+            columns = [column for column in table.columns if column.name in row]
+            connection.execute(Table(table.name, MetaData(), *(one._copy() for one in columns)).insert(), row)
+            connection.execute(table.select()).all()
+            if table.name != "audit_events":
+                connection.execute(table.update().values(row))
+            missing = self._rules[table.name] - _unique(inspect(connection), table.name)
+            assert not missing, f"{table.name} has no rule any more that {missing} are unique"
+
+
+def _unique(inspector: Inspector, table: str) -> set[tuple[str, ...]]:
+    rules = [one["column_names"] for one in inspector.get_unique_constraints(table)]
+    rules += [one["column_names"] for one in inspector.get_indexes(table) if one["unique"]]
+    return {tuple(inspector.get_pk_constraint(table)["constrained_columns"]), *(tuple(map(str, one)) for one in rules)}
+
+
+def _cell(kind: Any) -> Any:
+    if kind.python_type is bytes:
+        return b"x"
+    return {bool: True, int: 1}.get(kind.python_type, "x")
+
+
+def made(engine: Engine, revision: str) -> Program:
+    with engine.begin() as connection:
+        upgrade(connection, revision)
+    with engine.connect() as connection:
+        return Program(connection)
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_programs_of_older_versions_go_on(engine: Engine, old: str, new: str) -> None:
+    program = made(engine, old)
+    with engine.begin() as connection:
+        upgrade(connection, new)
+    with engine.begin() as connection:
+        program.run(connection)
+
+
+def test_a_program_that_cannot_go_on_is_noticed(engine: Engine) -> None:
+    """Revision 0004 took a column away: this is what the test above would have said."""
+    assert OLDEST["0004"] == "0004"
+    program = made(engine, "0003")
+    with engine.begin() as connection:
+        upgrade(connection, "0004")
+    with pytest.raises(SQLAlchemyError, match="methods"), engine.begin() as connection:
+        program.run(connection)
+
+
+def test_no_revision_lets_programs_go_on_that_one_before_it_stopped() -> None:
+    told = [OLDEST[revision] for revision in REVISIONS]
+    assert told == sorted(told)
+    assert all(oldest <= revision for revision, oldest in zip(REVISIONS, told, strict=True))
+
+
+def test_the_database_tells_who_can_go_on(engine: Engine) -> None:
+    made(engine, HEAD)
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT oldest FROM alembic_version")).scalar() == OLDEST[HEAD]
+
+
+@pytest.mark.parametrize(("stored", "oldest", "problem"), [
+    (HEAD, None, None),
+    ("9999", HEAD, None),
+    ("9999", REVISIONS[0], None),
+    ("9999", "9998", "newer than this version"),
+    ("9999", None, "newer than this version"),
+    (REVISIONS[0], REVISIONS[0], "older than this version"),
+])  # fmt: skip
+def test_a_program_goes_on_where_the_schema_says_so(stored: str, oldest: str | None, problem: str | None) -> None:
+    if problem is None:
+        fits(stored, oldest)
+        return
+    with pytest.raises(Unavailable, match=problem):
+        fits(stored, oldest)
+
+
+def test_a_dry_run_tells_statements_rows_and_who_goes_on(engine: Engine) -> None:
+    made(engine, "0003")
+    backend = SqlBackend(Settings(url=engine.url.render_as_string(hide_password=False)))
+    lines, plan = backend.migrate(dry_run=True), backend.migration_plan()
+    assert lines[0].endswith("Stop all nodes of the present version first.")
+    assert "-- sessions: about 0 rows" in plan
+    assert "ALTER TABLE sessions DROP COLUMN methods;" in plan
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "0003"
+    backend.migrate()
+    assert (list(backend.migrate(dry_run=True)), list(backend.migration_plan())) == ([], [])
+    backend.close()
+
+
+def test_a_dry_run_tells_that_nodes_go_on(engine: Engine) -> None:
+    made(engine, "0006")
+    backend = SqlBackend(Settings(url=engine.url.render_as_string(hide_password=False)))
+    assert all(line.endswith("Nodes of the present version go on.") for line in backend.migrate(dry_run=True)[:1])
+    backend.close()
