@@ -142,6 +142,7 @@ def test_registration_that_the_instance_closes_is_told_where_it_holds_and_before
     world: World, owner: Browser, organization: Organization
 ) -> None:
     person = world.a_person(organization)
+    assert "People can create an account" in owner.open(f"/console/organizations/{organization.id}")
     assert "Whoever wants to" in _row(owner.open(_page(organization)), "Who can register")
     told = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}")))
     assert told["Registration"] == "Whoever wants to, where the organization lets people register"
@@ -152,6 +153,8 @@ def test_registration_that_the_instance_closes_is_told_where_it_holds_and_before
     page = owner.submit({"registration": "off"}, form="page-form")
     assert "Nobody, whatever the organization says" in _row(page, "Who can register")
     assert "This organization" in _row(page, "Who can register")
+    said = "Switched on here, but the sign-in policy lets nobody register"
+    assert said in owner.open(f"/console/organizations/{organization.id}")
 
 
 def test_pages_say_whether_a_password_that_a_manager_sets_stays(

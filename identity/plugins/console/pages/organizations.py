@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from identity.domain.entity import Member
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.domain.words import Message, say
@@ -182,6 +183,13 @@ class OrganizationPage(OfOrganization, ShowPage):
             *self.settings(self.thing),
             (say("Created"), self.ui.when(self.thing.created_at, relative=True)),
         ]
+
+    def shown(self, setting: Member, value: Any) -> object:
+        organization = self.thing
+        switched_on = setting.name == "registration" and value and organization.active
+        if switched_on and not self.services.registration.is_open(organization):
+            return say("Switched on here, but the sign-in policy lets nobody register")
+        return super().shown(setting, value)
 
     @property
     def sections(self) -> Sequence[Section | Note | None]:
