@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TypeVar
 
+from identity import watching
 from identity.crypto.passwords import Cost, Verdict, hash_password, verify_nothing, verify_password
 from identity.domain.errors import DomainError
 
@@ -44,6 +45,7 @@ class Hasher:
     def __init__(self, cost: Cost, *, workers: int = 0) -> None:
         self.cost = cost
         self._chosen = workers
+        self._inside = 0
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
         self._make_places(1)
@@ -71,6 +73,12 @@ class Hasher:
             return self._run(lambda: verify_nothing(password, cost=self.cost))
         return self._run(lambda: verify_password(stored, password, cost=self.cost))
 
+    @property
+    def load(self) -> watching.Load:
+        """How many passwords are hashed at this moment, and how many wait."""
+        inside = self._inside
+        return watching.Load("passwords", min(inside, self._workers), self._workers, max(0, inside - self._workers))
+
     def close(self) -> None:
         """End the threads."""
         with self._lock:
@@ -81,11 +89,17 @@ class Hasher:
     def _run(self, work: Callable[[], Result]) -> Result:
         if not self._places.acquire(blocking=False):
             raise Busy
+        self._count(1)
         try:
-            with stepping_aside():
+            with stepping_aside(), watching.timed(watching.HASH):
                 return self._threads().submit(work).result()
         finally:
+            self._count(-1)
             self._places.release()
+
+    def _count(self, more: int) -> None:
+        with self._lock:
+            self._inside += more
 
     def _threads(self) -> ThreadPoolExecutor:
         """Made by the first password, so never before a fork."""

@@ -20,6 +20,7 @@ password or another secret.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from identity.domain.permissions import Resource
     from identity.domain.records import NameSpace
     from identity.domain.users import User
-    from identity.operations import Check, Command, OpenServices
+    from identity.operations import Check, Command, OpenServices, Running
     from identity.provider.client_authentication import ClientAuthentication
     from identity.provider.directory import Directory
     from identity.provider.factor import Factor
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from identity.services.outbox import Delivery
     from identity.settings import Settings
     from identity.storage.backend import Backend
+    from identity.watching import Watcher
 
 
 class Host(Protocol):
@@ -111,6 +113,22 @@ def identity_configure(config: Configurator) -> None:
         def identity_configure(self, config):
             config.add_route("status", "/status", host="base")
             config.add_view(status, route_name="status", permission=NO_PERMISSION_REQUIRED)
+    """
+
+
+@hookspec
+def identity_running(running: Running) -> AbstractContextManager[object]:  # type: ignore[empty-body]
+    """Do something for as long as a process answers requests, such as to listen at an address of one's own.
+
+    Called once in each process that answers requests, after any fork, when it is about to begin. ``running`` shows what
+    the process has in use, and opens services to read. Returns a context manager, which is entered then and left when
+    the process ends. An exception stops the process.
+
+    Example::
+
+        @hookimpl
+        def identity_running(self, running):
+            return Listener(self.settings.address, running.loads)
     """
 
 
@@ -310,6 +328,21 @@ def identity_checks(settings: Settings, reading: OpenServices) -> Iterable[Check
         @hookimpl
         def identity_checks(self, settings, reading):
             return [Check("directory", self.directory_answers)]
+    """
+
+
+@hookspec
+def identity_watchers() -> Iterable[Watcher]:  # type: ignore[empty-body]
+    """Offer watchers: they hear how long hashes, signatures and statements took, and what sign-ins came to.
+
+    Called once at start, before anything is opened. Returns Watcher objects (``identity.watching``). An exception stops
+    the start.
+
+    Example::
+
+        @hookimpl
+        def identity_watchers(self):
+            return [SlowStatements(self.settings.threshold)]
     """
 
 

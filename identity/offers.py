@@ -25,6 +25,7 @@ from identity.services.mails import KIND
 from identity.services.outbox import Delivery
 from identity.settings import Settings
 from identity.storage.backend import Backend
+from identity.watching import Watcher
 
 #: Plugins' word on a password: user, password, lookup → whether it is theirs, or None for no opinion.
 CheckPassword = Callable[[User, str, Lookup], bool | None]
@@ -90,6 +91,11 @@ def deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[
     if KIND in offered:
         raise PluginProblem(f'A plugin offers the delivery "{KIND}", which is the service\'s own.')
     return mails | offered
+
+
+def watchers(host: PluginHost) -> list[Watcher]:
+    """All that hear what the process does."""
+    return [offer.value for offer in host.offers("identity_watchers")]
 
 
 def choices(host: PluginHost, protocol: Protocol) -> Choices:

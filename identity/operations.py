@@ -1,16 +1,32 @@
 """What an operator runs, as plugins offer it: checks and subcommands."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from identity.watching import Load
+
 if TYPE_CHECKING:
     from identity.services.bundle import Services
+    from identity.settings import Settings
 
 #: Opens services on a read connection: ``with reading() as services``.
 OpenServices = Callable[[], AbstractContextManager["Services"]]
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a process that answers requests shows of itself.
+
+    ``settings`` are the core's. ``reading`` opens services to read what is stored. ``loads`` tells what is in use at
+    this moment: passwords that are hashed, and connections to the storage.
+    """
+
+    settings: "Settings"
+    reading: OpenServices
+    loads: Callable[[], Sequence[Load]]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The process: one assembled service, and the ways into it."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from transaction import ThreadTransactionManager
 
+from identity import offers, watching
 from identity.checks import Checks
 from identity.clock import Clock
 from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
@@ -17,7 +18,7 @@ from identity.domain_checks import DomainChecks
 from identity.jobs import Jobs
 from identity.mailer import Mailer
 from identity.offers import CheckPassword
-from identity.operations import Check
+from identity.operations import Check, Running
 from identity.plugin_host import PluginHost
 from identity.provider.client_authentication import authenticate_client
 from identity.provider.discovery import capabilities
@@ -83,9 +84,12 @@ class Identity:
     worker: Worker = field(init=False)
     senders: Mapping[str, Sender] = field(init=False)
     checks: Checks = field(init=False)
+    watchers: Sequence[watching.Watcher] = field(init=False)
     _refusals: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.watchers = offers.watchers(self.host)
+        watching.begin(self.watchers)
         self.senders = {kind: self._sender(delivery) for kind, delivery in self.process.deliveries.items()}
         self.jobs = Jobs(
             self.process,
@@ -165,6 +169,18 @@ class Identity:
         with self.backend.snapshot() as storage:
             yield self.services(lambda: storage, actor)
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Around all that a process answers: what plugins do meanwhile. Raises what they raise."""
+        shown = Running(self.settings, lambda: self.reading(SYSTEM), self._loads)
+        with ExitStack() as stack:
+            for _, hook in self.host.implementations("identity_running"):
+                stack.enter_context(hook(running=shown))
+            yield
+
+    def _loads(self) -> Sequence[watching.Load]:
+        return (self.process.hasher.load, *self.backend.loads)
+
     def write_refusals(self, events: list[AuditEvent]) -> None:
         """Write refused attempts, each ``once`` at most; a storage that is away is logged, the answer stands."""
         fresh = [event for event in events if event.once is None or event.once not in self._refusals]
@@ -204,6 +220,7 @@ class Identity:
 
     def close(self) -> None:
         """Finish background work and give back connections."""
+        watching.end(self.watchers)
         self.worker.stop()
         try:
             self.jobs.write_last_uses()

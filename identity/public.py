@@ -17,6 +17,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.operations",
         "identity.outgoing",
         "identity.settings",
+        "identity.watching",
     ),
     "domain": ("identity.domain",),
     "protocol": (
@@ -54,6 +55,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.services.bundle",
         "identity.services.commands",
         "identity.services.domains",
+        "identity.services.figures",
         "identity.services.factors",
         "identity.services.links",
         "identity.services.lookup",

@@ -17,6 +17,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, RSAKey
 from joserfc.jws import JWSRegistry
 
+from identity import watching
 from identity.crypto import base64url
 from identity.crypto.key_sets import EllipticKey, ForeignKey
 from identity.crypto.keys import PrivateKey, PublicKey
@@ -152,7 +153,8 @@ def sign(
     """
     model = _model(algorithm)
     signing_input = f"{_encoded_header(algorithm, key_id, typ)}.{_encoded(dict(claims))}"
-    signature = model.sign(signing_input.encode("ascii"), _Key(key.native, key.native))
+    with watching.timed(watching.SIGNATURE, algorithm):
+        signature = model.sign(signing_input.encode("ascii"), _Key(key.native, key.native))
     return f"{signing_input}.{base64url.encode(signature)}"
 
 

@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity import hashing
+from identity import hashing, watching
 from identity.crypto.secrets import new_token
+from identity.domain.authentication import PASSWORD
 from identity.domain.errors import Conflict
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
@@ -20,6 +21,7 @@ from identity.provider.directory import Absent, Concern, Directory
 from identity.provider.endpoints.authorize import PATH, sign_in_of
 from identity.provider.interaction import SignIn
 from identity.provider.request import Cookie, CookieKind
+from identity.services.attempts import TooManyAttempts
 from identity.services.passwords import Trial
 
 Verdict = TypeVar("Verdict")
@@ -58,6 +60,27 @@ def try_password(request: Request, login_name: str, password: str) -> Subject | 
     The attempt is counted and committed before the password is looked at, and nothing is locked meanwhile; without a
     verdict it stands. Raises TooManyAttempts; Busy, and then it is taken back.
     """
+    return _told(PASSWORD, lambda: _try_password(request, login_name, password))
+
+
+def _told(way: str, attempt: Callable[[], Verdict | None]) -> Verdict | None:
+    """What the attempt brings; whoever watches is told what it came to."""
+    outcome = watching.FAILED
+    try:
+        verdict = attempt()
+        outcome = watching.REFUSED if verdict is None else watching.SUCCEEDED
+    except TooManyAttempts:
+        outcome = watching.HELD_BACK
+        raise
+    except Busy:
+        outcome = watching.BUSY
+        raise
+    finally:
+        watching.came_to(watching.SIGN_IN, way, outcome)
+    return verdict
+
+
+def _try_password(request: Request, login_name: str, password: str) -> Subject | None:
     identity = request.registry.identity
     trial = request.services.passwords.reserve(login_name, request.browser.known)
     directory, concern = _directory_of(request, login_name, trial)
@@ -119,14 +142,21 @@ def _admitted(request: Request, directory: Directory[Any], found: Any, trial: Tr
     return subject
 
 
-def try_factor(request: Request, subject: Subject | None, verify: Callable[[], Verdict | None]) -> Verdict | None:
+def try_factor(
+    request: Request, factor: str, subject: Subject | None, verify: Callable[[], Verdict | None]
+) -> Verdict | None:
     """What ``verify`` says of a factor of somebody who has proved who they are, or who proves it by this factor alone;
     None if it proves nothing, and also where ``subject`` is None, because it is nobody's that is known.
 
-    As with passwords the attempt is counted and committed before it is looked at, and without a verdict it stands.
+    ``factor`` names it. As with passwords the attempt is counted and committed before it is looked at, and without a
+    verdict it stands.
     ``verify`` asks the request for services itself: they are others than before. What it uses up is committed with
     what follows. Raises TooManyAttempts; Busy, and then it is taken back.
     """
+    return _told(factor, lambda: _try_factor(request, subject, verify))
+
+
+def _try_factor(request: Request, subject: Subject | None, verify: Callable[[], Verdict | None]) -> Verdict | None:
     services = request.services
     browser = None if subject is None else services.known_browsers.recognise(subject.user.id, request.browser.known)
     reservation = services.attempts.reserve_factor(subject, browser)

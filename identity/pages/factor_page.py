@@ -90,7 +90,7 @@ class FactorPage(SignInPage):
         up is committed together with what follows. Raises Invalid with ``wrong`` for the field; Again.
         """
         try:
-            methods = try_factor(self.request, self.person, verify)
+            methods = try_factor(self.request, self.factor.name, self.person, verify)
         except (TooManyAttempts, Busy) as problem:
             raise held_back(problem, password=False) from None
         if methods is None:

@@ -29,6 +29,8 @@ class Context:
     services: Services
     #: Where a client waits for the answer, once that is known: it is told, too, if something goes wrong on our side.
     waiting: "list[ReturnAddress]" = field(default_factory=list)
+    #: What whoever counts requests is told of this one, by name: the grant type of a request for tokens.
+    told: dict[str, str] = field(default_factory=dict)
 
     @property
     def provider(self) -> "IdentityProvider":

@@ -9,13 +9,14 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields
 from typing import Any
 
 from waitress.task import ThreadedTaskDispatcher
 
 from identity import hashing
+from identity.ini_values import BadSetting
 from identity.server.connections import Limits
 from identity.server.listening import PATIENCE, WORKERS, made
 from identity.settings import NO_PROXY
@@ -60,10 +61,13 @@ def serve(server: "Serving", application: Application) -> None:
     gc.freeze()
     gc.set_threshold(_YOUNG)
     gc.enable()
+    identity = getattr(getattr(application, "registry", None), "identity", None)
     try:
-        server.serve(application)
+        with nullcontext() if identity is None else identity.running():
+            server.serve(application)
+    except BadSetting as problem:
+        raise SystemExit(f"identity cannot start. {problem}") from None
     finally:
-        identity = getattr(getattr(application, "registry", None), "identity", None)
         if identity is not None:
             identity.close()
     log.info("stopped")

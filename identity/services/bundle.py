@@ -20,6 +20,7 @@ from identity.services.cursors import Cursors
 from identity.services.deletions import Deletions
 from identity.services.domains import Domains
 from identity.services.factors import Factors
+from identity.services.figures import Measuring
 from identity.services.idempotency import Idempotency
 from identity.services.known_browsers import KnownBrowsers
 from identity.services.links import Links
@@ -140,6 +141,7 @@ class Services(ABC):
     tokens = lazily(Tokens)
     signing_keys = lazily(SigningKeys)
     overview = lazily(Overview)
+    measuring = lazily(Measuring)
     cursors = lazily(Cursors)
     tickets = lazily(Tickets)
     idempotency = lazily(Idempotency)

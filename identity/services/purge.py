@@ -17,3 +17,8 @@ _KEPT: Mapping[Purged, timedelta] = {Purged.SESSIONS: LONGEST_TOKEN_LIFETIME, Pu
 def purge(storage: Storage, purged: Purged, before: datetime) -> int:
     """Delete one batch of these; returns how many went."""
     return storage.purges.of(purged, before - _KEPT.get(purged, timedelta()), BATCH)
+
+
+def overdue(storage: Storage, purged: Purged, before: datetime, limit: int) -> int:
+    """How many of these a purge with the same moment would delete; ``limit`` stands for as many and more."""
+    return storage.purges.over(purged, before - _KEPT.get(purged, timedelta()), limit)

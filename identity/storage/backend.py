@@ -27,6 +27,7 @@ from identity.storage.stores.tokens import TokenStore
 from identity.storage.stores.upstream_providers import UpstreamProviderStore
 from identity.storage.stores.user_grants import UserGrantStore
 from identity.storage.stores.users import UserStore
+from identity.watching import Load
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
@@ -97,6 +98,11 @@ class Backend(ABC):
     #: How many requests at a time may wait for it in fibers (``identity.fibers``), each letting others go on: the
     #: server's loop then answers what waits for nothing else. 0 if whoever waits holds up the whole thread.
     most_in_fibers: int = 0
+
+    @property
+    def loads(self) -> Sequence[Load]:
+        """How many connections of each kind this process has in use; empty where there are none."""
+        return ()
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Storage]:

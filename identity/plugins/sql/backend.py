@@ -23,6 +23,7 @@ from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Backend, Storage
 from identity.storage.dump import Dump
 from identity.storage.errors import Unavailable
+from identity.watching import Load
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
@@ -58,6 +59,12 @@ class SqlBackend(Backend):
         self._opened: Opened | None = None
         self._inherited: Opened | None = None
         self._opening = threading.Lock()
+
+    @property
+    def loads(self) -> Sequence[Load]:
+        """Of connections to read by, and of those to write by."""
+        opened = self._opened
+        return () if opened is None else (opened.reading.load("reading"), opened.writing.load)
 
     def reading(self) -> AbstractContextManager[Storage]:
         """A Storage to read from: a plain connection that commits nothing and begins nothing."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 
-from identity import fibers
+from identity import fibers, watching
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.pool import FibersShare, Pool
 from identity.plugins.sql.settings import SQLITE, Settings
@@ -102,6 +102,10 @@ def _pool(engine: Engine, settings: Settings, kind: type[Pool] = Pool) -> Pool:
 
 def _links(engine: Engine) -> Callable[[], Link]:
     """What opens a connection. Raises SQLAlchemyError."""
+    if watching.watched():
+        event.listen(engine, "before_cursor_execute", _begin_statement)
+        event.listen(engine, "after_cursor_execute", _tell_statement)
+        event.listen(engine, "handle_error", _tell_failure)
 
     def opens() -> Link:
         return Link(engine.connect())
@@ -110,6 +114,20 @@ def _links(engine: Engine) -> Callable[[], Link]:
         return opens
     # To connect takes several rounds, and SQLAlchemy holds a lock for the first of them.
     return lambda: opens() if fibers.current() is None else fibers.elsewhere(_connecting(), opens)
+
+
+def _begin_statement(_link: object, _cursor: object, _words: str, _values: object, context: Any, _many: bool) -> None:
+    context.identity_began = time.perf_counter()
+
+
+def _tell_statement(_link: object, _cursor: object, words: str, _values: object, context: Any, _many: bool) -> None:
+    watching.took(watching.STATEMENT, words, time.perf_counter() - context.identity_began)
+
+
+def _tell_failure(failure: Any) -> None:
+    began = getattr(failure.execution_context, "identity_began", None)
+    if began is not None and failure.statement is not None:
+        watching.took(watching.STATEMENT, failure.statement, time.perf_counter() - began)
 
 
 def _complete(settings: Settings) -> URL:

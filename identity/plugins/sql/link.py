@@ -7,6 +7,8 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from identity.watching import STATEMENT, each_timed
+
 
 class Link:
     """Made once for each connection, and kept as long as that is open: nothing is made for each use."""
@@ -19,7 +21,7 @@ class Link:
         self.failures: Any = connection.dialect.loaded_dbapi.Error
         # To make one of psycopg's cursors is a third of a short statement. One of SQLite's holds on to what it reads:
         # there each statement has its own.
-        self.execute: Any = driver.execute if self.is_sqlite else driver.cursor().execute
+        self.execute: Any = each_timed(STATEMENT, driver.execute if self.is_sqlite else driver.cursor().execute)
         #: True if it must not be used again.
         self.broken = False
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from identity.fibers import Gate, current
 from identity.storage.errors import Unavailable
+from identity.watching import Load
 
 if TYPE_CHECKING:
     from identity.plugins.sql.link import Link
@@ -46,6 +47,10 @@ class Pool:
     def in_use(self) -> int:
         """How many connections somebody has."""
         return self._open - len(self._idle)
+
+    def load(self, name: str) -> Load:
+        """How many of its connections are in use, and how many wait for one."""
+        return Load(name, self.in_use, self._most, len(self._line))
 
     def take_idle(self) -> "Link | None":
         """One that lies ready, None if there is none."""

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from identity import fibers
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.pool import Pool
-from identity.plugins.sql.turns import GIVEN_UP, Turn, Writing
+from identity.plugins.sql.turns import GIVEN_UP, WRITING, Turn, Writing
 from identity.storage.errors import StorageError, Unavailable
+from identity.watching import STATEMENT, Load, timed
 
 if TYPE_CHECKING:
     from identity.plugins.sql.link import Link
@@ -93,6 +94,11 @@ class SharedCommits(Writing):
     def close(self) -> None:
         """Close the connection, at the end of the turn if somebody has it."""
         self._pool.close()
+
+    @property
+    def load(self) -> Load:
+        """How many connections are in use, and how many writers wait for one."""
+        return self._pool.load(WRITING)
 
     def end(self, turn: "_SharedTurn") -> None:
         """Return when what was written in the turn is committed. Raises Unavailable."""
@@ -178,7 +184,8 @@ class SharedCommits(Writing):
         if group is None:
             return
         try:
-            link.driver.execute("COMMIT")
+            with timed(STATEMENT, "COMMIT"):
+                link.driver.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back(link)
             group.end(translated(error))

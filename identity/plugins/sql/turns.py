@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 from identity.plugins.sql.errors import translated
 from identity.plugins.sql.pool import Pool
 from identity.storage.errors import Unavailable
+from identity.watching import STATEMENT, Load, timed
 
 if TYPE_CHECKING:
     from identity.plugins.sql.link import Link
 
+#: The name of the connections that write.
+WRITING = "writing"
 GIVEN_UP = "The database has given this transaction up."
 
 
@@ -41,6 +44,11 @@ class Writing(ABC):
     def close(self) -> None:
         """Close what nobody uses now, and the rest when its turn ends."""
 
+    @property
+    @abstractmethod
+    def load(self) -> Load:
+        """How many connections are in use, and how many writers wait for one."""
+
 
 class OwnCommits(Writing):
     """Many writers at the same time, each with a connection and a commit of their own: PostgreSQL.
@@ -59,6 +67,11 @@ class OwnCommits(Writing):
         """Close what nobody uses now, and the rest when its turn ends."""
         self.pool.close()
 
+    @property
+    def load(self) -> Load:
+        """How many connections are in use, and how many writers wait for one."""
+        return self.pool.load(WRITING)
+
 
 class _OwnTurn(Turn):
     def __init__(self, pool: Pool, link: "Link") -> None:
@@ -70,7 +83,8 @@ class _OwnTurn(Turn):
         if self.link.driver.info.transaction_status.name in ("INERROR", "UNKNOWN"):
             raise Unavailable(GIVEN_UP)
         try:
-            self.link.driver.commit()
+            with timed(STATEMENT, "COMMIT"):
+                self.link.driver.commit()
         except self.link.failures as error:
             raise translated(self.link.failure(error)) from error
         self._end()

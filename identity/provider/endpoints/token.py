@@ -37,6 +37,7 @@ def _grant(parameters: Parameters, context: Context) -> Grant:
     grant = context.protocol.grants.get(parameters.required("grant_type"))
     if grant is None:
         raise UnsupportedGrantType(f"grant_type must be one of {', '.join(context.protocol.grants)}")
+    context.told["grant_type"] = grant.grant_type
     return grant
 
 

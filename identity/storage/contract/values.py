@@ -318,5 +318,10 @@ class ValueContract(ContractBase):
         kept = [make(on, at) for make in PURGED.values() for at in (NOW, NOW + SECOND)] + [make(on) for make in SERVED]
         others = [make(on, NOW - SECOND) for kind, make in PURGED.items() if kind is not purged]
         on.save(*over, *kept, *others)
+        stored = on.read.purges.kept(purged, 1000)
+        assert [on.read.purges.over(purged, NOW, limit) for limit in (2, 1000)] == [2, 5]
+        assert on.read.purges.kept(purged, 2) >= 2
         assert [on.write.purges.of(purged, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
         assert on.left(*over, *kept, *others) == [*kept, *others]
+        assert on.read.purges.over(purged, NOW, 2) == 0
+        assert on.read.purges.kept(purged, 1000) == stored - 5

@@ -30,3 +30,11 @@ class MemoryPurgeStore(MemoryStore, PurgeStore):
         name, over_at = _OVER[purged]
         table: Table[Any, Any] = getattr(self._tables, name)
         return table.delete_where(lambda _, row: (at := over_at(row)) is not None and at < before, limit)
+
+    def over(self, purged: Purged, before: datetime, limit: int) -> int:
+        name, over_at = _OVER[purged]
+        ends = map(over_at, getattr(self._tables, name).rows.values())
+        return min(limit, sum(at is not None and at < before for at in ends))
+
+    def kept(self, purged: Purged, limit: int) -> int:
+        return len(getattr(self._tables, _OVER[purged][0]).rows)

@@ -23,8 +23,19 @@ class Purged(StrEnum):
 
 
 class PurgeStore(ABC):
-    """Deletes rows that have served, with what goes with them."""
+    """Deletes rows that have served, with what goes with them, and tells how many there are without a look at all."""
 
     @abstractmethod
     def of(self, purged: Purged, before: datetime, limit: int) -> int:
         """Delete up to ``limit`` of these that were over before; returns how many went."""
+
+    @abstractmethod
+    def over(self, purged: Purged, before: datetime, limit: int) -> int:
+        """How many of these were over before: ``limit`` stands for as many and more."""
+
+    @abstractmethod
+    def kept(self, purged: Purged, limit: int) -> int:
+        """How many of these there are, over or not.
+
+        Exact below ``limit``. From there on an estimate where the storage has one, else ``limit``.
+        """

@@ -169,6 +169,7 @@ READS: dict[str, Call] = {
     "audit of object": call("audit.page", filter=AuditFilter(object_id=PERSON.id)),
     "audit of actor": call("audit.page", filter=AuditFilter(actor_id=PERSON.id)),
     "audit by event": call("audit.page", filter=AuditFilter(event="user.created")),
+    **{f"overdue {purged}": call("purges.over", purged, NOW, 1000) for purged in Purged},
 }
 WRITES: dict[str, Call] = {
     "add_access": call("tokens.add_access", an_access_token(ROBOT, key_id=KEY.id)),

@@ -43,7 +43,7 @@ class SignInAlone(SignInPage):
         attempt = Attempt(self, answer, challenge, key=key_of(answer), alone=True)
         person = self._person(attempt)
         try:
-            methods = try_factor(self.request, person, lambda: person and attempt.verify(person))
+            methods = try_factor(self.request, Passkeys.name, person, lambda: person and attempt.verify(person))
         except (TooManyAttempts, Busy) as problem:
             raise held_back(problem, password=False) from None
         if person is None or methods is None:

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity import watching
 from identity.domain.authentication import FEDERATED
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.sessions import PendingAuthorization
@@ -65,9 +66,11 @@ def answered(request: Request) -> Response:
         with desk_of(request).client(provider) as client:
             client.refuse_mixed_up(said.get("iss"))
             if "error" in said or "code" not in said:
+                watching.came_to(watching.SIGN_IN, ways.FACTOR, watching.REFUSED)
                 return _not_signed_in(request, provider, back)
             somebody = client.redeem(said["code"], waiting.begun, credentials, request.services.now)
     except (Unreachable, Refusal) as problem:
+        watching.came_to(watching.SIGN_IN, ways.FACTOR, watching.FAILED)
         return failed(request, provider, problem, back=back)
     return PURPOSES[waiting.purpose](request, provider, waiting, apple_name(provider, somebody, said.get("user", "")))
 
@@ -165,11 +168,13 @@ def _sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, som
         return _no_account(request, provider, refused, f"/login/{pending.id}")
     methods = somebody.methods if provider.trust_methods and somebody.methods else (FEDERATED,)
     services.sign_ins.prove(pending, subject, methods, factor=ways.FACTOR)
+    watching.came_to(watching.SIGN_IN, ways.FACTOR, watching.SUCCEEDED)
     remember(request, provider, subject, somebody)
     return redirect(request, f"{PATH}/{pending.id}")
 
 
 def _refuse(request: Request, provider: UpstreamProvider, reason: str) -> None:
+    watching.came_to(watching.SIGN_IN, ways.FACTOR, watching.REFUSED)
     request.services.audit.refuse(
         "authentication.refused",
         kind="upstream_provider",

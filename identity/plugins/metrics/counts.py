@@ -1,0 +1,133 @@
+"""Counts: what one process has counted, cheap enough for the middle of a request, and added up over processes."""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from identity import watching
+from identity.plugins.metrics.families import (
+    COUNTED,
+    GRANTS,
+    PASSWORD_SECONDS,
+    REQUEST_SECONDS,
+    REQUESTS,
+    SIGN_INS,
+    SIGNATURE_SECONDS,
+    STATEMENT_SECONDS,
+    Family,
+)
+from identity.watching import Watcher
+
+#: The labels of a sample, and its values: a number, or of a histogram the sum and each bucket by itself.
+Samples = dict[tuple[str, ...], list[float]]
+
+_BY_NAME = {family.name: family for family in COUNTED}
+_WORDS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "COMMIT", "BEGIN", "SAVEPOINT", "RELEASE"})
+_MOST_KNOWN = 2000
+
+
+class Counts(Watcher):
+    """What this process has counted. ``on_change`` is called when there is something new since ``snapshot``."""
+
+    def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
+        self.on_change = on_change
+        self._samples: dict[str, Samples] = {family.name: {} for family in COUNTED}
+        self._lock = threading.Lock()
+        self._words: dict[str, tuple[str, ...]] = {}
+        self._told = False
+
+    def count(self, family: Family, *labels: str) -> None:
+        """One more."""
+        samples = self._samples[family.name]
+        with self._lock:
+            cell = samples.get(labels)
+            if cell is None:
+                cell = samples[labels] = [0]
+            cell[0] += 1
+        self._note()
+
+    def time(self, family: Family, seconds: float, *labels: str) -> None:
+        """One more of so many seconds."""
+        samples = self._samples[family.name]
+        with self._lock:
+            cell = samples.get(labels)
+            if cell is None:
+                cell = samples[labels] = [0.0] * (len(family.bounds) + 2)
+            cell[0] += seconds
+            cell[bisect_left(family.bounds, seconds) + 1] += 1
+        self._note()
+
+    def answered(self, endpoint: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self.count(REQUESTS, endpoint, str(status))
+        self.time(REQUEST_SECONDS, seconds, endpoint)
+
+    def granted(self, grant_type: str, outcome: str) -> None:
+        """A request for tokens has come to this."""
+        self.count(GRANTS, grant_type, outcome)
+
+    def took(self, what: str, name: str, seconds: float) -> None:
+        """A hash, a signature or a statement has ended."""
+        if what == watching.STATEMENT:
+            self.time(STATEMENT_SECONDS, seconds, *self._first_word(name))
+        elif what == watching.SIGNATURE:
+            self.time(SIGNATURE_SECONDS, seconds, name)
+        elif what == watching.HASH:
+            self.time(PASSWORD_SECONDS, seconds)
+
+    def came_to(self, what: str, name: str, outcome: str) -> None:
+        """A sign-in was tried."""
+        if what == watching.SIGN_IN:
+            self.count(SIGN_INS, name, outcome)
+
+    def snapshot(self) -> dict[str, Samples]:
+        """What was counted until now."""
+        self._told = False
+        with self._lock:
+            return {
+                name: {labels: list(cell) for labels, cell in samples.items()}
+                for name, samples in self._samples.items()
+            }
+
+    def _first_word(self, statement: str) -> tuple[str, ...]:
+        known = self._words.get(statement)
+        if known is None:
+            word = statement.split(None, 1)[0].upper() if statement.strip() else ""
+            known = (word if word in _WORDS else "other",)
+            if len(self._words) < _MOST_KNOWN:
+                self._words[statement] = known
+        return known
+
+    def _note(self) -> None:
+        if not self._told:
+            self._told = True
+            self.on_change()
+
+
+def added(counted: Sequence[Mapping[str, Samples]]) -> dict[str, Samples]:
+    """What several processes have counted, together."""
+    together: dict[str, Samples] = {family.name: {} for family in COUNTED}
+    for one in counted:
+        for name, samples in one.items():
+            for labels, cell in samples.items():
+                before = together[name].get(labels)
+                together[name][labels] = cell if before is None else [a + b for a, b in zip(before, cell, strict=True)]
+    return together
+
+
+def written(counted: Mapping[str, Samples]) -> dict[str, Any]:
+    """The same as JSON can hold it."""
+    return {name: [[list(labels), cell] for labels, cell in samples.items()] for name, samples in counted.items()}
+
+
+def read(members: Mapping[str, Any]) -> dict[str, Samples]:
+    """What ``written`` made; metrics that another version has counted otherwise are left out."""
+    return {name: dict(_fitting(_BY_NAME[name], rows)) for name, rows in members.items() if name in _BY_NAME}
+
+
+def _fitting(family: Family, rows: Sequence[Any]) -> Iterator[tuple[tuple[str, ...], list[float]]]:
+    size = len(family.bounds) + 2 if family.bounds else 1
+    for labels, cell in rows:
+        if len(cell) == size and len(labels) == len(family.labels):
+            yield tuple(labels), cell

@@ -1,0 +1,161 @@
+"""Shares: what each process of a machine has counted, in a folder of theirs, so that each can tell the sum of all.
+
+A process holds a lock on a file of its own for as long as it lives, and puts what it has counted beside it at most once
+a second, while it has anything new. What dead processes have counted stays in the sum as long as another one lives:
+otherwise it would seem to shrink. The first process to begin where none lives begins at nought.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from identity.crypto.secrets import new_id
+from identity.plugins.metrics.counts import Samples, added, read, written
+from identity.watching import Load
+
+log = logging.getLogger(__name__)
+
+_GONE = "gone.json"
+_INTERVAL = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a process says of itself: what it has counted, what it has in use, and its number while it lives."""
+
+    counted: Mapping[str, Samples]
+    loads: Sequence[Load] = ()
+    process: int | None = None
+
+
+class Shares:
+    """The folder, as one process uses it. ``own`` tells its share at any moment."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._name = f"{os.getpid()}-{new_id()}"
+        self._held: int | None = None
+
+    def begin(self) -> None:
+        """Take a place among the processes, and put what dead ones have left together. Raises OSError."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._locked():
+            self._held = os.open(self._folder / f"{self._name}.alive", os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(self._held, fcntl.LOCK_EX)
+            self._put_together()
+
+    def put(self, share: Share) -> None:
+        """Let the others know. Raises OSError."""
+        members = {"counted": written(share.counted), "loads": [asdict(one) for one in share.loads]}
+        self._write(f"{self._name}.json", members)
+
+    def others(self) -> list[Share]:
+        """What other processes have said, those that are dead among them."""
+        found = []
+        for path in sorted(self._folder.glob("*.json")):
+            members = _members(path)
+            if path.stem == self._name or members is None:
+                continue
+            lives = self._lives(path.stem)
+            loads = [Load(**one) for one in members.get("loads", ())] if lives else []
+            process = int(path.stem.partition("-")[0]) if lives else None
+            found.append(Share(read(members.get("counted", {})), loads, process))
+        return found
+
+    def end(self) -> None:
+        """Leave: what was counted stays for as long as others live."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def _put_together(self) -> None:
+        names = {path.stem for path in self._folder.glob("*.alive")} - {self._name}
+        alive = {name for name in names if self._lives(name)}
+        files = [path for path in self._folder.glob("*.json") if path.stem not in alive]
+        left = [_members(path) for path in files] if alive else []
+        counted = added([read(one.get("counted", {})) for one in left if one is not None])
+        for path in [*files, *(self._folder / f"{name}.alive" for name in names - alive)]:
+            path.unlink(missing_ok=True)
+        if left:
+            self._write(_GONE, {"counted": written(counted)})
+
+    def _lives(self, name: str) -> bool:
+        try:
+            descriptor = os.open(self._folder / f"{name}.alive", os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def _write(self, name: str, members: Mapping[str, Any]) -> None:
+        """A whole file or none."""
+        unfinished = self._folder / f"{self._name}.new"
+        unfinished.write_text(json.dumps(members, separators=(",", ":")))
+        unfinished.replace(self._folder / name)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        descriptor = os.open(self._folder / ".lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+class Telling:
+    """A thread that puts a process's share into the folder while there is anything new."""
+
+    def __init__(self, shares: Shares, own: Callable[[], Share]) -> None:
+        self._shares = shares
+        self._own = own
+        self._news = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="identity-metrics", daemon=True)
+
+    def begin(self) -> None:
+        """Tell from now on. Raises OSError."""
+        self._shares.begin()
+        self._shares.put(self._own())
+        self._thread.start()
+
+    def news(self) -> None:
+        """There is something new."""
+        self._news.set()
+
+    def end(self) -> None:
+        """Tell a last time."""
+        self._stopping.set()
+        self._news.set()
+        self._thread.join()
+        self._shares.end()
+
+    def _tell(self) -> None:
+        while not self._stopping.is_set():
+            self._news.wait()
+            self._stopping.wait(_INTERVAL)
+            self._news.clear()
+            try:
+                self._shares.put(self._own())
+            except OSError as problem:
+                log.warning("what was counted cannot be told to other processes: %s", problem.strerror)
+
+
+def _members(path: Path) -> Mapping[str, Any] | None:
+    """What a file holds; None if it is gone by now, or nothing that can be read."""
+    with suppress(OSError, ValueError):
+        members = json.loads(path.read_text())
+        return members if isinstance(members, dict) else None
+    return None

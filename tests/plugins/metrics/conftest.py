@@ -1,0 +1,80 @@
+"""A service that tells metrics, and what is read in them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from identity.testing.fixtures import MakeWorld
+from identity.testing.world import World
+
+TOKEN = "a-token-of-more-than-thirty-two-characters"
+
+
+def a_token_file(folder: Path) -> Path:
+    path = folder / "metrics.token"
+    path.write_text(f"{TOKEN}\n")
+    path.chmod(0o600)
+    return path
+
+
+class Told:
+    """The samples of one answer."""
+
+    def __init__(self, text: str) -> None:
+        self.families = {family.name: family for family in text_string_to_metric_families(text)}
+        self.samples = {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in self.families.values()
+            for sample in family.samples
+        }
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.samples.get((name, tuple(sorted(labels.items()))), 0)
+
+    def labels(self, name: str, label: str) -> set[str]:
+        return {dict(labels)[label] for one, labels in self.samples if one == name}
+
+
+class Watched:
+    """A world whose metrics are asked for with a token."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def ask(self, token: str | None = TOKEN, **headers: str) -> Any:
+        sent = headers if token is None else {"Authorization": f"Bearer {token}", **headers}
+        return self.world.client.app.get("/metrics", headers=sent, expect_errors=True)
+
+    def told(self) -> Told:
+        answer = self.ask()
+        assert answer.status_int == 200, answer
+        return Told(answer.text)
+
+
+MakeWatched = Callable[..., Watched]
+
+
+@pytest.fixture
+def make_watched(make_world: MakeWorld, tmp_path: Path) -> Iterator[MakeWatched]:
+    with ExitStack() as stack:
+
+        def make(**settings: str) -> Watched:
+            own = {
+                "identity.plugin.metrics.token_file": str(a_token_file(tmp_path)),
+                "identity.plugin.metrics.directory": str(tmp_path / "metrics"),
+            }
+            world = make_world(**own, **settings)
+            assert world.app is not None
+            stack.enter_context(world.identity.running())
+            return Watched(world)
+
+        yield make
+
+
+@pytest.fixture
+def watched(make_watched: MakeWatched) -> Watched:
+    return make_watched()

@@ -1,0 +1,205 @@
+"""What metrics tell of requests, sign-ins, the database and the storage."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identity import watching
+from identity.plugins.metrics import stored
+from identity.plugins.metrics.families import COUNTED, FAMILIES
+from identity.storage.errors import Unavailable
+from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.metrics.conftest import TOKEN, MakeWatched, Watched
+
+
+@pytest.fixture
+def anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in the storage is read for each answer."""
+    monkeypatch.setattr(stored, "_FRESH", 0)
+
+
+def test_without_settings_nothing_is_counted_and_nothing_answered(own_world: World) -> None:
+    with own_world.identity.running():
+        assert own_world.client.get(f"{own_world.issuer}/metrics").status_int == 404
+        assert not watching.watched()
+
+
+@pytest.mark.parametrize("token", [None, "", TOKEN[:-1], f"{TOKEN}x", TOKEN.upper()])
+def test_nobody_learns_anything_without_the_token(watched: Watched, token: str | None) -> None:
+    answer = watched.ask(token)
+    assert answer.status_int == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert b"identity_" not in answer.body
+
+
+def test_a_token_that_has_become_readable_to_others_opens_nothing(watched: Watched) -> None:
+    Path(watched.world.settings["identity.plugin.metrics.token_file"]).chmod(0o644)
+    answer = watched.ask()
+    assert answer.status_int == 503
+    assert TOKEN not in answer.text
+
+
+def test_every_family_is_told_with_what_it_means(watched: Watched) -> None:
+    text = watched.ask().text
+    for family in FAMILIES:
+        name = family.name if family not in COUNTED or family.bounds else f"{family.name}_total"
+        assert f"# HELP {name} " in text
+        assert f"# TYPE {name} " in text
+
+
+def test_it_speaks_openmetrics_to_whoever_asks_for_it(watched: Watched) -> None:
+    answer = watched.ask(Accept="application/openmetrics-text; version=1.0.0")
+    assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+    assert answer.text.endswith("# EOF\n")
+
+
+def test_requests_are_counted_by_route_and_status_and_never_by_address(watched: Watched) -> None:
+    world = watched.world
+    for number in range(20):
+        world.client.get(f"{world.issuer}/nowhere/{number}")
+    world.client.get(f"{world.issuer}/.well-known/openid-configuration")
+    told = watched.told()
+    assert told.value("identity_requests_total", endpoint="none", status="404") == 20
+    assert told.value("identity_requests_total", endpoint="protocol.metadata", status="200") == 1
+    assert told.value("identity_request_seconds_count", endpoint="none") == 20
+    assert told.value("identity_request_seconds_bucket", endpoint="none", le="+Inf") == 20
+    assert told.labels("identity_requests_total", "endpoint") == {"none", "protocol.metadata"}
+
+
+def test_grants_are_counted_by_outcome(watched: Watched) -> None:
+    world = watched.world
+    robot = world.a_robot()
+    robot.token()
+    robot.token(exp=1)
+    world.client.assertion("no assertion", "openid")
+    world.client.post(f"{world.issuer}/oauth/v2/token", {"grant_type": "made up"})
+    told, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    assert told.value("identity_grants_total", grant_type=grant, outcome="issued") == 1
+    assert told.value("identity_grants_total", grant_type=grant, outcome="invalid_grant") == 2
+    assert told.labels("identity_grants_total", "grant_type") == {grant}
+    assert told.value("identity_requests_total", endpoint="protocol.token", status="400") == 3
+
+
+def test_a_grant_that_fails_by_us_is_told_apart(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **__: object) -> Any:
+        raise Unavailable("away")
+
+    robot = watched.world.a_robot()
+    monkeypatch.setattr("identity.provider.endpoints.token.issue", away)
+    assert robot.token().status_int == 503
+    told, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    assert told.value("identity_grants_total", grant_type=grant, outcome="failed") == 1
+    assert told.value("identity_grants_total", grant_type=grant, outcome="issued") == 0
+
+
+def test_sign_ins_are_counted_by_way_and_outcome(watched: Watched) -> None:
+    world = watched.world
+    person = world.a_person()
+    name = give_password(world, person)
+    party = RelyingParty.of(world, name="Invoices")
+    before = watched.told().value("identity_password_seconds_count")
+    for password in ("wrong", PASSWORD):
+        browser = Browser(world)
+        browser.open(party.ask().url, by=party.origin)
+        browser.sign_in(name, password)
+    told = watched.told()
+    assert told.value("identity_sign_ins_total", method="password", outcome="refused") == 1
+    assert told.value("identity_sign_ins_total", method="password", outcome="succeeded") == 1
+    assert told.value("identity_password_seconds_count") == before + 2
+    assert told.value("identity_audit_events_total", event="session.started") == 1
+
+
+def test_a_flood_of_wrong_passwords_is_counted_each_time(watched: Watched) -> None:
+    world = watched.world
+    name = give_password(world, world.a_person())
+    party = RelyingParty.of(world, name="Invoices")
+    for _ in range(8):
+        browser = Browser(world)
+        browser.open(party.ask().url, by=party.origin)
+        browser.sign_in(name, "wrong")
+    told = watched.told()
+    counted = {
+        outcome: told.value("identity_sign_ins_total", method="password", outcome=outcome)
+        for outcome in ("refused", "held back")
+    }
+    assert counted["held back"] > 0
+    assert sum(counted.values()) == 8
+
+
+@pytest.mark.every_storage
+def test_what_stands_in_the_storage_is_told(watched: Watched, anew: None) -> None:
+    world = watched.world
+    robot = world.a_robot()
+    for _ in range(3):
+        robot.access_token()
+    world.another_key(robot, expires_at=world.clock() + timedelta(days=6))
+    world.another_key(robot, expires_at=world.clock() + timedelta(days=8))
+    told = watched.told()
+    assert told.value("identity_storage_up") == 1
+    assert told.value("identity_kept", what="access tokens") == 3
+    assert told.value("identity_expiring_keys", what="service user keys") == 1
+    assert told.value("identity_signing_key_due_seconds") == timedelta(days=90).total_seconds()
+    assert told.value("identity_purge_backlog", what="access tokens") == 0
+    world.clock.advance(days=3)
+    told = watched.told()
+    assert told.value("identity_signing_key_age_seconds") >= timedelta(days=3).total_seconds()
+    assert told.value("identity_purge_backlog", what="access tokens") == 3
+    world.identity.jobs.purge()
+    told = watched.told()
+    assert told.value("identity_purge_backlog", what="access tokens") == 0
+    assert told.value("identity_kept", what="access tokens") == 0
+
+
+def test_a_storage_that_is_away_is_told(watched: Watched, monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
+    def away() -> Any:
+        raise Unavailable("away")
+
+    monkeypatch.setattr(watched.world.identity.backend, "reading", away)
+    told = watched.told()
+    assert told.samples["identity_storage_up", ()] == 0
+    assert told.value("identity_requests_total", endpoint="metrics", status="200") == 0
+    assert "identity_kept" in told.families
+    assert not told.families["identity_kept"].samples
+
+
+def test_the_storage_is_asked_once_for_many_answers(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    reading = watched.world.identity.backend.reading
+    monkeypatch.setattr(watched.world.identity.backend, "reading", lambda: asked.append(1) or reading())
+    for _ in range(5):
+        watched.told()
+    assert len(asked) == 1
+
+
+@pytest.mark.storages("sqlite", "postgresql")
+def test_statements_signatures_and_connections_are_told(watched: Watched) -> None:
+    watched.world.a_robot().access_token()
+    told = watched.told()
+    words = told.labels("identity_statement_seconds_count", "statement")
+    assert (
+        {"SELECT", "INSERT", "COMMIT"}
+        <= words
+        <= {"SELECT", "INSERT", "UPDATE", "DELETE", "COMMIT", "other"}
+        | {
+            "WITH",
+            "SAVEPOINT",
+            "RELEASE",
+            "BEGIN",
+        }
+    )
+    assert told.value("identity_signature_seconds_count", algorithm="RS256") > 0
+    assert told.labels("identity_places", "what") == {"passwords", "reading", "writing"}
+    assert told.value("identity_places", what="reading") > 0
+    assert told.value("identity_processes") == 1
+    assert told.value("identity_process_resident_bytes") > 1 << 20
+
+
+def test_after_the_process_nobody_watches(make_watched: MakeWatched) -> None:
+    watched = make_watched()
+    assert watching.watched()
+    watched.world.identity.close()
+    assert not watching.watched()
