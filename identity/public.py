@@ -14,6 +14,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.hookspecs",
         "identity.ini_values",
         "identity.lazily",
+        "identity.log_format",
         "identity.operations",
         "identity.outgoing",
         "identity.settings",

@@ -201,7 +201,8 @@ class _Running:
         self._stored = Stored(running.reading)
 
     def begin(self) -> None:
-        """Tell others from now on. Raises OSError."""
+        """Count, and tell others, from now on. Raises OSError."""
+        self._counts.forget()
         self._telling.begin()
         self._counts.on_change = self._telling.news
 

@@ -90,6 +90,12 @@ class Counts(Watcher):
                 for name, samples in self._samples.items()
             }
 
+    def forget(self) -> None:
+        """Begin at nought: what was counted before a fork would otherwise be each process's own."""
+        with self._lock:
+            for samples in self._samples.values():
+                samples.clear()
+
     def _first_word(self, statement: str) -> tuple[str, ...]:
         known = self._words.get(statement)
         if known is None:
