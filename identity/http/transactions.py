@@ -11,6 +11,7 @@ from pyramid.response import Response
 from pyramid.tweens import EXCVIEW
 
 from identity.provider.endpoints import ENDPOINTS
+from identity.server.framing import ADMIT_BODY
 
 if TYPE_CHECKING:
     from identity.process import Identity
@@ -42,7 +43,9 @@ def veto(request: Request, response: Response) -> bool:
 
 def _attempts(request: Request) -> int:
     identity: Identity = request.registry.identity
-    return _ATTEMPTS if identity.backend.contends and writes(request) else 1
+    # A body that the server has not read cannot be kept for another attempt.
+    is_unread = ADMIT_BODY in request.environ
+    return _ATTEMPTS if identity.backend.contends and not is_unread and writes(request) else 1
 
 
 def add_writing_path(config: Configurator, start: str) -> None:

@@ -140,8 +140,7 @@ class _TooLarge(Task):
         request.known = None
         environ: dict[str, Any] = super().get_environment()
         environ["wsgi.input"] = io.BytesIO()
-        if not request.admitted:
-            environ[ADMIT_BODY] = self._admit
+        environ[ADMIT_BODY] = None if request.admitted else self._admit
         return environ
 
     def execute(self) -> None:

@@ -254,7 +254,7 @@ class Server(Serving):
         expects = "HTTP_EXPECT" in environ
         answer = await self._ask(environ | {"wsgi.input": io.BytesIO(), ADMIT_BODY: admitted.append})
         if admitted and length > admitted[-1]:
-            answer = await self._ask(fresh() | {"wsgi.input": io.BytesIO()})
+            answer = await self._ask(fresh() | {"wsgi.input": io.BytesIO(), ADMIT_BODY: None})
         elif admitted:
             with tempfile.SpooledTemporaryFile(_IN_MEMORY) as body:
                 whole: asyncio.Future[Refused | None] = self._loop.create_future()

@@ -1,8 +1,11 @@
 """A transaction that lost against another is tried again; one that cannot be committed is told as such."""
 
+from io import BytesIO
+
 import pytest
 from transaction.interfaces import TransientError
 
+from identity.server.framing import ADMIT_BODY
 from identity.storage.errors import Unavailable
 from identity.storage.memory.backend import MemoryParticipant
 from identity.testing.world import World
@@ -54,3 +57,19 @@ def test_where_transactions_never_lose_nothing_is_kept_for_another_attempt(
     own_world.identity.backend.contends = False
     contended.append(1)
     assert robot.token().status_int == 503
+
+
+def test_a_body_that_the_server_has_not_read_is_refused_and_not_kept_for_another_attempt(
+    own_world: World, contended: list[int]
+) -> None:
+    """As both servers ask for the refusal of a body over their limit: its length is told, and it is empty."""
+    unread = {"wsgi.input": BytesIO(), ADMIT_BODY: None}
+    answer = own_world.client.app.request(
+        f"{own_world.issuer}/oauth/v2/token",
+        method="POST",
+        headers={"Content-Type": "application/x-www-form-urlencoded", "Content-Length": "99999999"},
+        environ=unread,
+        expect_errors=True,
+    )
+    assert contended == []
+    assert answer.status_int == 413
