@@ -152,15 +152,20 @@ class Fibers:
                 gate.let_through()
         return found
 
-    def await_file(self, file: object, descriptor: int, events: int) -> int:
-        """Called by a fiber: the events (``selectors``) that have come to the file of this number."""
+    def await_file(self, file: object, descriptor: int, events: int, until: float | None = None) -> int:
+        """Called by a fiber: the events (``selectors``) that have come to the file of this number.
+
+        None of them, 0, if they have not come by that moment (of ``time.monotonic``).
+        """
         gate = self._at_files[descriptor] = Gate()
         if self._watched.get(descriptor) != (file, events):
             # The number may have been another file's, which is closed.
             self._forget(descriptor)
             self._watched[descriptor] = file, events
             self.files.register(descriptor, events)
-        gate.wait()
+        if not gate.wait(None if until is None else max(0.0, until - time.monotonic())):
+            self._at_files.pop(descriptor, None)
+            self._forget(descriptor)
         return gate.events
 
     def _forget(self, descriptor: int) -> None:

@@ -153,6 +153,22 @@ def test_a_file_is_waited_for(loop: Loop) -> None:
     os.close(said)
 
 
+def test_a_file_that_is_silent_is_given_up_and_what_it_says_later_wakes_nobody(loop: Loop) -> None:
+    heard, said = os.pipe()
+
+    def listens() -> None:
+        fiber = fibers.current()
+        assert fiber is not None
+        assert fiber.fibers.await_file(loop, heard, EVENT_READ, time.monotonic() + 0.01) == 0
+        loop.log.append("given up")
+
+    assert loop.run(listens, lambda: loop.log.append("went on")) == ["went on", "given up"]
+    os.write(said, b"late")
+    assert loop.fibers.look_at_files() is False
+    os.close(heard)
+    os.close(said)
+
+
 def test_a_number_may_be_another_file_s_by_now(loop: Loop) -> None:
     numbers = []
 

@@ -32,6 +32,9 @@ _NO_TRANSACTION: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "skip_autoco
 #: Threads that connect while fibers wait for it.
 _MOST_CONNECTING = 4
 
+#: Seconds by which a server that is well tells of its own timeout before it is taken for dead.
+_ON_THE_WAY = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -223,15 +226,19 @@ def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **optio
         given if isinstance(given, str) else " ".join(given),
         *(f"-c {key}={value}" for key, value in session.items()),
     ]
-    arguments = {
+    arguments: dict[str, Any] = {
         "connect_timeout": max(1, round(settings.connect_timeout.total_seconds())),
         "application_name": "identity",
         # A network that swallows everything: without these the operating system waits a quarter of an hour.
         "tcp_user_timeout": _milliseconds(settings.statement_timeout),
         "keepalives_idle": 5,
         "keepalives_interval": 2,
-        "options": " ".join(words).strip(),
     }
+    if settings.pooler:
+        # What is set or prepared on one connection is not there on the next.
+        arguments["prepare_threshold"] = None
+    else:
+        arguments["options"] = " ".join(words).strip()
     engine = create_engine(
         url.difference_update_query(["options"]),
         connect_args=arguments,
@@ -239,15 +246,28 @@ def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **optio
         poolclass=NullPool,
         **options,
     )
-    event.listen(engine, "do_connect", _connect)
+    only_reads = settings.pooler and "default_transaction_read_only" in session
+    event.listen(engine, "do_connect", _connecting_with(_patience(session["statement_timeout"]), only_reads=only_reads))
     return engine
 
 
-def _connect(_dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
-    # Only those load psycopg who use it.
-    from identity.plugins.sql.psycopg_in_fibers import ConnectionInFibers
+def _patience(statement_timeout: str) -> float | None:
+    """How many seconds a server may be silent: the time that it gives a statement, and some for the way."""
+    return int(statement_timeout) / 1000 + _ON_THE_WAY if int(statement_timeout) else None
 
-    return ConnectionInFibers.connect(*arguments, **named)
+
+def _connecting_with(patience: float | None, *, only_reads: bool) -> Callable[..., Any]:
+    def connect(_dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
+        # Only those load psycopg who use it.
+        from identity.plugins.sql.psycopg_in_fibers import ConnectionInFibers, ReadingCursor
+
+        if only_reads:
+            named["cursor_factory"] = ReadingCursor
+        connection = ConnectionInFibers.connect(*arguments, **named)
+        connection.patience = patience
+        return connection
+
+    return connect
 
 
 @cache

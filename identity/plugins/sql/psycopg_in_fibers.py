@@ -1,24 +1,57 @@
-"""PostgreSQL's driver, letting other fibers go on while it waits for the server."""
+"""PostgreSQL's driver, letting other fibers go on while it waits for the server, and not waiting for ever."""
 
+import time
 from typing import Any
 
-from psycopg import Connection
+from psycopg import Connection, Cursor, OperationalError
+from psycopg.errors import ReadOnlySqlTransaction
 
-from identity.fibers import current
+from identity.fibers import Fiber, current
+
+#: How statements begin that change nothing, or only how a transaction goes.
+_READS = ("SELECT ", "BEGIN ", "SET LOCAL ", "COMMIT", "ROLLBACK", "SHOW ")
+
+
+class ReadingCursor(Cursor[Any]):
+    """A cursor that only reads, where the server cannot be told so: its next statement may be another connection's."""
+
+    def execute(self, query: Any, *arguments: Any, **named: Any) -> Any:
+        """Itself. Raises ReadOnlySqlTransaction, as the server would."""
+        if not str(query).lstrip().upper().startswith(_READS):
+            raise ReadOnlySqlTransaction("this connection only reads")
+        return super().execute(query, *arguments, **named)
 
 
 class ConnectionInFibers(Connection[Any]):
     """A connection whose every step waits by ``wait``: in a fiber that steps aside."""
 
+    #: How many seconds a server may be silent before the connection is closed; None for ever. The server's own timeouts
+    #: do not help where it is frozen, or cannot commit because it has lost its standby.
+    patience: float | None = None
+
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """What the generator of psycopg comes to."""
-        fiber = current()
-        if fiber is None:
-            return super().wait(gen, interval, timeout)
+        """What the generator of psycopg comes to. Raises OperationalError."""
+        limit = self.patience if timeout is None else timeout
+        began = time.monotonic()
+        try:
+            fiber = current()
+            if fiber is None:
+                return super().wait(gen, interval, limit)
+            return self._in_fiber(fiber, gen, None if limit is None else began + limit)
+        except OperationalError:
+            if timeout is None and limit is not None and time.monotonic() >= began + limit:
+                # Whatever comes later would be taken for the answer to the next statement.
+                self.pgconn.finish()
+            raise
+
+    def _in_fiber(self, fiber: Fiber, gen: Any, until: float | None) -> Any:
         try:
             awaited = next(gen)
             while True:
                 # psycopg has the same numbers for reading and writing. What ends the connection is found by reading.
-                awaited = gen.send(fiber.fibers.await_file(self, self.pgconn.socket, awaited))
+                ready = fiber.fibers.await_file(self, self.pgconn.socket, awaited, until)
+                if not ready:
+                    raise OperationalError("the server is silent")
+                awaited = gen.send(ready)
         except StopIteration as end:
             return end.value

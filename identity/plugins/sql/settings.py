@@ -41,6 +41,12 @@ class Settings:
         "10s",
         at_least="0",
     )
+    pooler: bool = setting(
+        "PostgreSQL: true if a pooler that gives each transaction any of its connections, as pgbouncer does in "
+        "transaction mode, stands before the server. Nothing is prepared or set on a connection then: give the "
+        "timeouts above to the role.",
+        default=False,
+    )
     busy_timeout: timedelta = span("SQLite: how long a writer waits for other writers.", "5s", at_least="0")
     share_commits: bool = setting(
         "SQLite: whether requests that are ready at the same time share one commit. Each is answered only after it.",

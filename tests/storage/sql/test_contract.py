@@ -7,6 +7,7 @@ import pytest
 
 from identity.plugins.sql import Settings, SqlBackend
 from identity.storage.contract import StorageContract
+from identity.testing.pgbouncer import is_installed, pooled
 from identity.testing.postgresql import SERIALIZABLE
 
 
@@ -41,3 +42,15 @@ class TestSerializable(TestPostgresql):
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
         return partial(SqlBackend, Settings(url=f"{postgresql_url}&{SERIALIZABLE}"))
+
+
+@pytest.mark.thorough
+class TestPgbouncer(TestPostgresql):
+    """Through a pooler that gives each transaction any of its few connections."""
+
+    @pytest.fixture
+    def reopen(self, postgresql_url: str) -> Iterator[Callable[[], SqlBackend]]:
+        if not is_installed():
+            pytest.skip("a proxy is not installed: pgbouncer")
+        with pooled(postgresql_url, connections=20) as url:
+            yield partial(SqlBackend, Settings(url=url, pooler=True))

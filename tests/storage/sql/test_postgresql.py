@@ -1,15 +1,17 @@
 """What holds for PostgreSQL alone."""
 
+import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
 from transaction.interfaces import TransientError
@@ -130,6 +132,35 @@ def test_the_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -
     path.unlink()
     with pytest.raises(Unavailable, match="cannot be read"):
         backend.check()
+
+
+@pytest.fixture
+def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
+    """Sends a signal to all processes of the server; in the end they go on."""
+    first = psutil.Process(lone_server.process_id)
+
+    def send(number: int) -> None:
+        for process in (first, *first.children()):
+            process.send_signal(number)
+
+    yield send
+    send(signal.SIGCONT)
+
+
+def test_a_server_that_is_silent_is_given_up(lone_server: PostgresqlServer, frozen: Callable[[int], None]) -> None:
+    """Its own timeouts do not run while it is frozen."""
+    backend = SqlBackend(Settings(url=new_database(lone_server), statement_timeout=timedelta(seconds=1)))
+    backend.migrate()
+    # One is kept, in the hands of whoever reads when it happens.
+    with backend.reading() as storage:
+        assert storage.organizations.find("1") is None
+        frozen(signal.SIGSTOP)
+        with pytest.raises(Unavailable, match="does not answer"):
+            storage.organizations.find("1")
+    frozen(signal.SIGCONT)
+    with backend.reading() as storage:
+        assert storage.organizations.find("1") is None, "an answer of then is not taken for one of now"
+    backend.close()
 
 
 def test_a_server_that_is_gone_is_told_and_one_that_is_back_is_used(lone_server: PostgresqlServer) -> None:
