@@ -1,0 +1,102 @@
+"""The faults, one after the other, under load: `make faults`."""
+
+import argparse
+import itertools
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from faults.databases import Unsuitable, opened, small_disk
+from faults.nodes import placed
+from faults.of_clients import CLIENTS
+from faults.of_databases import DATABASES
+from faults.of_migrations import MIGRATIONS
+from faults.of_nodes import NODES
+from faults.report import printed, troubles
+from faults.scene import Fault, Report, Scene, tried
+from faults.stock import prepared
+
+FAULTS: Sequence[Fault] = (*NODES, *DATABASES, *CLIENTS)
+_STORAGES = ("sqlite", "postgresql")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 if all is well, 1 if something has to be mended."""
+    parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    names = sorted([fault.name for fault in FAULTS] + [one.name for one in MIGRATIONS])
+    parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=", ".join(names))
+    parser.add_argument("--storage", choices=_STORAGES, help="one of the storages alone")
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long a fault lasts, about (3)")
+    given = parser.parse_args(arguments)
+    storages = [given.storage] if given.storage else _STORAGES
+    reports: list[Report] = []
+    for storage in storages:
+        for fault in MIGRATIONS:
+            if given.only is None or fault.name in given.only:
+                with _folder() as folder:
+                    reports.append(fault.run(storage, folder))
+        wanted = [fault for fault in FAULTS if storage in fault.storages]
+        wanted = [fault for fault in wanted if given.only is None or fault.name in given.only]
+        # Those that need the same kind of place share one.
+        for _, group in itertools.groupby(wanted, key=lambda fault: fault.place):
+            reports += _all(list(group), storage, given.seconds)
+    print(printed(reports))
+    return 0 if all(report.is_good for report in reports) else 1
+
+
+def _all(faults: Sequence[Fault], storage: str, span: float) -> Iterator[Report]:
+    try:
+        with _scene(faults[0], storage, span) as scene:
+            for fault in faults:
+                began = time.monotonic()
+                report = _one(fault, scene)
+                words = "well" if report.is_good else "NOT WELL"
+                print(f"{storage:11} {fault.title}: {words}, {time.monotonic() - began:.0f} s", file=sys.stderr)
+                for line in troubles(report):
+                    print(line, file=sys.stderr)
+                yield report
+    except Unsuitable as reason:
+        for fault in faults:
+            yield Report(fault, storage, skipped=str(reason))
+
+
+def _one(fault: Fault, scene: Scene) -> Report:
+    try:
+        return tried(fault, scene)
+    except AssertionError as problem:
+        return Report(fault, scene.database.name, offences=[str(problem)])
+    except Exception:
+        return Report(fault, scene.database.name, offences=[traceback.format_exc()])
+
+
+@contextmanager
+def _scene(fault: Fault, storage: str, span: float) -> Iterator[Scene]:
+    with ExitStack() as stack:
+        folder = stack.enter_context(_folder())
+        if fault.disk is not None:
+            stack.enter_context(small_disk(folder, fault.disk))
+        environment = fault.environment(folder) if fault.environment else {}
+        database = stack.enter_context(opened(storage, folder))
+        nodes = stack.enter_context(placed(folder, database.url, fault.nodes, environment))
+        stock = prepared(nodes[0].ini)
+        yield Scene(database, nodes, stock, nodes.start(), span)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    # Not below our own folder: the database server may run as another user, who cannot enter it.
+    folder = Path(tempfile.mkdtemp(prefix="identity-faults-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

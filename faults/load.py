@@ -1,0 +1,192 @@
+"""The mixed load: lanes that each do one kind of thing over and over, and write down what was acknowledged."""
+
+import threading
+import uuid
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from urllib.parse import parse_qs, urlsplit
+
+from faults.client import Client, Tally
+from faults.ledger import Chain, Ledger, Project, creating, refreshing
+from faults.paths import DISCOVERY, INTROSPECT, KEYS, MANAGEMENT, REVOKE, TOKEN, USERINFO
+from faults.stock import Stock, code_form
+
+#: Between two steps of a lane: the load is steady and bounded, and leaves room to whoever else is at work.
+_PAUSE = 0.02
+_JOIN = 60.0
+
+
+class Lane:
+    """Something that is done over and over. Each lane has a connection of its own."""
+
+    def __init__(self, stock: Stock, client: Client, ledger: Ledger) -> None:
+        self.stock, self.client, self.ledger = stock, client, ledger
+
+    def step(self) -> None:
+        """Do it once; what is not acknowledged is not written down."""
+        raise NotImplementedError
+
+    def token_for(self, form: dict[str, str]) -> str | None:
+        """The access token that an assertion brings."""
+        answer = self.client.post(TOKEN, form, None, 200)
+        return None if answer is None else str(answer.members["access_token"])
+
+    def code(self) -> dict[str, str] | None:
+        """The form that redeems a new code."""
+        answer = self.client.get(self.stock.authorize_path, self.stock.visitor, 303)
+        codes = [] if answer is None else parse_qs(urlsplit(answer.location).query).get("code", [])
+        return code_form(codes[0]) if codes else None
+
+
+class Tokens(Lane):
+    """Assertions for single use; each that brought a token is shown again at once."""
+
+    def step(self) -> None:
+        """One assertion."""
+        form = self.stock.assertion(single_use=True)
+        token = self.token_for(form)
+        if token is not None:
+            self.ledger.tokens.append(token)
+            self.ledger.spent.append(form)
+            # Right is to be refused.
+            self.client.post(TOKEN, form, None, 400)
+
+
+class Rotations(Lane):
+    """One refresh token after the other."""
+
+    chain: Chain | None = None
+
+    def step(self) -> None:
+        """The next of the chain, or the first of a new one."""
+        if self.chain is None:
+            self._begin()
+            return
+        shown = self.chain.current
+        answer = self.client.post(TOKEN, refreshing(shown), self.stock.application, 200)
+        if answer is None:
+            # Whether it was used up is not known, so nothing is claimed of this family.
+            self.ledger.chains.remove(self.chain)
+            self.chain = None
+        else:
+            self.chain.used, self.chain.current = shown, answer.members["refresh_token"]
+
+    def _begin(self) -> None:
+        form = self.code()
+        answer = None if form is None else self.client.post(TOKEN, form, self.stock.application, 200)
+        if answer is not None:
+            self.chain = Chain(answer.members["refresh_token"])
+            self.ledger.chains.append(self.chain)
+
+
+class Codes(Lane):
+    """Codes that are redeemed, and some that are kept."""
+
+    turn = 0
+
+    def step(self) -> None:
+        """One code."""
+        form = self.code()
+        if form is None:
+            return
+        self.turn += 1
+        if self.turn % 4 == 0:
+            self.ledger.unused_codes.append(form)
+            return
+        answer = self.client.post(TOKEN, form, self.stock.application, 200)
+        if answer is not None:
+            self.ledger.spent.append(form)
+
+
+class Revocations(Lane):
+    """Tokens that are revoked at once."""
+
+    def step(self) -> None:
+        """One token."""
+        token = self.token_for(self.stock.assertion(single_use=False))
+        if token is not None and self.client.post(REVOKE, {"token": token}, self.stock.resource_server, 200):
+            self.ledger.revoked.append(token)
+
+
+class Management(Lane):
+    """Projects that are made under idempotency keys, and renamed. What was not acknowledged is repeated."""
+
+    pending: Project | None = None
+
+    def step(self) -> None:
+        """One project, or the repetition of the last one."""
+        project = self.pending
+        if project is None:
+            word = uuid.uuid4().hex
+            project = Project(key=word, first_name=f"Project {word}", name=f"Project {word}")
+            self.ledger.projects.append(project)
+        answer = self.client.ask(*creating(self.stock, project), 201)
+        self.pending = project if answer is None else None
+        if answer is not None:
+            project.id = answer.members["id"]
+            self._rename(project)
+
+    def _rename(self, project: Project) -> None:
+        name = f"Renamed {project.key}"
+        project.perhaps.add(name)
+        headers = {**self.stock.managing, "Content-Type": "application/json"}
+        path, body = f"{MANAGEMENT}/projects/{project.id}", f'{{"name": "{name}"}}'
+        if self.client.ask("PATCH", path, headers, body, 200) is not None:
+            project.name = name
+            project.perhaps.clear()
+
+
+class Reading(Lane):
+    """Public documents, and what APIs ask."""
+
+    def step(self) -> None:
+        """Each of them once."""
+        bearer = {"Authorization": f"Bearer {self.stock.token}"}
+        self.client.get(KEYS, {}, 200)
+        self.client.get(DISCOVERY, {}, 200)
+        self.client.get(USERINFO, bearer, 200)
+        self.client.post(INTROSPECT, {"token": self.stock.token}, self.stock.resource_server, 200)
+
+
+_LANES: Sequence[Callable[[Stock, Client, Ledger], Lane]] = (
+    Tokens,
+    Rotations,
+    Codes,
+    Revocations,
+    Management,
+    Reading,
+    Rotations,
+    Codes,
+)
+
+
+@contextmanager
+def under_load(
+    stock: Stock, ports: Sequence[int], host: str, tally: Tally, ledger: Ledger, fitting: Collection[int] = ()
+) -> Iterator[None]:
+    """The mixed load until the block ends. Raises what a lane raised."""
+    over = threading.Event()
+    problems: list[BaseException] = []
+
+    def run(number: int) -> None:
+        client = Client(ports, host, tally, first=number, fitting=fitting)
+        lane = _LANES[number](stock, client, ledger)
+        try:
+            while not over.wait(_PAUSE):
+                lane.step()
+        except Exception as problem:
+            problems.append(problem)
+        finally:
+            client.close()
+
+    threads = [threading.Thread(target=run, args=[number], daemon=True) for number in range(len(_LANES))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(_JOIN)
+    if problems:
+        raise problems[0]

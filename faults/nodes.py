@@ -1,0 +1,155 @@
+"""Several processes of one service, each behind a port of its own, as behind a load balancer."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+from benchmarks.service import ROOT, Setup, free_port, write_ini
+from identity.crypto.sealing import create_master_key_file
+
+MASTER_KEY = "master.key"
+
+_START_LIMIT = 90.0
+_STOP_LIMIT = 20.0
+
+#: Codes outlive the faults, so that those which nobody has shown can be shown in the end.
+SETTINGS = {"identity.authorization_code_lifetime": "10m"}
+
+
+class NotServing(Exception):
+    """A node did not start."""
+
+
+class Node:
+    """One process. It is started and ended as often as a fault wants."""
+
+    def __init__(self, ini: Path, port: int, host: str, environment: Mapping[str, str]) -> None:
+        self.ini, self.port = ini, port
+        self._host = host
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log = ini.with_suffix(".log")
+
+    def start(self) -> None:
+        """Start it; it serves a while later."""
+        ours = {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "pyramid.scripts.pserve", "--quiet", str(self.ini)],
+                cwd=ROOT,
+                env={**os.environ, **self._environment, **ours},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait_until_serving(self) -> None:
+        """Return when it answers. Raises NotServing."""
+        give_up_at = time.monotonic() + _START_LIMIT
+        while time.monotonic() < give_up_at and self.is_alive:
+            connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
+            with suppress(OSError, HTTPException):
+                connection.request("GET", "/healthz", headers={"Host": self._host})
+                if connection.getresponse().status == 200:
+                    return
+            connection.close()
+            time.sleep(0.02)
+        raise NotServing(f"a node did not start. It said:\n{self.log.read_text('utf-8', 'replace')[-2000:]}")
+
+    @property
+    def is_alive(self) -> bool:
+        """True until it ends."""
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """End it with no time to put anything away."""
+        self._end(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Ask it to stop, and wait until it has."""
+        self._end(signal.SIGTERM)
+
+    def wait(self) -> int | None:
+        """How a process that ends by itself has ended; None if it goes on."""
+        assert self._process is not None  # noqa: S101 - it was started
+        try:
+            return self._process.wait(_START_LIMIT)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _end(self, number: int) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(number)
+        try:
+            self._process.wait(_STOP_LIMIT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Nodes(Sequence[Node]):
+    """All nodes of one service."""
+
+    def __init__(self, nodes: Sequence[Node], host: str) -> None:
+        self._nodes = nodes
+        self.host = host
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, number: int) -> Node:  # type: ignore[override]
+        return self._nodes[number]
+
+    @property
+    def ports(self) -> Sequence[int]:
+        """Where they listen."""
+        return [node.port for node in self._nodes]
+
+    def start(self) -> float:
+        """Start all and wait until all serve; seconds that took. Raises NotServing."""
+        began = time.monotonic()
+        for node in self._nodes:
+            node.start()
+        for node in self._nodes:
+            node.wait_until_serving()
+        return time.monotonic() - began
+
+
+@contextmanager
+def placed(
+    folder: Path, database_url: str | None, number: int, environment: Mapping[str, str], data: Path | None = None
+) -> Iterator[Nodes]:
+    """So many nodes, none of which runs yet; in the end none runs any more."""
+    first = free_port()
+    key = folder / MASTER_KEY
+    create_master_key_file(key)
+    settings = {
+        **SETTINGS,
+        "identity.issuer_url": f"http://localhost:{first}",
+        # As in production: what is not there is not made.
+        "identity.master_keys": f"1:{key}",
+    }
+    nodes = []
+    for port in [first, *(free_port() for _ in range(number - 1))]:
+        ini = folder / f"node-{port}.ini"
+        write_ini(
+            ini,
+            Setup(settings=tuple(settings.items())),
+            port=port,
+            data=data or folder / "data",
+            database_url=database_url,
+        )
+        nodes.append(Node(ini, port, f"localhost:{first}", environment))
+    try:
+        yield Nodes(nodes, f"localhost:{first}")
+    finally:
+        for node in nodes:
+            node.kill()

@@ -1,0 +1,69 @@
+"""Migrations that are killed half-way, again and again, until one is let through."""
+
+import os
+import random
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.service import ROOT
+from faults.client import Client, Tally
+from faults.databases import opened
+from faults.nodes import placed
+from faults.paths import TOKEN
+from faults.scene import Fault, Report
+from faults.stock import prepared
+
+_TIMES = 5
+_PROGRAM = [sys.executable, "-c", "from identity.cli import main; raise SystemExit(main())"]
+
+
+@dataclass(frozen=True)
+class Killed:
+    """A fault that has a database of its own, and no load: nothing serves before its migration is through."""
+
+    name: str
+    title: str
+
+    def run(self, storage: str, folder: Path) -> Report:
+        """What came of it."""
+        fault = Fault(self.name, self.title, lambda scene: None)
+        with opened(storage, folder) as database, placed(folder, database.url, 1, {}) as nodes:
+            migrating = [*_PROGRAM, "migrate", "-c", str(nodes[0].ini)]
+            nodes[0].ini.parent.joinpath("data").mkdir(mode=0o700, exist_ok=True)
+            killed = sum(_killed_after(moment, migrating) for moment in _moments())
+            done = subprocess.run(migrating, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120)
+            if done.returncode:
+                return Report(fault, storage, offences=[f"the migration does not go on: {done.stderr[-500:]}"])
+            stock = prepared(nodes[0].ini)
+            nodes.start()
+            tally = Tally()
+            client = Client(nodes.ports, nodes.host, tally)
+            client.post(TOKEN, stock.assertion(single_use=True), None, 200)
+            client.close()
+        offences = list(tally.offences)
+        if not killed:
+            offences.append("no migration was killed: each was over before")
+        return Report(fault, storage, requests=killed, offences=offences)
+
+
+def _moments() -> list[float]:
+    """When to kill: spread over what a migration takes here, start of the interpreter included."""
+    return [random.uniform(0.3, 3.0) for _ in range(_TIMES)]  # noqa: S311 - nothing secret
+
+
+def _killed_after(seconds: float, command: list[str]) -> bool:
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ)
+    )
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return True
+    return False
+
+
+MIGRATIONS = (Killed("migration", "migrations are killed half-way, and go on"),)

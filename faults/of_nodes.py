@@ -1,0 +1,61 @@
+"""What happens to the processes of the service."""
+
+import time
+
+from faults.nodes import MASTER_KEY
+from faults.scene import Fault, Scene
+
+
+def _one_killed(scene: Scene) -> None:
+    scene.nodes[0].kill()
+    time.sleep(scene.span)
+    scene.nodes[0].start()
+
+
+def _all_killed(scene: Scene) -> None:
+    for node in scene.nodes:
+        node.kill()
+    time.sleep(scene.span / 2)
+    for node in scene.nodes:
+        node.start()
+
+
+def _terminated(scene: Scene) -> None:
+    scene.nodes[0].terminate()
+    time.sleep(scene.span)
+    scene.nodes[0].start()
+
+
+def _killed_again_and_again(scene: Scene) -> None:
+    for turn in range(4):
+        node = scene.nodes[turn % len(scene.nodes)]
+        node.kill()
+        node.start()
+        node.wait_until_serving()
+
+
+def _master_key_gone(scene: Scene) -> None:
+    """A node that runs goes on; one that is started refuses, and starts when the file is back."""
+    folder = scene.nodes[0].ini.parent
+    key, elsewhere = folder / MASTER_KEY, folder / "master.key.elsewhere"
+    key.rename(elsewhere)
+    try:
+        scene.nodes[1].terminate()
+        scene.nodes[1].start()
+        ended = scene.nodes[1].wait()
+    finally:
+        elsewhere.rename(key)
+    if not ended:
+        raise AssertionError("a node has started without its master key")
+    scene.nodes[1].start()
+
+
+NODES = (
+    Fault("kill-one", "kill -9 of one of two processes", _one_killed, starts_nodes=True),
+    Fault("kill-all", "kill -9 of all processes", _all_killed, starts_nodes=True),
+    Fault("kill-often", "kill -9 of one after the other, four times", _killed_again_and_again, starts_nodes=True),
+    Fault("terminate", "SIGTERM to one of two processes", _terminated, starts_nodes=True),
+    Fault(
+        "no-master-key", "the master key's file is gone, and a process restarted", _master_key_gone, starts_nodes=True
+    ),
+)

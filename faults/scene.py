@@ -1,0 +1,129 @@
+"""One service with its database under load, and what comes out of one fault."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from faults.client import PATIENCE, Client, Kind, Tally
+from faults.databases import Database
+from faults.ledger import Ledger, NoAnswer, Verdict
+from faults.load import under_load
+from faults.nodes import Nodes
+from faults.stock import Stock
+
+#: What the service has after the cause's end, in seconds (issue: "recovery within 5 s of the cause's end").
+RECOVERY = 5.0
+_BEFORE = 1.0
+#: So long all has to be well after the end, and so long it is looked for at most.
+_CALM, _MOST = 2.0, 40.0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where a fault happens. ``start_span`` is how many seconds a node took to start when all was well."""
+
+    database: Database
+    nodes: Nodes
+    stock: Stock
+    start_span: float
+    #: Seconds that a fault lasts, where it lasts at all.
+    span: float
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong: ``happens`` returns when its cause has ended.
+
+    ``starts_nodes``: the cause's end is that nodes are started again, and they may take the time that this takes.
+    ``fitting`` are statuses that are right while the fault lasts. ``is_quiet``: no client may notice anything.
+    """
+
+    name: str
+    title: str
+    happens: Callable[[Scene], None]
+    storages: Collection[str] = ("sqlite", "postgresql")
+    starts_nodes: bool = False
+    fitting: Collection[int] = ()
+    is_quiet: bool = False
+    #: How many megabytes its database's disk has, if it is to be a small one.
+    disk: int | None = None
+    environment: Callable[[Path], dict[str, str]] | None = None
+    #: How many processes the service has.
+    nodes: int = 2
+    allowance: float = RECOVERY
+    #: How many seconds the slowest request may take.
+    slowest: float = PATIENCE
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What the service has to be like: faults that are alike in it can share one."""
+        return self.disk, self.environment, self.nodes
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a fault."""
+
+    fault: Fault
+    storage: str
+    requests: int = 0
+    kinds: dict[Kind, int] = field(default_factory=dict)
+    recovery: float = 0.0
+    allowed: float = 0.0
+    slowest: float = 0.0
+    checked: int = 0
+    lost: Sequence[str] = ()
+    doubled: Sequence[str] = ()
+    offences: Sequence[str] = ()
+    skipped: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """True if nothing has to be mended."""
+        on_time = self.recovery <= self.allowed and self.slowest <= self.fault.slowest
+        return on_time and not (self.lost or self.doubled or self.offences)
+
+
+def tried(fault: Fault, scene: Scene) -> Report:
+    """Let it happen under load, and ask for everything that was acknowledged."""
+    tally, ledger, nodes = Tally(), Ledger(), scene.nodes
+    with under_load(scene.stock, nodes.ports, nodes.host, tally, ledger, fault.fitting):
+        time.sleep(_BEFORE)
+        problems = list(tally.offences)
+        fault.happens(scene)
+        ended = time.monotonic()
+        while time.monotonic() < ended + _MOST:
+            time.sleep(0.1)
+            if time.monotonic() > ended + tally.failing_since(ended) + _CALM:
+                break
+    problems += [one for one in tally.offences if one not in problems]
+    verdict = _judged(scene, ledger)
+    if verdict is None:
+        problems.append("it has not recovered")
+    if fault.is_quiet and tally.kinds[Kind.BUSY] + tally.kinds[Kind.REFUSED]:
+        problems.append("clients have noticed")
+    verdict = verdict or Verdict()
+    return Report(
+        fault=fault,
+        storage=scene.database.name,
+        requests=tally.requests,
+        kinds=dict(tally.kinds),
+        recovery=tally.failing_since(ended),
+        allowed=fault.allowance + (2 * scene.start_span if fault.starts_nodes else 0.0),
+        slowest=tally.slowest,
+        checked=verdict.checked,
+        lost=verdict.lost,
+        doubled=verdict.doubled,
+        offences=problems,
+    )
+
+
+def _judged(scene: Scene, ledger: Ledger) -> Verdict | None:
+    client = Client(scene.nodes.ports, scene.nodes.host, Tally())
+    try:
+        return ledger.judge(scene.stock, client)
+    except NoAnswer:
+        return None
+    finally:
+        client.close()
