@@ -8,8 +8,13 @@ import json
 import logging
 import re
 import time
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
+
+#: What is told in each line beside what it says, for as long as a request is worked on; called when a line is written.
+about: ContextVar[Callable[[], Mapping[str, str]] | None] = ContextVar("about", default=None)
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _DELETE = "\x7f"
@@ -17,10 +22,8 @@ _MINUTE = 60.0
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per record: time, level, logger, message; request_id and exception where there are any.
-
-    A record gets its request_id from ``log.info("…", extra={"request_id": …})``. The ini file's ``format`` is not used.
-    """
+    """One JSON object per record: time, level, logger, message; exception and, while a request is worked on,
+    request_id and trace_id where there are any. The ini file's ``format`` is not used."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line of ASCII."""
@@ -30,9 +33,9 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        request_id = getattr(record, "request_id", None)
-        if request_id is not None:
-            members["request_id"] = str(request_id)
+        told = about.get()
+        if told is not None:
+            members.update(told())
         if record.exc_info:
             members["exception"] = self.formatException(record.exc_info)
         elif record.exc_text:

@@ -3,7 +3,7 @@
 import json
 import logging
 
-from identity.log_format import JsonLines, PlainLines
+from identity.log_format import JsonLines, PlainLines, about
 
 
 def a_record(message: str, *arguments: object, **extra: object) -> logging.LogRecord:
@@ -22,8 +22,12 @@ class TestJsonLines:
             "message": "hello you",
         }
 
-    def test_hold_the_request_id_where_given(self):
-        assert json.loads(JsonLines().format(a_record("hello", request_id="42")))["request_id"] == "42"
+    def test_hold_what_is_told_of_the_request_at_hand(self):
+        before = about.set(lambda: {"request_id": "42", "trace_id": "43"})
+        line = json.loads(JsonLines().format(a_record("hello")))
+        about.reset(before)
+        assert (line["request_id"], line["trace_id"]) == ("42", "43")
+        assert "request_id" not in json.loads(JsonLines().format(a_record("hello")))
 
     def test_hold_the_exception_as_text(self):
         try:

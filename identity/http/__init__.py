@@ -7,6 +7,7 @@ def includeme(config: Configurator) -> None:
     """Wire the rim around ``config.registry.identity``."""
     config.include("identity.http.loop")
     config.include("identity.http.requests")
+    config.include("identity.http.request_ids")
     config.include("identity.http.request_log")
     config.include("identity.http.transactions")
     config.include("identity.http.routes")

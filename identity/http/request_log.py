@@ -6,13 +6,11 @@ The route stands for the address: addresses hold links that work once, and their
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
 
 from pyramid.config import Configurator
 from pyramid.registry import Registry
 from pyramid.request import Request
 from pyramid.response import Response
-from pyramid.tweens import INGRESS
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +26,7 @@ def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -
         started = time.perf_counter()
         response = handler(request)
         span = (time.perf_counter() - started) * 1000
-        extra: dict[str, Any] = {"request_id": request.request_id}
-        log.info("%s %s %d, %.0f ms", request.method, _place(request), response.status_int, span, extra=extra)
+        log.info("%s %s %d, %.0f ms", request.method, _place(request), response.status_int, span)
         return response
 
     return logging_handler
@@ -44,5 +41,5 @@ def _place(request: Request) -> str:
 
 
 def includeme(config: Configurator) -> None:
-    """Around everything else."""
-    config.add_tween("identity.http.request_log.tween_factory", under=INGRESS)
+    """Around everything else but the id of the request."""
+    config.add_tween("identity.http.request_log.tween_factory", under="identity.http.request_ids.tween_factory")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from pyramid.config import Configurator
 from pyramid.request import Request
 
-from identity.crypto.secrets import new_id
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.sessions import SignedIn
 from identity.http.cookies import browser_of
 from identity.http.locale import language_of
+from identity.http.request_ids import request_id
 from identity.lazily import lazily
 from identity.provider.request import Browser
 from identity.services.bundle import Services
@@ -33,8 +33,9 @@ class IdentityRequest(Request):  # type: ignore[misc]
 
     @lazily
     def request_id(self) -> str:
-        """An id of ours for this request, shown in error answers, logs and audit events."""
-        return new_id()
+        """The id of this request, shown in its answer, in logs and audit events, and where it fails."""
+        identity: Identity = self.registry.identity
+        return request_id(self.environ, identity.settings.trusted_proxy)
 
     @lazily
     def tm(self) -> "ITransactionManager":

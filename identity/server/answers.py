@@ -9,7 +9,7 @@ from waitress.proxy_headers import PROXY_HEADERS
 from waitress.task import ErrorTask, WSGITask, hop_by_hop
 from waitress.utilities import RequestEntityTooLarge, build_http_date
 
-from identity.server.framing import ADMIT_BODY, CREDENTIALS
+from identity.server.framing import ADMIT_BODY, CREDENTIALS, PEER
 
 Headers = list[tuple[str, str]]
 
@@ -38,6 +38,7 @@ class Task(WSGITask):  # type: ignore[misc]
             environ: dict[str, Any] = super().get_environment()
             for name in _NOT_OFFERED:
                 del environ[name]
+            environ[PEER] = environ["REMOTE_ADDR"]
             if known is not None:
                 known.environ = {name: value for name, value in environ.items() if name not in _OWN}
             return environ

@@ -22,6 +22,8 @@ LONGEST_LENGTH = 15
 
 #: Where a WSGI environment has the function that admits a body which the server has not read.
 ADMIT_BODY = "identity.admit_body"
+#: In a WSGI environment the address of whoever is connected, be it a proxy that speaks for others.
+PEER = "identity.peer"
 
 #: A chunk's size with its extensions, or one line of the trailer.
 _LONGEST_LINE = 256

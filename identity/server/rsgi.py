@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from identity.server.framing import LONGEST_LENGTH
+from identity.server.framing import LONGEST_LENGTH, PEER
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def environment(scope: Scope, base: Mapping[str, Any], most: int) -> dict[str, A
     if not path.startswith("/") or path.startswith("//"):
         path = "/" + path.lstrip("/")
     address, _, port = scope.client.rpartition(":")
-    environ["REMOTE_ADDR"] = environ["REMOTE_HOST"] = address.strip("[]")
+    environ["REMOTE_ADDR"] = environ["REMOTE_HOST"] = environ[PEER] = address.strip("[]")
     environ["REMOTE_PORT"] = port
     environ["REQUEST_METHOD"] = scope.method.upper()
     environ["PATH_INFO"] = _as_latin(path)

@@ -1,0 +1,58 @@
+"""An id for each request: in its answer (X-Request-ID), in each line that is logged meanwhile, and where it fails."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyramid.config import Configurator
+from pyramid.registry import Registry
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.tweens import INGRESS
+
+from identity.crypto.secrets import new_id
+from identity.log_format import about
+from identity.server.framing import PEER
+from identity.settings import NO_PROXY
+
+HEADER = "X-Request-ID"
+#: Where it is kept: a request that is tried again keeps its id.
+_KEPT = "identity.request_id"
+_SENT = "HTTP_X_REQUEST_ID"
+_WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{8,64}", re.ASCII)
+
+
+def request_id(environ: dict[str, Any], trusted_proxy: str) -> str:
+    """The id of the request: the one that the trusted proxy has given it, if that looks like one, else one of ours."""
+    kept: str | None = environ.get(_KEPT)
+    if kept is None:
+        sent = environ.get(_SENT, "")
+        trusted = trusted_proxy not in ("", NO_PROXY) and environ.get(PEER) == trusted_proxy
+        kept = environ[_KEPT] = sent if sent and trusted and _WELL_FORMED.fullmatch(sent) else new_id()
+    return kept
+
+
+def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -> Callable[[Request], Response]:
+    """Around everything else."""
+
+    def with_id(request: Request) -> Response:
+        before = about.set(lambda: _members(request))
+        try:
+            response = handler(request)
+        finally:
+            about.reset(before)
+        response.headerlist.append((HEADER, request.request_id))
+        return response
+
+    return with_id
+
+
+def _members(request: Request) -> Mapping[str, str]:
+    members = {"request_id": request.request_id}
+    trace_id = request.environ.get("identity.trace_id")
+    return members if trace_id is None else {**members, "trace_id": trace_id}
+
+
+def includeme(config: Configurator) -> None:
+    """Add the tween."""
+    config.add_tween("identity.http.request_ids.tween_factory", under=INGRESS)

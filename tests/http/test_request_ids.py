@@ -1,0 +1,92 @@
+"""The id of a request: who may choose it, and where it stands."""
+
+import http.client
+import json
+import logging
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from identity.log_format import JsonLines
+from identity.server.framing import PEER
+from identity.testing.fixtures import MakeWorld
+from identity.testing.service_client import WELL_KNOWN
+from identity.testing.serving import loopback_socket, serving
+from identity.testing.world import World
+from tests.servers import SERVERS
+
+PROXY = "192.0.2.7"
+SENT = "an-id-of-the-proxy.1:2"
+
+
+def asked(world: World, sent: str | None = SENT, peer: str = PROXY) -> Any:
+    headers = {} if sent is None else {"X-Request-ID": sent}
+    return world.client.request("GET", f"{world.issuer}/nowhere", headers=headers, environ={PEER: peer})
+
+
+def ids_of(answer: Any) -> set[str]:
+    return {answer.json["request_id"], *answer.headers.getall("X-Request-ID")}
+
+
+def test_each_answer_has_one_of_its_own(world: World) -> None:
+    found = [world.client.get(f"{world.issuer}{path}") for path in (WELL_KNOWN, "/healthz", "/nowhere", "/login")]
+    ids = [one for answer in found for one in answer.headers.getall("X-Request-ID")]
+    assert len(set(ids)) == len(found)
+
+
+def test_what_strangers_send_is_no_id(world: World) -> None:
+    assert SENT not in ids_of(asked(world))
+
+
+def test_the_trusted_proxy_chooses_it_and_nobody_else(make_world: MakeWorld) -> None:
+    world = make_world(**{"identity.trusted_proxy": PROXY})
+    assert ids_of(asked(world)) == {SENT}
+    assert SENT not in ids_of(asked(world, peer="192.0.2.8"))
+    assert len(ids_of(asked(world, sent=None))) == 1
+
+
+@pytest.mark.parametrize(
+    "sent", ["short", "x" * 65, "with space in it", "ümlautümlaut", "semi;colon;;", "\u0661" * 9, ""]
+)
+def test_what_does_not_look_like_one_is_not_taken(make_world: MakeWorld, sent: str) -> None:
+    world = make_world(**{"identity.trusted_proxy": PROXY})
+    [found] = ids_of(asked(world, sent=sent.encode().decode("latin-1")))
+    assert found != sent
+
+
+def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(*_: object) -> None:
+        logging.getLogger("some.plugin").warning("in the middle of it")
+
+    output = StringIO()
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(JsonLines())
+    monkeypatch.setattr(type(world.identity.worker), "wake", told)
+    logging.getLogger("some.plugin").addHandler(handler)
+    answers = [world.client.get(f"{world.issuer}/healthz") for _ in range(2)]
+    told()
+    logging.getLogger("some.plugin").removeHandler(handler)
+    lines = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert [line.get("request_id") for line in lines] == [*(one.headers["X-Request-ID"] for one in answers), None]
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("proxy", ["127.0.0.1", "192.0.2.7"])
+def test_the_servers_tell_who_is_connected_and_not_who_that_speaks_for(
+    make_world: MakeWorld, kind: str, proxy: str
+) -> None:
+    world = make_world(**{"identity.trusted_proxy": proxy})
+    bound = loopback_socket()
+    host, port = bound.getsockname()
+    with serving(world.app, bound, SERVERS[kind], trusted_proxy="127.0.0.1", trusted_proxy_headers="x-forwarded-for"):
+        connection = http.client.HTTPConnection(host, port, timeout=30)
+        found = []
+        for number in range(2):
+            sent = {"Host": "id.example.com", "X-Request-ID": f"{SENT}{number}", "X-Forwarded-For": "192.0.2.7"}
+            connection.request("GET", "/healthz", headers=sent)
+            answer = connection.getresponse()
+            answer.read()
+            found.append(answer.headers["X-Request-ID"])
+        connection.close()
+    assert (found == [f"{SENT}0", f"{SENT}1"]) is (proxy == "127.0.0.1")
