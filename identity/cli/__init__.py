@@ -18,6 +18,7 @@ from identity.cli import (
     demo,
     export,
     import_,
+    init,
     master_key,
     migrate,
     new_plugin,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from identity.process import Identity
 
 _GROUPS: Mapping[str, tuple[Command, ...]] = {
-    "Set up": (master_key.COMMAND, migrate.COMMAND, bootstrap.COMMAND, check.COMMAND, serve.COMMAND),
+    "Set up": (init.COMMAND, master_key.COMMAND, migrate.COMMAND, bootstrap.COMMAND, check.COMMAND, serve.COMMAND),
     "Look after": (
         add_manager.COMMAND,
         recover_admin.COMMAND,

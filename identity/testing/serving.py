@@ -107,7 +107,7 @@ def serving_tls(app: Any, bound: socket.socket, certificate: Path) -> Iterator[N
 
 
 def self_signed_certificate(folder: Path, *hosts: str) -> Path:
-    """A new certificate for this machine's loopback names and the hosts, with its key in the same file; it trusts itself."""
+    """A new certificate for loopback names and the hosts, with its key in the same file; it trusts itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)

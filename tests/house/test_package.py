@@ -1,0 +1,90 @@
+"""What is built of this: installed elsewhere, without a checkout, it runs."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.house.served import ROOT, Served, free_port
+
+_BUILD = """
+import sys, tarfile
+from pathlib import Path
+from setuptools import build_meta
+
+source, folder = Path(sys.argv[1]), Path(sys.argv[2])
+# The wheel is made of what the source distribution holds, as others make it.
+archive = folder / build_meta.build_sdist(str(folder))
+tarfile.open(archive).extractall(folder, filter="data")
+print(archive.name)
+"""
+_PROGRAM = "import sys; from identity.cli import main; sys.exit(main())"
+
+
+def ran(words: list[object], folder: Path, **environ: str) -> str:
+    done = subprocess.run(
+        [str(one) for one in words], cwd=folder, capture_output=True, text=True, env={**os.environ, **environ}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the source distribution, which was built from a copy: building leaves things behind."""
+    folder = tmp_path_factory.mktemp("built")
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    source = folder / "source"
+    for name in filter(None, tracked.split("\0")):
+        if (ROOT / name).exists():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    archive = ran([sys.executable, "-c", _BUILD, source, folder], source).split()[-1].removesuffix(".tar.gz")
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
+    ran([*pip, folder / archive], folder)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", folder]
+    ran([*pip, wheel], folder)
+    return folder
+
+
+def test_everything_of_the_package_is_in_the_wheel(wheel: Path) -> None:
+    tracked = subprocess.run(["git", "ls-files", "identity"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(tracked.stdout.split()) - set(zipfile.ZipFile(wheel).namelist()) == set()
+
+
+def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
+    """From nothing: both ini files, then the service as the first of them has it."""
+    own = {"PYTHONPATH": str(installed)}
+    program = [sys.executable, "-c", _PROGRAM]
+    said = ran([*program, "init", "--folder", "here", "issuer=https://id.acme.example"], tmp_path, **own)
+    assert "here/development.ini and here/production.ini are written." in said
+    ini, port = tmp_path / "here" / "development.ini", free_port()
+    words = [*program, "serve", "-c", str(ini), f"http_port={port}"]
+    log = tmp_path / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            words, stdout=output, stderr=output, text=True, cwd=tmp_path, env={**os.environ, **own}
+        )
+    served = Served(process, port, log)
+    try:
+        served.wait()
+        assert process.poll() is None, served.output
+        assert b'"issuer"' in served.get("/.well-known/openid-configuration")
+        assert b"password" in served.get("/password/reset")
+        assert (tmp_path / "here" / "var" / "identity.sqlite").exists()
+    finally:
+        assert served.stop() == 0
+    checked = ran([*program, "check", "-c", ini, f"http_port={port}"], tmp_path, **own)
+    assert "signing key" in checked, checked
+    where = ran([sys.executable, "-c", "import identity; print(identity.__file__)"], tmp_path, **own)
+    assert Path(where.strip()).is_relative_to(installed)
