@@ -1,6 +1,7 @@
 """What is built of this: installed elsewhere, without a checkout, it runs."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -88,3 +89,20 @@ def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
     assert "signing key" in checked, checked
     where = ran([sys.executable, "-c", "import identity; print(identity.__file__)"], tmp_path, **own)
     assert Path(where.strip()).is_relative_to(installed)
+
+
+def test_the_unit_for_systemd_is_well_formed_and_sandboxed() -> None:
+    """As systemd itself judges it: 0 is no exposure, 100 is that of a service with all rights."""
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("a unit can be judged by systemd alone (Debian: apt-get install systemd).")
+    unit = ROOT / "docs" / "operators" / "examples" / "identity.service"
+    judged = subprocess.run(
+        [program, "security", "--offline=true", "--threshold=15", unit], capture_output=True, text=True
+    )
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+    read = subprocess.run([program, "verify", unit], capture_output=True, text=True).stderr.splitlines()
+    # All that it may miss is the program.
+    assert [line for line in read if str(unit) in line or unit.name in line] == [
+        "identity.service: Command /opt/identity/bin/identity is not executable: No such file or directory"
+    ]
