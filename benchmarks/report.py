@@ -120,20 +120,21 @@ def _beside(sample: Sample) -> str:
     return f"{sample.ratio:>11.2f}" + (" " * 7 if sample.p50 is None else f"{sample.p50 * 1e3:>7.2f}")
 
 
+_WHOLE = {
+    Figure.MEMORY: ("MB in memory after the load", 0),
+    Figure.MEMORY_AT_START: ("after the start", 0),
+    Figure.WORKER: ("MB of the first worker", 0),
+    Figure.PRIVATE: ("MB of each more, at most", 0),
+    Figure.START: ("CPU s until first answer", 2),
+}
+
+
 def _whole(setup: Setup, whole: Whole) -> Iterator[str]:
-    starts = f"  ({', '.join(f'{one:.2f}' for one in whole.starts)})"
-    for figure, title, value, shown in (
-        (Figure.MEMORY, "MB in memory after the load", whole.memory / 2**20, f"{whole.memory / 2**20:.0f}"),
-        (
-            Figure.MEMORY_AT_START,
-            "after the start",
-            whole.memory_at_start / 2**20,
-            f"{whole.memory_at_start / 2**20:.0f}",
-        ),
-        (Figure.START, "CPU s until first answer", whole.start, f"{whole.start:.2f}"),
-    ):
+    for figure, value in whole.figures.items():
+        title, digits = _WHOLE[figure]
         target, word = _judged(Reading(figure, setup.server, setup.storage, "", value), setup)
-        yield f"{title:<28}{target:>8}{shown:>7} {word}{starts if figure is Figure.START else ''}"
+        more = f"  ({', '.join(f'{one:.2f}' for one in whole.starts)})" if figure is Figure.START else ""
+        yield f"{title:<28}{target:>8}{value:>7.{digits}f} {word}{more}"
 
 
 def _flood(setup: Setup, flood: Flood) -> Iterator[str]:

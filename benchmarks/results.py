@@ -20,11 +20,26 @@ BARE = "hello"
 
 @dataclass(frozen=True)
 class Whole:
-    """What one process of a setup takes: CPU seconds until the first answer, bytes then, and bytes after the load."""
+    """What a setup takes: CPU seconds until the first answer, bytes then, and bytes after the load.
+
+    Of each of ``workers`` the bytes after the load, and those that it shares with no other process. Of several
+    processes together, bytes that they share count for each.
+    """
 
     starts: Sequence[float]
     memory_at_start: int
     memory: int
+    workers: Sequence[tuple[int, int]] = ()
+
+    @property
+    def figures(self) -> Mapping[Figure, float]:
+        """Those of the whole setup."""
+        if self.workers:
+            private = max(own for _, own in self.workers)
+            memory = {Figure.WORKER: self.workers[0][0] / 2**20, Figure.PRIVATE: private / 2**20}
+        else:
+            memory = {Figure.MEMORY: self.memory / 2**20, Figure.MEMORY_AT_START: self.memory_at_start / 2**20}
+        return {**memory, Figure.START: self.start}
 
     @property
     def start(self) -> float:
@@ -61,9 +76,7 @@ class Result:
                     yield _reading(Figure.TAIL, setup, sample.tail, name)
         for setup, whole in self.wholes.items():
             if setup.checkout == ROOT:
-                yield _reading(Figure.MEMORY, setup, whole.memory / 2**20)
-                yield _reading(Figure.MEMORY_AT_START, setup, whole.memory_at_start / 2**20)
-                yield _reading(Figure.START, setup, whole.start)
+                yield from (_reading(figure, setup, value) for figure, value in whole.figures.items())
         for setup, flood in self.floods.items():
             if setup.checkout == ROOT:
                 yield from (_reading(Figure.FLOOD, setup, ratio, name) for name, ratio in flood.ratios.items())

@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--server", nargs="+", choices=service.SERVERS, help="web servers (waitress)")
     where.add_argument("--storage", nargs="+", choices=tuple(THREADS), help="storages (sqlite)")
     where.add_argument("--threads", type=int, metavar="N", help="threads that answer (1 on SQLite, 8 on PostgreSQL)")
+    where.add_argument("--workers", type=int, default=0, metavar="N", help="processes under a supervisor (none)")
     where.add_argument("--against", type=Path, metavar="PATH", help="another checkout, in turn with this one")
     what = parser.add_argument_group("what", "by default everything but single-use, and what stands instead")
     what.add_argument("--cases", nargs="+", choices=KNOWN, metavar="CASE", help=f"these alone: {', '.join(KNOWN)}")
@@ -130,7 +131,10 @@ def _setups(options: argparse.Namespace) -> list[Setup]:
     )
     if alone or options.server is not None or options.storage is not None:
         pairs = product(options.server or ["waitress"], options.storage or ["sqlite"])
-    ours = [Setup(server, storage, options.threads or THREADS[storage]) for server, storage in pairs]
+    ours = [
+        Setup(server, storage, options.threads or THREADS[storage], workers=options.workers)
+        for server, storage in pairs
+    ]
     if options.against is None:
         return ours
     return ours + [replace(one, checkout=options.against.resolve()) for one in ours]
@@ -177,7 +181,10 @@ def _cases(
     return replace(
         result,
         titles={one.setup: _titles(one, names[one.setup]) for one in running},
-        wholes={one.setup: Whole(one.starts, one.memory_at_start, one.service.rss()) for one in running},
+        wholes={
+            one.setup: Whole(one.starts, one.memory_at_start, one.service.rss(), one.service.workers())
+            for one in running
+        },
         figures=figures,
         units=units,
     )

@@ -46,7 +46,8 @@ class Setup:
     """What is measured: a web server, a storage, how many threads answer, and of which checkout the code is.
 
     ``settings`` are those of the ini file besides development.ini's. Each fsync takes ``slow_disk`` milliseconds more.
-    So many tokens are ``stored`` before the service is asked.
+    So many tokens are ``stored`` before the service is asked. So many ``workers`` answer; 0 is one process without a
+    supervisor.
     """
 
     server: str = "waitress"
@@ -56,11 +57,13 @@ class Setup:
     settings: tuple[tuple[str, str], ...] = ()
     slow_disk: float = 0.0
     stored: int = 0
+    workers: int = 0
 
     @property
     def title(self) -> str:
         """For people."""
-        told = f"{self.server}, threads={self.threads}, {self.storage}"
+        workers = f", workers={self.workers}" if self.workers else ""
+        told = f"{self.server}, threads={self.threads}{workers}, {self.storage}"
         return told if self.checkout == ROOT else f"{told}, {self.checkout}"
 
 
@@ -111,6 +114,12 @@ class Service:
     def rss(self) -> int:
         """Its resident memory in bytes, over all its processes."""
         return sum(process.memory_info().rss for process in self._processes())
+
+    def workers(self) -> list[tuple[int, int]]:
+        """Of each worker under a supervisor: resident memory in bytes, and what it shares with none."""
+        loaded = [one for generation in self._process.children() for one in generation.children()]
+        memory = [one.memory_full_info() for one in loaded]
+        return [(one.rss, one.uss) for one in memory]
 
     def alive(self) -> bool:
         """True until it ends."""
@@ -208,17 +217,19 @@ def _command(place: Place, *, serves_hello: bool) -> list[str]:
     application = "benchmarks.hello:application" if serves_hello else "benchmarks.wsgi:application"
     host, port = place.address
     match place.setup.server:
-        case "waitress":
+        case "waitress" if not place.setup.workers:
             return [*python, "pyramid.scripts.pserve", str(place.ini)]
         case "gunicorn":
             kind = ["--worker-class", "sync"]
             if place.setup.threads > 1:
                 kind = ["--worker-class", "gthread", "--threads", str(place.setup.threads), "--keep-alive", "30"]
-            return [*python, "gunicorn", "--bind", f"{host}:{port}", "--workers", "1", *kind, application]
-        case "granian":
+            workers = ["--workers", str(place.setup.workers or 1)]
+            return [*python, "gunicorn", "--bind", f"{host}:{port}", *workers, *kind, application]
+        case "waitress" | "granian":
             # Not the script `identity`, which would not find the smallest application.
             program = [sys.executable, "-c", "from identity.cli import main; raise SystemExit(main())"]
-            return [*program, "serve", "-c", str(place.ini), "--server", "granian"]
+            workers = ["--workers", str(place.setup.workers)] if place.setup.workers else []
+            return [*program, "serve", "-c", str(place.ini), "--server", place.setup.server, *workers]
     raise ValueError(place.setup.server)
 
 

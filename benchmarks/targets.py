@@ -18,6 +18,10 @@ class Figure(StrEnum):
     """Requests per second on a slow disk, as a multiple of those with a commit for each."""
     MEMORY = "memory"
     """Resident megabytes, after the load."""
+    WORKER = "memory of a worker"
+    """Resident megabytes of the first worker under a supervisor, after the load."""
+    PRIVATE = "memory of one more"
+    """Megabytes that each further one shares with no other process: the most of them."""
     MEMORY_AT_START = "memory after the start"
     """Resident megabytes when the first answer has come."""
     START = "start"
@@ -94,6 +98,8 @@ TARGETS = (
     Target(Figure.SHARED, 5.0),
     Target(Figure.MEMORY, 105.0, storage="sqlite"),
     Target(Figure.MEMORY_AT_START, 105.0, storage="sqlite"),
+    Target(Figure.WORKER, 110.0),
+    Target(Figure.PRIVATE, 45.0),
     Target(Figure.START, 1.0, storage="sqlite"),
     Target(Figure.GROWTH, 1.15),
 )

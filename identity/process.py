@@ -212,7 +212,11 @@ class Identity:
         )
 
     def before_fork(self, processes: int) -> None:
-        """Let go of connections and threads: each of so many processes makes its own when it needs them."""
+        """Let go of connections and threads: each of so many processes makes its own when it needs them.
+
+        What the first token needs is loaded, so that they have it in common and answer at once.
+        """
+        _ = self.provider
         self.worker.stop()
         self.worker = self._idle_worker()
         self.process.hasher.share(processes)
