@@ -4,14 +4,14 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from identity.clock import Clock
 from identity.domain.audit import SYSTEM, Actor
 from identity.domain.errors import Conflict, NotFound
 from identity.services import last_uses, leases
 from identity.services.bundle import Services
-from identity.services.purge import BATCH, purge
+from identity.services.purge import BATCH, next_limit, purge, purged_before
 from identity.services.unit_of_work import ProcessState
 from identity.storage.stores.purges import Purged
 from identity.worker import Job
@@ -62,19 +62,28 @@ class Jobs:
 
     def purge(self) -> dict[str, int]:
         """Delete all that has expired, batch by batch; returns how many of each kind went."""
-        before = self._clock() - self._settings.purge_after
+        now = self._clock()
         deleted: dict[str, int] = dict.fromkeys(Purged, 0)
         for kind in Purged:
-            while True:
-                with self._transaction(SYSTEM) as services:
-                    count = purge(services.storage, kind, before)
-                deleted[kind] += count
-                if count < BATCH or self._stopping():
-                    break
-                time.sleep(_BREATH)
+            before = purged_before(kind, self._settings, now)
+            if before is not None:
+                deleted[kind] = self._purge_all(kind, before)
         with self._transaction(SYSTEM) as services:
             deleted["signing keys"] = services.signing_keys.remove_unpublished()
         return {kind: count for kind, count in deleted.items() if count}
+
+    def _purge_all(self, kind: Purged, before: datetime) -> int:
+        deleted, limit = 0, BATCH
+        while True:
+            began = time.monotonic()
+            with self._transaction(SYSTEM) as services:
+                # Asked each time: who places a hold wants what is there at that moment.
+                count = purge(services.storage, kind, before, limit, services.legal_holds.all().keys())
+            deleted += count
+            if count < limit or self._stopping():
+                return deleted
+            limit = next_limit(limit, time.monotonic() - began)
+            time.sleep(_BREATH)
 
     def purge_if_free(self) -> None:
         """Purge, unless another node is at it."""

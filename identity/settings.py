@@ -22,6 +22,7 @@ PLUGIN_PREFIX = "identity.plugin."
 _NAMESPACE = re.compile(r"urn(:[A-Za-z0-9][A-Za-z0-9-]*){2,}\Z")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SMTP = "smtp."
+_SHORTEST_RETENTION = timedelta(days=30)
 #: What ``trusted_proxy`` says where there is none.
 NO_PROXY = "none"
 
@@ -56,6 +57,12 @@ def _one_of(*values: object) -> Callable[[object], None]:
             raise ValueError(f"must be {', '.join(map(str, first))} or {last}")
 
     return check
+
+
+def _long_enough(span: object) -> None:
+    """A check: what happened is kept for a month at least."""
+    if isinstance(span, timedelta) and span < _SHORTEST_RETENTION:
+        raise ValueError(f"must be at least {_SHORTEST_RETENTION.days}d, or none")
 
 
 def _read_name_space(word: str) -> None:
@@ -261,6 +268,11 @@ class Settings:
     )
     purge_interval: timedelta = span("How often expired rows are looked for.", "5m")
     purge_after: timedelta = span("How long expired rows are kept before they are purged.", "24h", at_least="0")
+    audit_retention: timedelta | None = setting(
+        "How long audit events are kept, at least 30d; none keeps them for ever. What is under a legal hold stays.",
+        default=None,
+        check=_long_enough,
+    )
 
     def __post_init__(self) -> None:
         fill = object.__setattr__

@@ -155,6 +155,7 @@ EVENTS: frozenset[str] = frozenset(
         "client_secret": ("added", "removed"),
         "manager": ("added", "changed", "removed"),
         "signing_key": ("added", "removed", "rewrapped"),
+        "legal_hold": ("placed", "released"),
         "token": ("revoked", "replayed"),
         "authentication": ("refused",),
         "authorization": ("refused",),

@@ -23,6 +23,7 @@ from identity.services.factors import Factors
 from identity.services.figures import Measuring
 from identity.services.idempotency import Idempotency
 from identity.services.known_browsers import KnownBrowsers
+from identity.services.legal_holds import LegalHolds
 from identity.services.links import Links
 from identity.services.lookup import Lookup
 from identity.services.mails import Mails
@@ -120,6 +121,7 @@ class Services(ABC):
     passwords = lazily(Passwords)
     own_account = lazily(OwnAccount)
     deletions = lazily(Deletions)
+    legal_holds = lazily(LegalHolds)
     attempts = lazily(Attempts)
     known_browsers = lazily(KnownBrowsers)
     policies = lazily(Policies)

@@ -8,6 +8,7 @@ from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.services.access import THE_OPERATOR, Access, Principal
 from identity.services.changes import told
+from identity.services.legal_holds import LegalHolds
 from identity.services.lifecycle import Entities
 from identity.services.managers import refuse_last_owner
 from identity.services.policies import Policies
@@ -18,6 +19,9 @@ log = logging.getLogger(__name__)
 
 #: How long somebody can change their mind.
 WAIT = timedelta(days=14)
+
+#: How long an account under a legal hold is left alone.
+_HELD_FOR = timedelta(days=1)
 
 _AT_ONCE = 100
 
@@ -30,6 +34,7 @@ class Deletions(Entities[HumanUser]):
     store = "users"
 
     _access: Access
+    _legal_holds: LegalHolds
     _policies: Policies
     _sessions: Sessions
     _users: Users
@@ -71,10 +76,15 @@ class Deletions(Entities[HumanUser]):
     def carry_out(self, user_id: str) -> bool:
         """Delete the account; False if it has to stay, as its person has become the last owner: then nothing is due.
 
-        Raises NotFound; Conflict if the person changed their mind at this very moment.
+        Under a legal hold it stays for another day, and is looked at again. Raises NotFound; Conflict if the person
+        changed their mind at this very moment.
         """
         before = self._users.get(user_id)
         if before.deletion_at is None or before.deletion_at > self._now:
+            return False
+        if self._legal_holds.holds(before.organization_id):
+            with told("user", user_id):
+                self._stored.update(self._next(before, deletion_at=self._now + _HELD_FOR))
             return False
         try:
             self._refuse_last_owner(before)

@@ -57,6 +57,27 @@ class TestPurge:
         assert "accounts" not in on_data("purge").out
 
 
+class TestHold:
+    def test_one_is_placed_listed_and_released(self, on_data):
+        own = "identity.localhost"
+        assert on_data("hold").out == "Nothing is under a legal hold.\n"
+        placed = on_data("hold", "--organization", own, "--reason", "Case 12")
+        assert (placed.status, placed.err) == (0, "")
+        assert placed.out.endswith(f" ({own}): Case 12\n")
+        everything = on_data("hold", "--everything", "--reason", "Inquiry")
+        assert everything.out.startswith(placed.out)
+        assert "  everything: Inquiry\n" in everything.out
+        assert on_data("hold", "--organization", own, "--reason", "again").err == "identity: This is held already.\n"
+        assert on_data("hold", "--everything", "--release").out == placed.out
+        assert on_data("hold", "--organization", own, "--release").out == "Nothing is under a legal hold.\n"
+        assert on_data("audit", "--event", "legal_hold").out.count("\n") == 4
+
+    def test_it_says_what_it_does_not_understand(self, on_data):
+        assert "There is no organization nowhere." in on_data("hold", "--organization", "nowhere", "--reason", "x").err
+        for words in (["--everything"], ["--reason", "x"], ["--release"], ["--organization", "identity.localhost"]):
+            assert on_data("hold", *words).err.startswith("identity: Say both which ")
+
+
 class TestPlugins:
     def test_shows_listed_and_installed(self, on_data):
         ran = on_data("plugins")

@@ -128,6 +128,8 @@ def everything(services: Services) -> set[str]:
     services.own_account.take_along(anna)
     services.deletions.ask(anna)
     services.deletions.withdraw(anna)
+    services.legal_holds.place(own.id, "Case 12")
+    services.legal_holds.release(own.id)
     services.own_account.report(anna)
     elsewhere = services.upstream_providers.create(
         own.id,

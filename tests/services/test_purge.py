@@ -1,10 +1,13 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from identity.domain.errors import Conflict
 from identity.process import Identity
 from identity.services import purge
 from identity.services.leases import acquire
+from identity.services.legal_holds import EVERYTHING
 from identity.testing.clock import MovableClock
 from identity.testing.factories import an_access_token, an_outgoing_message
 from tests.services.people import a_person, an_organization, subject_of
@@ -79,3 +82,101 @@ def test_mails_that_may_still_go_out_stay(identity: Identity, clock: MovableCloc
         services.storage.outbox.add(an_outgoing_message(next_at=clock(), expires_at=clock() + timedelta(days=3)))
     clock.advance(hours=26)
     assert identity.jobs.purge() == {}
+
+
+@pytest.fixture
+def further() -> dict[str, str]:
+    return {"identity.audit_retention": "90d"}
+
+
+def test_audit_events_go_when_they_are_old_enough(identity: Identity, clock: MovableClock) -> None:
+    with identity.transaction() as services:
+        an_organization(services)
+    clock.advance(days=90)
+    assert identity.jobs.purge() == {}, "they have just reached their age"
+    clock.advance(seconds=1)
+    with identity.transaction() as services:
+        an_organization(services, "Other")
+    [gone] = identity.jobs.purge().values()
+    assert gone
+    with identity.reading() as services:
+        assert {event.at for event in services.storage.audit.after(0, 100)} == {clock()}
+
+
+class TestLegalHold:
+    def test_what_an_organization_has_stays_as_long_as_it_is_held(
+        self, identity: Identity, clock: MovableClock
+    ) -> None:
+        held = {}
+        for name in ("Held", "Other"):
+            with identity.transaction() as services:
+                organization = an_organization(services, name)
+                anna = subject_of(services, a_person(services, organization))
+                services.sessions.sign_in(anna, (), proofs=(), user_agent="")
+                held[name] = organization.id
+        with identity.transaction() as services:
+            services.legal_holds.place(held["Held"], "Case 12")
+        clock.advance(days=365)
+        gone = identity.jobs.purge()
+        assert gone["sessions"] == 1
+        with identity.reading() as services:
+            events = services.storage.audit.after(0, 100)
+            assert held["Other"] not in {event.organization_id for event in events}
+            assert sum(event.organization_id == held["Held"] for event in events) > 2
+        assert identity.jobs.purge() == {}
+        with identity.transaction() as services:
+            services.legal_holds.release(held["Held"])
+        assert set(identity.jobs.purge()) == {"sessions", "audit events"}
+
+    def test_everything_can_be_held(self, identity: Identity, expired: dict[str, object], clock: MovableClock) -> None:
+        fill(identity, 1, **expired)
+        with identity.transaction() as services:
+            services.legal_holds.place(EVERYTHING, "Inquiry")
+            services.storage.outbox.add(an_outgoing_message(next_at=clock(), expires_at=clock()))
+        clock.advance(days=365)
+        assert identity.jobs.purge() == {"outgoing messages": 1}, "which tell nothing of anybody"
+        with identity.transaction() as services:
+            services.legal_holds.release(EVERYTHING)
+        assert identity.jobs.purge()["access tokens"] == 1
+
+    def test_an_account_that_was_to_be_deleted_stays_for_another_day(
+        self, identity: Identity, clock: MovableClock
+    ) -> None:
+        with identity.transaction() as services:
+            organization = an_organization(services)
+            anna = a_person(services, organization)
+            services.storage.users.update(replace(anna, deletion_at=clock(), version=anna.version + 1))
+            services.legal_holds.place(organization.id, "Case 12")
+        clock.advance(1)
+        assert identity.jobs.delete_accounts() == 0
+        with identity.transaction() as services:
+            services.legal_holds.release(organization.id)
+        assert identity.jobs.delete_accounts() == 0
+        clock.advance(days=1)
+        assert identity.jobs.delete_accounts() == 1
+
+    def test_it_is_audited_and_placed_once(self, identity: Identity) -> None:
+        with identity.transaction() as services:
+            id_ = an_organization(services).id
+            services.legal_holds.place(id_, "Case 12")
+        with identity.transaction() as services:
+            with pytest.raises(Conflict, match="held already"):
+                services.legal_holds.place(id_, "Case 13")
+            services.legal_holds.release(id_)
+            with pytest.raises(Conflict, match="not held"):
+                services.legal_holds.release(id_)
+            assert services.legal_holds.all() == {}
+        with identity.reading() as services:
+            told = [event for event in services.storage.audit.after(0, 100) if event.event.startswith("legal_hold.")]
+        assert [(event.event, event.object_id, event.detail["reason"]) for event in told] == [
+            ("legal_hold.placed", id_, "Case 12"),
+            ("legal_hold.released", id_, "Case 12"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "seconds", "following"),
+    [(200, 0.1, 100), (200, 0.01, 200), (200, 0.001, 400), (25, 0.1, 25), (2000, 0.001, 2000), (30, 0.1, 25)],
+)
+def test_batches_become_as_small_as_they_have_to(limit: int, seconds: float, following: int) -> None:
+    assert purge.next_limit(limit, seconds) == following

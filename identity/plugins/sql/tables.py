@@ -435,6 +435,15 @@ audit_events = _table(
     },
 )
 
+# Events from this moment on cannot be deleted; without a row none can.
+audit_floor = Table(
+    "audit_floor",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    _moment("kept_since"),
+    CheckConstraint("id = 1", name="one_row"),
+)
+
 # No unique rule but the key's: what is there already is never an error.
 records = _table(
     "records",

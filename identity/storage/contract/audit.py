@@ -13,6 +13,7 @@ from identity.storage.contract.factories import NOW, an_audit_event, an_id
 from identity.storage.contract.paging import check_order, walk
 from identity.storage.errors import Duplicate
 from identity.storage.paging import PageRequest
+from identity.storage.stores.purges import Purged
 
 SECOND = timedelta(seconds=1)
 
@@ -50,6 +51,36 @@ class AuditContract(ContractBase):
         assert found is not None
         assert replace(found, sequence=None) == event
         assert found.sequence is not None
+
+    def test_audit_events_that_are_old_enough_go_oldest_first(self, on: On) -> None:
+        old = [an_audit_event(at=NOW - step * SECOND) for step in (5, 4, 3, 2, 1)]
+        new = [an_audit_event(at=NOW), an_audit_event(at=NOW + SECOND)]
+        self.append(on, *old, *new)
+        assert [on.write.purges.of(Purged.AUDIT_EVENTS, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
+        assert self.left(on) == [event.id for event in new]
+        later = an_audit_event()
+        self.append(on, later)
+        assert self.left(on) == [*(event.id for event in new), later.id]
+        assert [event.sequence for event in on.read.audit.after(0, 10)] == [6, 7, 8]
+        assert [event.id for event in on.read.audit.after(7, 10)] == [later.id]
+
+    def test_audit_events_that_are_held_stay(self, on: On) -> None:
+        held, other = an_id(), an_id()
+        events = [an_audit_event(at=NOW - SECOND, organization_id=one) for one in (held, other, None, held)]
+        self.append(on, *events, an_audit_event(at=NOW))
+        assert on.write.purges.of(Purged.AUDIT_EVENTS, NOW, 10, held={held}) == 2
+        assert self.left(on)[:2] == [events[0].id, events[3].id]
+        assert on.write.purges.of(Purged.AUDIT_EVENTS, NOW, 10) == 2
+
+    def test_audit_the_newest_event_keeps_its_number(self, on: On) -> None:
+        self.append(on, an_audit_event(at=NOW - SECOND), an_audit_event(at=NOW - SECOND))
+        on.write.purges.of(Purged.AUDIT_EVENTS, NOW, 10)
+        self.append(on, an_audit_event())
+        assert on.read.audit.page(PageRequest()).items[0].sequence == 3
+
+    def left(self, on: On) -> list[str]:
+        """The ids of the events that are there, in their order."""
+        return [event.id for event in on.read.audit.after(0, 100)]
 
     def test_audit_a_taken_id_is_refused(self, on: On) -> None:
         event = an_audit_event(object_id="first")

@@ -37,7 +37,7 @@ from identity.storage.contract.factories import (
     an_outgoing_message,
 )
 from identity.storage.errors import Duplicate, Missing
-from identity.storage.stores.purges import Purged
+from identity.storage.stores.purges import HELD, Purged
 
 SECOND = timedelta(seconds=1)
 LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
@@ -325,3 +325,16 @@ class ValueContract(ContractBase):
         assert on.left(*over, *kept, *others) == [*kept, *others]
         assert on.read.purges.over(purged, NOW, 2) == 0
         assert on.read.purges.kept(purged, 1000) == stored - 5
+
+    @pytest.mark.parametrize("purged", sorted(HELD & PURGED.keys()))
+    def test_values_that_are_held_are_not_purged(self, on: On, purged: Purged) -> None:
+        over = [PURGED[purged](on, NOW - SECOND) for _ in range(3)]
+        on.save(*over)
+        held = {on.human_user.organization_id, on.service_user.organization_id}
+        assert on.write.purges.of(purged, NOW, 10, held=held | {an_id()}) == 0
+        assert on.left(*over) == over
+        assert on.write.purges.of(purged, NOW, 10, held={an_id()}) == 3
+
+    def test_values_that_are_nobodys_are_not_held(self, on: On) -> None:
+        on.save(an_access_token(None, application_id=on.application.id, expires_at=NOW - SECOND))
+        assert on.write.purges.of(Purged.ACCESS_TOKENS, NOW, 10, held={on.organization.id}) == 1

@@ -19,7 +19,7 @@ class MemoryAuditStore(MemoryStore, AuditStore):
         if event.once is not None and any(other.once == event.once for other in events):
             return False
         # Copied, since the caller may go on changing what it gave as detail.
-        stored = replace(event, detail=deepcopy(dict(event.detail)), sequence=len(events.rows) + 1)
+        stored = replace(event, detail=deepcopy(dict(event.detail)), sequence=_last(events.rows) + 1)
         events.insert({event.id: stored})
         return True
 
@@ -36,6 +36,10 @@ class MemoryAuditStore(MemoryStore, AuditStore):
         return page_sorted(rows, request, orders, usual=Sort("sequence", descending=True))
 
     def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
-        # Rows lie in the order of their numbers, which have no gaps.
-        later = islice(self._tables.audit_events.rows.values(), sequence, None)
+        later = (row for row in self._tables.audit_events.rows.values() if (row.sequence or 0) > sequence)
         return tuple(islice((row for row in later if filter.fits(row)), limit))
+
+
+def _last(rows: dict[str, AuditEvent]) -> int:
+    """The number of the event that was appended last; 0 for none."""
+    return next((row.sequence or 0 for row in reversed(rows.values())), 0)

@@ -1,14 +1,15 @@
 """What is deleted some time after it has served, in memory."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
 from identity.domain.attempts import NEVER
+from identity.domain.audit import AuditEvent
 from identity.storage.memory.entities import MemoryStore
 from identity.storage.memory.tables import Table
-from identity.storage.stores.purges import Purged, PurgeStore
+from identity.storage.stores.purges import HELD, Purged, PurgeStore
 
 #: The table of each, and when a row of it is over; None is never.
 _OVER: Mapping[Purged, tuple[str, Callable[[Any], datetime | None]]] = {
@@ -20,21 +21,39 @@ _OVER: Mapping[Purged, tuple[str, Callable[[Any], datetime | None]]] = {
     Purged.MESSAGES: ("outgoing_messages", attrgetter("expires_at")),
     Purged.ATTEMPTS: ("attempts", lambda count: count.counted_at if count.next_at < NEVER else None),
     Purged.RECORDS: ("records", attrgetter("expires_at")),
+    Purged.AUDIT_EVENTS: ("audit_events", attrgetter("at")),
 }
 
 
 class MemoryPurgeStore(MemoryStore, PurgeStore):
     """Looks at one table at a time."""
 
-    def of(self, purged: Purged, before: datetime, limit: int) -> int:
-        name, over_at = _OVER[purged]
-        table: Table[Any, Any] = getattr(self._tables, name)
-        return table.delete_where(lambda _, row: (at := over_at(row)) is not None and at < before, limit)
+    def of(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
+        table: Table[Any, Any] = getattr(self._tables, _OVER[purged][0])
+        return table.delete_where(self._is_over(purged, before, held), limit)
 
-    def over(self, purged: Purged, before: datetime, limit: int) -> int:
-        name, over_at = _OVER[purged]
-        ends = map(over_at, getattr(self._tables, name).rows.values())
-        return min(limit, sum(at is not None and at < before for at in ends))
+    def over(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
+        is_over = self._is_over(purged, before, held)
+        return min(limit, sum(is_over(*item) for item in getattr(self._tables, _OVER[purged][0]).rows.items()))
 
     def kept(self, purged: Purged, limit: int) -> int:
         return len(getattr(self._tables, _OVER[purged][0]).rows)
+
+    def _is_over(self, purged: Purged, before: datetime, held: Collection[str]) -> Callable[[Any, Any], bool]:
+        name, over_at = _OVER[purged]
+        # The number of the next event follows from the last one's.
+        newest = next(reversed(getattr(self._tables, name).rows), None) if purged is Purged.AUDIT_EVENTS else None
+
+        def is_over(key: Any, row: Any) -> bool:
+            at = over_at(row)
+            if at is None or at >= before or key == newest:
+                return False
+            return not (held and purged in HELD and self._organization_of(row) in held)
+
+        return is_over
+
+    def _organization_of(self, row: Any) -> str | None:
+        if isinstance(row, AuditEvent):
+            return row.organization_id
+        user = None if row.user_id is None else self._tables.users.find(row.user_id)
+        return None if user is None else user.organization_id

@@ -17,6 +17,9 @@ from identity.storage.dump import Cell, Dump, Rows
 from identity.storage.errors import Unavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
 
+#: Tables of one row at most.
+ONE_ROW = {"instance", "audit_floor"}
+
 Held = dict[str, list[dict[str, Cell]]]
 
 
@@ -41,7 +44,7 @@ def fill(url: str, times: int = 1) -> None:
     with engine.begin() as connection:
         for number in range(times):
             for table in metadata.sorted_tables:
-                if number and table.name == "instance":
+                if number and table.name in ONE_ROW:
                     continue
                 row = {column.name: _cell(column, number) for column in table.columns if column.name != "sequence"}
                 connection.execute(table.insert(), row)
@@ -71,7 +74,7 @@ def test_every_table_comes_back_as_it_was(url: str, backend: SqlBackend, target:
     with backend.dump() as before, target.dump() as after:
         expected = held(before)
         assert list(expected) == [table.name for table in metadata.sorted_tables]
-        assert all(len(rows) == (1 if name == "instance" else 3) for name, rows in expected.items())
+        assert all(len(rows) == (1 if name in ONE_ROW else 3) for name, rows in expected.items())
         assert held(after) == expected
 
 

@@ -1,15 +1,32 @@
 """What is deleted some time after it has served, in SQL: by an index of each moment, oldest first."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Delete, FromClause, Select, bindparam, delete, func, select, text, tuple_
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Delete,
+    FromClause,
+    Select,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    text,
+    tuple_,
+)
 
 from identity.domain.attempts import NEVER
 from identity.plugins.sql import tables
 from identity.plugins.sql.codecs import seconds
-from identity.plugins.sql.rows import SqlStore
-from identity.storage.stores.purges import Purged, PurgeStore
+from identity.plugins.sql.rows import SqlStore, upsert
+from identity.storage.stores.purges import HELD, Purged, PurgeStore
+
+_HELD: BindParameter[str] = bindparam("held", expanding=True)
 
 
 def _over(over_at: Column[Any], *conditions: ColumnElement[bool]) -> Select[Any]:
@@ -44,6 +61,7 @@ _OVER: dict[Purged, tuple[Any, ...]] = {
     Purged.MESSAGES: (tables.outgoing_messages.c.expires_at,),
     Purged.ATTEMPTS: (tables.attempts.c.counted_at, tables.attempts.c.next_at < seconds(NEVER)),
     Purged.RECORDS: (tables.records.c.expires_at,),
+    Purged.AUDIT_EVENTS: (tables.audit_events.c.at,),
 }
 _PURGES = {purged: _purge(*over) for purged, over in _OVER.items()}
 _COUNTS_OVER = {purged: _count(_over(*over)) for purged, over in _OVER.items()}
@@ -52,14 +70,43 @@ _COUNTS = {purged: _count(_first(over[0].table)) for purged, over in _OVER.items
 _ESTIMATE = text("SELECT reltuples FROM pg_class WHERE oid = to_regclass(:name)")
 
 
+def _of_others(user_id: Column[Any]) -> ColumnElement[bool]:
+    """What is of nobody in the organizations that are held."""
+    people = select(tables.users.c.id).where(tables.users.c.id == user_id, tables.users.c.organization_id.in_(_HELD))
+    return or_(user_id.is_(None), ~people.exists())
+
+
+_audit_organization = tables.audit_events.c.organization_id
+#: What is of no organization that is held.
+_OTHERS: dict[Purged, ColumnElement[bool]] = {
+    Purged.ACCESS_TOKENS: _of_others(tables.access_tokens.c.user_id),
+    Purged.FAMILIES: _of_others(tables.token_families.c.user_id),
+    Purged.SESSIONS: _of_others(tables.sessions.c.user_id),
+    Purged.AUDIT_EVENTS: or_(_audit_organization.is_(None), _audit_organization.not_in(_HELD)),
+}
+_PURGES_BUT_HELD = {purged: _purge(*_OVER[purged], others) for purged, others in _OTHERS.items()}
+_COUNTS_OVER_BUT_HELD = {purged: _count(_over(*_OVER[purged], others)) for purged, others in _OTHERS.items()}
+_MOVE_FLOOR = upsert(tables.audit_floor, by=tables.audit_floor.c.id, replacing=[tables.audit_floor.c.kept_since])
+
+
 class SqlPurgeStore(SqlStore, PurgeStore):
     """One statement for each kind; what goes with a row goes by foreign keys."""
 
-    def of(self, purged: Purged, before: datetime, limit: int) -> int:
-        return self._change(_PURGES[purged], {"before": seconds(before), "limit": limit})
+    def of(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
+        parameters = {"before": seconds(before), "limit": limit}
+        if purged is Purged.AUDIT_EVENTS:
+            # The database itself lets nothing go that is newer.
+            self._change(_MOVE_FLOOR, {"id": 1, "kept_since": seconds(before)})
+        if held and purged in HELD:
+            return self._change(_PURGES_BUT_HELD[purged], {**parameters, "held": list(held)})
+        return self._change(_PURGES[purged], parameters)
 
-    def over(self, purged: Purged, before: datetime, limit: int) -> int:
-        row = self._one(_COUNTS_OVER[purged], {"before": seconds(before), "limit": limit})
+    def over(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
+        parameters = {"before": seconds(before), "limit": limit}
+        if held and purged in HELD:
+            row = self._one(_COUNTS_OVER_BUT_HELD[purged], {**parameters, "held": list(held)})
+        else:
+            row = self._one(_COUNTS_OVER[purged], parameters)
         return 0 if row is None else int(row[0])
 
     def kept(self, purged: Purged, limit: int) -> int:
