@@ -333,6 +333,7 @@ class ValueContract(ContractBase):
         held = {on.human_user.organization_id, on.service_user.organization_id}
         assert on.write.purges.of(purged, NOW, 10, held=held | {an_id()}) == 0
         assert on.left(*over) == over
+        assert on.read.purges.over(purged, NOW, 10, held=held) == 0
         assert on.write.purges.of(purged, NOW, 10, held={an_id()}) == 3
 
     def test_values_that_are_nobodys_are_not_held(self, on: On) -> None:
