@@ -78,7 +78,7 @@ def _count(told: str) -> int:
     if told == _AUTO:
         # Those that this process may use, where the system tells.
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not told.isdecimal() or not int(told):
+    if not told.isascii() or not told.isdecimal() or not int(told):
         raise Failed(f"workers must be {_AUTO}, or a whole number of 1 or more, not {told}.")
     return int(told)
 

@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -66,11 +66,13 @@ class Generation:
         work: Work,
         count: int,
         *,
+        sockets: Iterable[int] = (),
         lifeline: int,
         ready: int = -1,
         patience: float,
     ) -> None:
         self._work = work
+        self._sockets = tuple(sockets)
         self._lifeline, self._ready, self._patience = lifeline, ready, patience
         self._waking = Waking(_HEARD)
         self._beats = Beats(count, self._waking.ringing)
@@ -226,6 +228,9 @@ class Generation:
         if not self._stopping:
             log.info("%s: %d workers finish what they are answering", why, sum(1 for one in self._slots if one.pid))
             self._stopping = True
+            # Nobody is to be forked for them any more: where the supervisor has let go too, callers are refused.
+            for one in self._sockets:
+                os.close(one)
             self._stubborn_at = time.monotonic() + _STUBBORN
             self._signal_all(signal.SIGTERM)
 
@@ -257,7 +262,9 @@ def main(argv: list[str]) -> int:
         work, patience = _load(plan)
     except (BadSetting, OSError) as problem:
         raise SystemExit(f"identity cannot start. {problem}") from None
-    return Generation(work, len(plan.sockets), lifeline=plan.lifeline, ready=plan.ready, patience=patience).run()
+    sockets = {one for own in plan.sockets for one in own}
+    ends = {"lifeline": plan.lifeline, "ready": plan.ready}
+    return Generation(work, len(plan.sockets), sockets=sockets, **ends, patience=patience).run()
 
 
 def _load(plan: Plan) -> tuple[Work, float]:

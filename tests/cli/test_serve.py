@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from identity.cli import main
+from identity.cli import main, serve
+from identity.cli.program import Failed
 from tests.cli.conftest import Run
 
 
@@ -13,6 +14,15 @@ from tests.cli.conftest import Run
 def log_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stays as the tests have it."""
     monkeypatch.setattr("identity.ini_file.set_up_logging", lambda *_: None)
+
+
+def test_auto_is_a_worker_for_each_processor_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {1, 5, 7}, raising=False)
+    assert serve._count("auto") == 3
+    assert serve._count("2") == 2
+    for wrong in ("0", "-1", "1.5", "many", "²"):
+        with pytest.raises(Failed, match="workers must be auto, or a whole number"):
+            serve._count(wrong)
 
 
 def test_a_taken_port_is_told_and_nothing_made(ini: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from identity.cli.token import read_key_file
 from tests.house.asking import answers, note_tokens, password_is_right, userinfo_of
 from tests.house.served import DEVELOPMENT
-from tests.house.workers import LONG, Asking, Serving, end, port_is_free, start, under_load, wait_for
+from tests.house.workers import LONG, Asking, Serving, end, port_is_free, refuses, start, under_load, wait_for
 
 Start = Callable[..., Serving]
 loaded = contextmanager(under_load)
@@ -78,6 +78,19 @@ def test_all_end_in_order_when_the_supervisor_is_told(serve: Start, number: int)
     assert port_is_free(serving.port)
     assert serving.log.count("stopped") == 2
     assert "Traceback" not in serving.log
+
+
+def test_while_they_finish_what_they_are_answering_no_new_connection_is_taken(serve: Start) -> None:
+    serving = serve()
+    with socket.create_connection(("127.0.0.1", serving.port), timeout=LONG) as half:
+        half.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        serving.ask()
+        serving.signal(signal.SIGTERM)
+        wait_for(lambda: refuses(serving.port), bool)
+        assert serving.process.poll() is None
+        half.sendall(b"\r\n")
+        assert half.recv(100).startswith(b"HTTP/1.1 200 OK")
+    assert serving.process.wait(LONG) == 0
 
 
 @pytest.mark.thorough
@@ -284,7 +297,7 @@ def test_systemd_is_told(begin: Start, tmp_path: Path) -> None:
 
 
 def test_an_operator_can_ask_for_the_workers(serve: Start) -> None:
-    serving = serve()
+    serving = serve("name=value", workers=2)
     serving.signal(signal.SIGUSR1)
     for number, worker in enumerate(serving.workers()):
         serving.says(f"worker {number}: process {worker}, 0:00:")

@@ -209,6 +209,15 @@ def under_load(serving: Serving, *, kept: bool, count: int = 6) -> Iterator[list
         one.join(LONG)
 
 
+def refuses(port: int) -> bool:
+    """True if nobody takes a connection there."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
 def port_is_free(port: int) -> bool:
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
