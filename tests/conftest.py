@@ -32,6 +32,7 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="every page in every language, and what takes as long")
+    parser.addoption("--shows", metavar="ROW", help="only what shows this row of the service description, as 4.2.3")
     group = parser.getgroup("pictures")
     group.addoption("--pictures", action="store_true", help="take pictures of all pages, for people to look at")
     group.addoption(
@@ -54,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
     for name, what in OPTIONAL.items():
         config.addinivalue_line("markers", f"{name}: {what}, and runs with --{name} alone")
+    config.addinivalue_line("markers", "shows(*rows): how these rows of the service description are met")
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -65,6 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [name for name in OPTIONAL if not config.getoption(f"--{name}")]
     config.hook.pytest_deselected(items=[one for one in items if any(map(one.get_closest_marker, left_out))])
     items[:] = [one for one in items if not any(map(one.get_closest_marker, left_out))]
+    if row := config.getoption("--shows"):
+        items[:] = [one for one in items if any(row in mark.args for mark in one.iter_markers("shows"))]
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,4 @@
-"""Reference pages made from the code: hooks, settings, plugins, manager roles, endpoints and commands.
+"""Reference pages made from the code: hooks, settings, plugins, manager roles, endpoints, commands and coverage.
 
 Each function returns reStructuredText, so that tests can read what a build would show. ``setup`` makes each one a
 Sphinx directive: ``.. identity-hooks::`` and so on.
@@ -15,6 +15,7 @@ from functools import partial
 from importlib.metadata import distribution
 from typing import Any
 
+from coverage_page import coverage
 from public_names import public
 
 from identity import hookspecs
@@ -157,7 +158,7 @@ def _help(words: list[str]) -> str:
     return shown.getvalue()
 
 
-DIRECTIVES = {one.__name__: one for one in (hooks, settings, plugins, roles, endpoints, commands)}
+DIRECTIVES = {one.__name__: one for one in (hooks, settings, plugins, roles, endpoints, commands, coverage)}
 
 
 def setup(app: Any) -> dict[str, bool]:

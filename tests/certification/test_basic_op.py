@@ -16,6 +16,7 @@ pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what
 UNTRUSTED = "We cannot send you back to this application"
 
 
+@pytest.mark.shows("4.2.5", "4.3.4", "5.3.2")
 @pytest.mark.parametrize("client", ["first", "second"])
 def test_the_code_flow(suite: Any, client: str) -> None:
     """oidcc-server, oidcc-server-client-secret-post."""
@@ -255,6 +256,7 @@ def test_the_claims_parameter(suite: Any) -> None:
     assert userinfo["name"]
 
 
+@pytest.mark.shows("4.3.12", "5.3.2")
 @pytest.mark.parametrize("client", ["first", "second"])
 def test_refreshing(suite: Any, client: str) -> None:
     """oidcc-refresh-token: the ID token repeats what OpenID Connect Core §12.2 says; no other client can use it."""
@@ -285,6 +287,7 @@ def test_pkce(suite: Any) -> None:
     check_refused(suite.first.redeem(code, asked, code_verifier="x" * 43), "invalid_grant")
 
 
+@pytest.mark.shows("4.3.4", "4.3.14", "5.3.2", "7.9")
 def test_a_wrong_secret(suite: Any) -> None:
     asked = suite.first.ask()
     code = suite.first.code(suite.authorize(asked), asked)

@@ -120,6 +120,7 @@ def test_there_is_no_authorization_server_metadata(provider: World) -> None:
     assert provider.client.get(f"{provider.issuer}/.well-known/oauth-authorization-server").status_int == 404
 
 
+@pytest.mark.shows("4.8.2")
 def test_keys_rotate_without_notice(own_suite: Any) -> None:
     """oidcc-server-rotate-keys: in time before its first use, a new key is there, with another kid."""
     world = own_suite.world

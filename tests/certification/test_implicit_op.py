@@ -15,6 +15,7 @@ UNTRUSTED = "We cannot send you back to this application"
 both = pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
 
 
+@pytest.mark.shows("4.2.5")
 @both
 def test_the_implicit_flow(suite: Any, response_type: str) -> None:
     """oidcc-server: tokens in the fragment; signature, iss, aud, exp, iat, nonce and at_hash are checked on the way."""

@@ -39,6 +39,7 @@ def test_discovery(suite: Any) -> None:
     assert suite.world.client.discovery["end_session_endpoint"].startswith("https://")
 
 
+@pytest.mark.shows("4.7.2")
 def test_the_usual_way(suite: Any, signed_in: Tokens) -> None:
     """oidcc-rp-initiated-logout."""
     sign_out(suite, signed_in.id_token, state="some-state")

@@ -35,6 +35,7 @@ def _new(owner: Browser, organization: Organization, **fields: str) -> Browser:
     return owner
 
 
+@pytest.mark.shows("2.1.3", "2.2.2", "5.1.1")
 def test_from_nothing_to_a_token(world: World, owner: Browser, organization: Organization) -> None:
     """New → user name, display name → KEYS → New → expiration date → Add; the file signs what the endpoint takes."""
     assert "No service users yet" in owner.open(_list(organization))

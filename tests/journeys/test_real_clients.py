@@ -35,6 +35,7 @@ def key_file(robot: Robot) -> dict[str, str]:
     return members
 
 
+@pytest.mark.shows("1.4")
 def test_authlib_s_assertion_session_works_by_itself(served: World) -> None:
     """It signs, asks for a token, uses it, and asks again when it has run out."""
     robot = served.a_manager()
@@ -126,6 +127,7 @@ def published_keys(served: World) -> jwk.KeySet:
     return jwk.KeySet.import_key_set(requests.get(served.client.discovery["jwks_uri"], timeout=10).json())
 
 
+@pytest.mark.shows("1.1")
 def test_authlib_signs_a_person_in_refreshes_and_signs_out(
     served: World, party: RelyingParty, person: HumanUser, visit: Callable[[str], str]
 ) -> None:

@@ -15,6 +15,7 @@ def create(world: World, organization_id: str, **values: Any) -> ServiceUser:
     return world.operator.service_users.create(organization_id, decode(CreateServiceUser, values))
 
 
+@pytest.mark.shows("2.1.1", "2.1.2")
 @pytest.mark.parametrize("field", ["user_name", "display_name"])
 def test_names_are_required_printable_texts_of_a_sane_length(field: str) -> None:
     names = {"user_name": "robot", "display_name": "Robot"}

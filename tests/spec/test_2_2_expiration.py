@@ -143,6 +143,7 @@ def doors(world: World) -> Doors:
     return Doors(world)
 
 
+@pytest.mark.shows("2.2.10")
 @pytest.mark.parametrize("door", DOORS)
 def test_where_nothing_is_said_it_is_a_year(doors: Doors, door: str) -> None:
     made = getattr(doors, door)(None)
@@ -168,6 +169,7 @@ def test_a_date_is_a_date(doors: Doors, door: str) -> None:
     assert made.expires_at == datetime.fromisoformat(day).astimezone(UTC)
 
 
+@pytest.mark.shows("8.4")
 @pytest.mark.storages("memory")  # settings, judged before any storage
 def test_the_operator_says_how_long_is_usual_and_how_long_is_allowed(make_world: MakeWorld) -> None:
     short = make_world(**{"identity.service_user_key_lifetime": "90d"})

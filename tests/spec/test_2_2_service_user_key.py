@@ -42,6 +42,7 @@ def upload(world: World, user_id: str, public_key: str, **values: Any) -> str:
         return services.service_users.upload_key(user_id, command, by=THE_OPERATOR).id
 
 
+@pytest.mark.shows("2.2.5", "2.2.6", "2.2.7", "2.2.8")
 def test_the_key_file_has_exactly_the_published_members(world: World, robot: Robot) -> None:
     file = a_key_file(world, robot.id)
     assert list(file) == ["type", "keyId", "key", "userId"]
@@ -55,6 +56,7 @@ def test_the_key_file_has_exactly_the_published_members(world: World, robot: Rob
     assert key.private_numbers().public_numbers.e == 65537
 
 
+@pytest.mark.shows("2.2.6", "2.2.7", "2.2.8", "5.1.2")
 def test_the_key_file_gets_a_token(world: World, robot: Robot) -> None:
     """§5.1: with nothing but the file. keyId goes into the header as kid, userId into iss and sub, and key signs."""
     file = a_key_file(world, robot.id)
@@ -80,6 +82,7 @@ def test_other_key_sizes_are_not_made() -> None:
         assert list(refusal.value.fields) == ["key_size"]
 
 
+@pytest.mark.shows("2.2.3")
 @pytest.mark.storages("sqlite")  # reads the file behind the service's back
 def test_the_private_key_is_nowhere_in_the_database(own_world: World) -> None:
     """Security 2.10: it is returned once and never stored."""
@@ -108,6 +111,7 @@ def test_the_key_file_does_not_show_its_key_by_accident(world: World, robot: Rob
     assert event.organization_id == robot.organization.id
 
 
+@pytest.mark.shows("2.2.9")
 def test_from_its_expiration_date_on_a_key_is_refused(world: World, robot: Robot) -> None:
     """Security 2.10, to the second."""
     short_lived = world.another_key(robot, expires_at=world.clock() + timedelta(hours=1))
@@ -118,6 +122,7 @@ def test_from_its_expiration_date_on_a_key_is_refused(world: World, robot: Robot
     check_granted(robot.token())
 
 
+@pytest.mark.shows("2.2.10")
 def test_an_expiration_date_lies_in_the_future(world: World, robot: Robot) -> None:
     for seconds in (0, -1, -86400):
         with pytest.raises(Invalid) as refusal:
@@ -125,6 +130,7 @@ def test_an_expiration_date_lies_in_the_future(world: World, robot: Robot) -> No
         assert refusal.value.fields == {"expires_at": "Choose an expiration date in the future."}
 
 
+@pytest.mark.shows("2.2.10")
 def test_an_expiration_date_is_a_moment_of_rfc_3339() -> None:
     for text in ("2099-01-01", "2099-01-01T00:00:00", "tomorrow", "99999-01-01T00:00:00Z", 12.5, {}):
         with pytest.raises(Invalid) as refusal:
@@ -139,6 +145,7 @@ def test_an_expiration_date_is_kept_in_utc(world: World, robot: Robot) -> None:
     assert key.expires_at.utcoffset() == timedelta()
 
 
+@pytest.mark.shows("2.2.10", "8.4")
 @pytest.mark.storages("memory")  # a setting, judged before any storage
 def test_the_longest_span_until_expiration_is_a_setting(make_world: MakeWorld) -> None:
     world = make_world(**{"identity.service_user_key_max_age": "90d"})
@@ -169,6 +176,7 @@ def test_a_removed_key_is_refused_and_its_tokens_end(world: World, robot: Robot)
     assert world.client.introspect(of_second, world.introspector).json["active"] is True
 
 
+@pytest.mark.shows("2.2.1")
 def test_only_the_user_s_own_key_can_be_removed(world: World, robot: Robot) -> None:
     other = world.a_robot(robot.organization)
     with pytest.raises(NotFound), world.transaction() as services:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from identity.crypto.keys import PublicKey
 from identity.testing.assertions import (
     LEFT_OUT,
@@ -237,6 +239,7 @@ STRANGERS: dict[str, Build] = {
 }
 
 
+@pytest.mark.shows("2.3.1", "2.3.2", "5.1.5")
 def test_everything_up_to_the_signature_is_refused_in_the_same_words(world: World, robot: Robot) -> None:
     """Security 2.8: a stranger learns nothing, neither from the body nor from the headers."""
     reference = world.client.assertion(robot.assertion(header={"kid": "no-such-key"}))
@@ -325,6 +328,7 @@ OWNERS: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
 }
 
 
+@pytest.mark.shows("2.3.3", "2.3.4")
 def test_after_the_signature_the_owner_reads_what_to_mend(world: World, robot: Robot) -> None:
     """Security 2.4, 2.5 and 2.8: the sender has proved that the key is theirs."""
     now = world.clock.seconds
@@ -356,6 +360,7 @@ def test_claims_are_checked_in_the_decided_order(world: World, robot: Robot) -> 
     check_granted(robot.token(**wrong))
 
 
+@pytest.mark.shows("2.3.5", "5.1.7")
 def test_the_assertion_s_audience_is_the_issuer(three_hosts: World) -> None:
     """And no other of the service's addresses."""
     robot = three_hosts.a_robot()
@@ -370,6 +375,7 @@ def test_the_signature_is_checked_before_any_claim(robot: Robot) -> None:
     check_refused(robot.world.client.assertion(token), "invalid_grant", description=REFUSED)
 
 
+@pytest.mark.shows("2.3.6", "5.1.6", "8.1")
 def test_iat_is_refused_to_the_second_as_time_goes_by(world: World, robot: Robot) -> None:
     """§8: iat must not be older than one hour; no skew is added to that."""
     assertion = robot.assertion(exp=world.clock.seconds + 7200)
@@ -379,6 +385,7 @@ def test_iat_is_refused_to_the_second_as_time_goes_by(world: World, robot: Robot
     check_refused(world.client.assertion(assertion), "invalid_grant")
 
 
+@pytest.mark.shows("2.3.7")
 def test_an_assertion_without_jti_serves_until_it_expires(world: World, robot: Robot) -> None:
     assertion = robot.assertion()
     check_granted(world.client.assertion(assertion))

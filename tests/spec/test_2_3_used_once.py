@@ -77,6 +77,7 @@ def test_the_skew_is_a_setting(make_world: MakeWorld) -> None:
     check_refused(robot.token(nbf=now + 1), "invalid_grant", description="nbf is 1 s in the future")
 
 
+@pytest.mark.shows("8.1")
 @pytest.mark.storages("memory")  # a setting, judged before any storage
 def test_age_and_lifetime_are_settings(make_world: MakeWorld) -> None:
     world = make_world(

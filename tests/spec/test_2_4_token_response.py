@@ -27,6 +27,7 @@ class ResourceServer(JWTBearerTokenValidator):  # type: ignore[misc]
         return jwk.KeySet.import_key_set(self._world.client.keys().json)
 
 
+@pytest.mark.shows("2.4.2")
 def test_the_answer_has_exactly_the_members_of_this_grant(robot: Robot) -> None:
     """No refresh token, even for offline_access; the scope may differ from the requested one."""
     members = check_granted(robot.token("openid profile offline_access sing dance"))
@@ -34,6 +35,7 @@ def test_the_answer_has_exactly_the_members_of_this_grant(robot: Robot) -> None:
     assert (members["token_type"], members["scope"]) == ("Bearer", "openid profile")
 
 
+@pytest.mark.shows("2.4.3", "8.2")
 def test_expires_in_is_true_to_the_second(world: World, robot: Robot) -> None:
     """Security 7.3."""
     members = check_granted(robot.token())
@@ -44,6 +46,7 @@ def test_expires_in_is_true_to_the_second(world: World, robot: Robot) -> None:
     assert world.client.userinfo(members["access_token"]).status_int == 401
 
 
+@pytest.mark.shows("8.2")
 @pytest.mark.storages("memory")  # a setting, judged before any storage
 def test_the_lifetime_is_a_setting_but_never_below_ten_minutes(make_world: MakeWorld) -> None:
     """Decisions, lifetimes: common clients renew five minutes early."""
@@ -52,6 +55,7 @@ def test_the_lifetime_is_a_setting_but_never_below_ten_minutes(make_world: MakeW
         assert check_granted(robot.token())["expires_in"] == expires_in
 
 
+@pytest.mark.shows("2.4.1")
 def test_an_opaque_access_token_says_nothing(robot: Robot) -> None:
     """Security 7.1: 256 random bits."""
     tokens = [robot.access_token() for _ in range(3)]
@@ -59,6 +63,7 @@ def test_an_opaque_access_token_says_nothing(robot: Robot) -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9]{43}", token) for token in tokens)
 
 
+@pytest.mark.shows("2.4.1")
 def test_a_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
     robot = world.a_robot(token_format=TokenFormat.JWT)
     members = check_granted(robot.token("openid profile"))
@@ -80,6 +85,7 @@ def test_a_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
     }
 
 
+@pytest.mark.shows("4.8.1")
 def test_a_resource_server_verifies_a_jwt_access_token_with_the_published_keys(world: World) -> None:
     """By authlib, which does not know us (RFC 9068 §4)."""
     robot = world.a_robot(token_format=TokenFormat.JWT)
@@ -111,6 +117,7 @@ def test_two_jwt_access_tokens_of_one_moment_differ(world: World) -> None:
     assert robot.access_token() != robot.access_token()
 
 
+@pytest.mark.shows("2.4.4")
 def test_the_id_token_is_the_service_user_s(world: World, robot: Robot) -> None:
     """Decisions, tokens: client_id, aud and azp are the service user's id."""
     members = check_granted(robot.token())
@@ -193,6 +200,7 @@ def test_a_person_s_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
     }
 
 
+@pytest.mark.shows("2.7.3")
 def test_claims_about_people_stay_out_of_the_id_token_unless_the_application_wants_them(world: World) -> None:
     """§2.7: with an access token they are fetched from userinfo, except with id_token_userinfo_assertion."""
     scope, session = "openid profile email", world.a_session()
@@ -220,6 +228,7 @@ def test_claims_about_people_are_in_a_jwt_if_the_application_wants_them(world: W
             assert ("given_name" in claims) is (wanted and "profile" in scope)
 
 
+@pytest.mark.shows("2.4.6")
 def test_a_refresh_token_is_opaque(world: World) -> None:
     """Security 6.1: 256 random bits."""
     client = world.a_web_application(access_token_type=TokenFormat.JWT)

@@ -6,6 +6,7 @@ from identity.services.commands.service_users import ChangeServiceUser
 from identity.testing.world import Robot, World
 
 
+@pytest.mark.shows("1.5", "2.5.1", "5.1.4")
 @pytest.mark.parametrize(
     "scope",
     ["openid", "openid profile", "openid email phone address", None],
@@ -35,6 +36,7 @@ def test_using_a_key_is_no_change_of_the_user(world: World, robot: Robot) -> Non
     assert userinfo["updated_at"] == int(robot.user.changed_at.timestamp())
 
 
+@pytest.mark.shows("2.5.2")
 def test_a_person_is_told_of_by_the_granted_scopes(world: World) -> None:
     """For other users the content depends on the granted scopes."""
     client = world.an_application()

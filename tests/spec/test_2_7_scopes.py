@@ -23,6 +23,7 @@ def robot(world: World) -> Robot:
     return world.a_robot(token_format=TokenFormat.JWT)
 
 
+@pytest.mark.shows("2.7.1", "4.3.6")
 def test_a_request_that_names_scopes_must_name_openid(robot: Robot) -> None:
     """Security 2.9."""
     for scope in ("profile", "offline_access", "OPENID", "openid_", "urn:service:iam:openid", "x" * 2000):
@@ -39,6 +40,7 @@ def test_the_claims_scopes_are_granted_in_the_order_asked(robot: Robot) -> None:
     assert check_granted(robot.token(scope))["scope"] == scope
 
 
+@pytest.mark.shows("2.4.5")
 def test_unknown_scopes_are_dropped(robot: Robot) -> None:
     """Decisions, namespaces: the answer's scope says what was granted."""
     scope = "openid read:messages https://api.example/all urn:other:iam:org:project:id:1:aud"
@@ -55,6 +57,7 @@ def test_without_an_audience_scope_the_audience_is_the_issuer(world: World, robo
     assert audience(robot, "openid profile") == [world.issuer]
 
 
+@pytest.mark.shows("2.7.5", "5.2.2")
 def test_the_audience_scope_adds_the_own_project(world: World, robot: Robot) -> None:
     """By its id, or by the alias that the namespace ends with."""
     for scope in (f"openid {world.audience_scope()}", "openid urn:service:iam:org:project:id:service:aud"):
@@ -68,6 +71,7 @@ def test_the_own_project_is_open_to_everyone_and_brings_no_right(world: World, r
     check_api_error(answer, 403, "forbidden")
 
 
+@pytest.mark.shows("2.7.5")
 def test_projects_of_one_s_own_organization_can_be_in_the_audience(world: World, robot: Robot) -> None:
     first, second = world.a_project(robot.organization), world.a_project(robot.organization)
     scope = f"openid {world.audience_scope(second.id)} {world.audience_scope(first.id)} {world.audience_scope()}"

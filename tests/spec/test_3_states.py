@@ -128,6 +128,7 @@ def test_before_any_change_all_is_well(scene: Scene) -> None:
     assert scene.seen() == ALL_WELL
 
 
+@pytest.mark.shows("3.1")
 @pytest.mark.parametrize("thing", THINGS)
 def test_deactivated_reactivated_and_deleted(scene: Scene, thing: str) -> None:
     """What is there again counts again, with the tokens of before."""

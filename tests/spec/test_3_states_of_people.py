@@ -124,6 +124,7 @@ def test_before_any_change_all_is_well(scene: Scene) -> None:
     assert scene.obtaining() == OBTAINED
 
 
+@pytest.mark.shows("3.1")
 @pytest.mark.parametrize("thing", THINGS)
 def test_deactivated(scene: Scene, thing: str) -> None:
     """And reactivated: the tokens of before count again. A code that was shown meanwhile by its client is used up."""
@@ -137,6 +138,7 @@ def test_deactivated(scene: Scene, thing: str) -> None:
     assert scene.obtaining() == OBTAINED | ({"code": "invalid_grant"} if spent else {})
 
 
+@pytest.mark.shows("3.1")
 @pytest.mark.parametrize("thing", THINGS)
 def test_deleted(scene: Scene, thing: str) -> None:
     _, _, standing, obtaining = THINGS[thing]

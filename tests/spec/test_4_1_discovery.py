@@ -2,6 +2,8 @@
 
 from urllib.parse import urlsplit
 
+import pytest
+
 from identity.testing.responses import check_refused
 from identity.testing.service_client import WELL_KNOWN
 from identity.testing.world import World
@@ -15,18 +17,21 @@ ENDPOINTS = {
 }
 
 
+@pytest.mark.shows("4.1.3", "9.1")
 def test_the_endpoints_are_listed_on_their_hosts(world: World, three_hosts: World) -> None:
     for member, path in ENDPOINTS.items():
         assert world.client.discovery[member] == f"https://id.example.com{path}"
         assert three_hosts.client.discovery[member] == f"https://api.example.com{path}"
 
 
+@pytest.mark.shows("4.1.3")
 def test_every_listed_endpoint_answers(three_hosts: World) -> None:
     for member, address in three_hosts.client.discovery.items():
         if member.endswith("_endpoint") or member == "jwks_uri":
             assert three_hosts.client.get(address).status_int != 404, member
 
 
+@pytest.mark.shows("1.7", "4.1.2")
 def test_the_document_is_one_of_openid_connect_discovery(world: World) -> None:
     """OpenID Connect Discovery §3: what is required, and what is said explicitly."""
     document = world.client.discovery
@@ -100,6 +105,7 @@ def test_other_methods_are_refused(world: World) -> None:
         assert "GET" in answer.headers["Allow"]
 
 
+@pytest.mark.shows("1.8")
 def test_authorization_server_metadata_is_not_provided(world: World) -> None:
     """§1: discovery is the substitute for RFC 8414."""
     for path in (
@@ -111,6 +117,7 @@ def test_authorization_server_metadata_is_not_provided(world: World) -> None:
         assert world.client.get(world.issuer + path).status_int == 404
 
 
+@pytest.mark.shows("4.1.1")
 def test_it_lives_on_the_issuer_s_host_alone(three_hosts: World) -> None:
     for address in ("https://api.example.com", "https://login.example.com"):
         answer = three_hosts.client.get(address + WELL_KNOWN)

@@ -50,6 +50,7 @@ ODD_STATES = [
 ]
 
 
+@pytest.mark.shows("4.2.1")
 def test_it_is_on_the_login_host_alone(three_hosts: World) -> None:
     """It shares the cookie domain of the login pages."""
     address = three_hosts.client.discovery["authorization_endpoint"]
@@ -58,6 +59,7 @@ def test_it_is_on_the_login_host_alone(three_hosts: World) -> None:
         assert three_hosts.client.get(f"{host}/oauth/v2/authorize").status_int == 404
 
 
+@pytest.mark.shows("4.2.2", "4.2.19")
 def test_a_code_comes_with_the_state_and_the_issuer(browser: Browser, party: RelyingParty) -> None:
     """The successful code response; ``read`` looks at state, iss (RFC 9207), no-store and no-referrer."""
     asked = party.ask()
@@ -84,6 +86,7 @@ def test_each_answer_has_a_code_of_its_own(browser: Browser, party: RelyingParty
         assert party.redeem(code, asked).status_int == 200
 
 
+@pytest.mark.shows("4.2.20")
 def test_id_token_alone_brings_no_access_token(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """The successful implicit response: access_token only when the response type includes token."""
     asked = party.ask(ID_TOKEN)
@@ -94,6 +97,7 @@ def test_id_token_alone_brings_no_access_token(browser: Browser, party: RelyingP
     assert "at_hash" not in tokens.claims
 
 
+@pytest.mark.shows("4.2.2", "4.2.20")
 def test_id_token_token_brings_both(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """Security 4.6: tokens in the fragment, at_hash present, no refresh token."""
     tokens = party.signed_in(browser, TOKEN, "openid offline_access profile")
@@ -104,6 +108,7 @@ def test_id_token_token_brings_both(browser: Browser, party: RelyingParty, perso
     assert party.userinfo(tokens)["sub"] == person.id
 
 
+@pytest.mark.shows("2.4.5")
 def test_the_answer_s_scope_may_differ_from_the_request(browser: Browser, party: RelyingParty) -> None:
     assert party.signed_in(browser, TOKEN, "openid unheard_of email").scope == ["openid", "email"]
 
@@ -116,6 +121,7 @@ def test_the_access_token_has_the_application_s_form_and_lifetime(world: World, 
     assert tokens.claims["exp"] - tokens.claims["iat"] == 900
 
 
+@pytest.mark.shows("2.7.3")
 def test_claims_stay_out_of_an_id_token_that_comes_with_an_access_token(
     world: World, browser: Browser, person: HumanUser
 ) -> None:
@@ -137,11 +143,13 @@ def test_an_answer_comes_as_the_request_asks(browser: Browser, party: RelyingPar
         assert party.signed_in(browser, response_type, response_mode=mode).claims["sub"] == person.id
 
 
+@pytest.mark.shows("4.2.21")
 def test_an_error_comes_as_the_request_asks(browser: Browser, party: RelyingParty) -> None:
     for response_type, mode in DELIVERIES:
         party.refused_at(browser, "invalid_scope", response_type, "profile", response_mode=mode)
 
 
+@pytest.mark.shows("4.2.17")
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
 def test_the_state_comes_back_unmodified(browser: Browser, party: RelyingParty, mode: str) -> None:
     """And never becomes anything else than a state: ``read`` takes a parameter that stands twice for an error."""
@@ -191,6 +199,7 @@ def test_an_application_names_its_response_types_in_any_order(world: World, brow
     assert party.signed_in(browser, TOKEN).access_token
 
 
+@pytest.mark.shows("7.3")
 @pytest.mark.parametrize("response_type", [CODE, ID_TOKEN, TOKEN])
 def test_a_response_type_that_is_not_enabled_is_refused(world: World, browser: Browser, response_type: str) -> None:
     """Service description §7: unauthorized_client."""
@@ -206,6 +215,7 @@ def test_no_response_type_is_enabled_by_itself(world: World, browser: Browser, t
         party.refused_at(browser, "unauthorized_client", response_type)
 
 
+@pytest.mark.shows("7.4")
 def test_an_unsupported_response_type_is_refused(browser: Browser, party: RelyingParty) -> None:
     """Service description §7; told in the fragment where the type would have sent tokens."""
     for response_type in ("token", "code token", "code id_token", "code id_token token", "none", "CODE", "code code2"):
@@ -229,6 +239,7 @@ def test_the_answer_to_another_method_names_those_that_are_taken(world: World, p
         assert world.client.request("PUT", url).headers.get("Allow") == "GET, POST"
 
 
+@pytest.mark.shows("4.2.7", "5.3.1")
 def test_a_program_s_credentials_count_for_nothing_here(world: World, party: RelyingParty) -> None:
     """Service description §5.3: client authentication needs no parameters here, and replaces no person."""
     asked = party.ask(prompt="none", client_secret=party.secret)
@@ -330,6 +341,7 @@ def test_while_the_storage_is_away_the_client_is_told(
     party.code(browser.open(asked.url), asked)
 
 
+@pytest.mark.shows("7.5")
 def test_an_accident_on_our_side_is_told_to_the_client(
     browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_over_plain_http_the_cookies_have_no_prefix(make_world: MakeWorld) -> No
     assert all("Secure" not in one for one in answer.headers.getall("Set-Cookie"))
 
 
+@pytest.mark.shows("4.2.1")
 def test_the_cookies_live_on_the_login_host_alone(three_hosts: World) -> None:
     party, browser, person = RelyingParty.of(three_hosts), Browser(three_hosts), three_hosts.a_person()
     asked, _ = begun(browser, party)

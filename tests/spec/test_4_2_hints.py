@@ -19,6 +19,7 @@ def id_token(browser: Browser, party: RelyingParty) -> str:
     return party.signed_in(browser).id_token
 
 
+@pytest.mark.shows("4.2.8")
 def test_a_hint_says_which_session_is_meant(
     world: World, browser: Browser, party: RelyingParty, id_token: str, person: HumanUser, somebody_else: HumanUser
 ) -> None:
@@ -37,6 +38,7 @@ def test_a_hint_may_have_expired_and_be_another_application_s(
         assert one.signed_in(browser, prompt="none", id_token_hint=id_token).claims["sub"] == person.id
 
 
+@pytest.mark.shows("4.2.8")
 def test_a_hint_for_somebody_who_is_not_signed_in(
     world: World, party: RelyingParty, id_token: str, person: HumanUser, login_name: str, somebody_else: HumanUser
 ) -> None:
@@ -150,6 +152,7 @@ def test_a_service_user_s_id_token_is_nobody_s_session(world: World, browser: Br
     party.refused_at(browser, "login_required", prompt="none", id_token_hint=hint)
 
 
+@pytest.mark.shows("4.2.9")
 def test_a_login_hint_prefills_the_name(world: World, party: RelyingParty) -> None:
     browser = Browser(world)
     for hint in ("ada@acme.example", "Ada", '"><script>alert(1)</script>', "ü " * 100):

@@ -35,6 +35,7 @@ FIRST_PAGES: dict[str, dict[str | None, str | None]] = {
 }  # fmt: skip
 
 
+@pytest.mark.shows("1.2", "4.2.16")
 @pytest.mark.parametrize("there", FIRST_PAGES)
 def test_which_page_comes_first(
     world: World, party: RelyingParty, person: HumanUser, somebody_else: HumanUser, there: str
@@ -56,6 +57,7 @@ def test_which_page_comes_first(
 # --- prompt=none ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.2.12")
 @pytest.mark.parametrize(("response_type", "mode"), [("code", None), ("id_token", None), ("code", "form_post")])
 def test_prompt_none_never_shows_a_page(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser, response_type: str, mode: str | None
@@ -129,6 +131,7 @@ def test_a_new_password_moves_auth_time_and_keeps_the_session(
     party.refused_at(thief, "login_required", prompt="none")
 
 
+@pytest.mark.shows("4.2.10")
 def test_a_password_that_is_young_enough_is_not_asked_again(
     world: World, browser: Browser, party: RelyingParty
 ) -> None:
@@ -139,6 +142,7 @@ def test_a_password_that_is_young_enough_is_not_asked_again(
     assert browser.step == AGAIN
 
 
+@pytest.mark.shows("4.2.13")
 def test_prompt_login_cannot_be_dropped_on_the_way(browser: Browser, party: RelyingParty, login_name: str) -> None:
     """Security 4.7: what was asked stands in the row, not in the address."""
     asked = party.opened(browser, prompt="login")
@@ -172,6 +176,7 @@ def test_a_sign_in_elsewhere_is_not_the_one_that_was_asked_for(
 # --- prompt=select_account --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.2.14")
 def test_the_chosen_session_answers(
     browser: Browser, party: RelyingParty, person: HumanUser, somebody_else: HumanUser
 ) -> None:
@@ -183,6 +188,7 @@ def test_the_chosen_session_answers(
         assert party.tokens(browser.page, asked).claims["sub"] == one.id
 
 
+@pytest.mark.shows("4.2.14")
 def test_another_account_becomes_one_more_session(
     world: World, browser: Browser, party: RelyingParty, somebody_else: HumanUser
 ) -> None:
@@ -195,6 +201,7 @@ def test_another_account_becomes_one_more_session(
     assert len(browser.session_cookies) == 2
 
 
+@pytest.mark.shows("4.2.9")
 def test_the_hint_preselects_on_the_chooser(
     browser: Browser, party: RelyingParty, somebody_else: HumanUser, person: HumanUser
 ) -> None:
@@ -299,6 +306,7 @@ def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
 # --- prompt=create ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.2.15")
 def test_a_new_account_is_made_and_answers(world: World, party: RelyingParty) -> None:
     """Without rights and roles, in the application's organization, the address unverified."""
     browser = Browser(world)
@@ -322,6 +330,7 @@ def test_where_registration_is_closed_it_is_access_denied(world: World, browser:
 # --- ui_locales -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.2.18")
 @pytest.mark.parametrize(
     ("ui_locales", "accepted", "spoken"),
     [

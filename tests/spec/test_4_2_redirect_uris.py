@@ -39,6 +39,7 @@ NEAR = (
 )  # fmt: skip
 
 
+@pytest.mark.shows("4.2.4")
 def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, party: RelyingParty) -> None:
     """Security 4.1: string equality, no decoding, no normalisation. A page, and the refused address is not on it."""
     variants = cycle(({}, {"prompt": "none"}, {"scope": "profile"}, {"response_mode": "form_post"}))
@@ -48,6 +49,7 @@ def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, 
         assert "evil" not in page.encode().decode()
 
 
+@pytest.mark.shows("4.2.22", "7.8")
 def test_the_error_is_shown_whatever_else_is_wrong(browser: Browser, party: RelyingParty) -> None:
     """Client and redirect URI come first: until both are good nothing else is looked at."""
     for response_type in ("code", "id_token"):

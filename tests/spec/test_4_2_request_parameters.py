@@ -28,6 +28,7 @@ def public(world: World) -> RelyingParty:
     return RelyingParty.of(world, authentication_method="none")
 
 
+@pytest.mark.shows("4.2.5", "4.2.6", "7.1")
 def test_a_missing_required_parameter_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
     """An empty value counts as absent (RFC 6749 §3.1)."""
     for name in ("response_type", "scope"):
@@ -36,6 +37,7 @@ def test_a_missing_required_parameter_is_an_invalid_request(browser: Browser, pa
             assert description == f"parameter {name} is missing"
 
 
+@pytest.mark.shows("4.2.3", "4.2.22")
 @pytest.mark.parametrize(
     ("name", "title"), [("client_id", UNKNOWN), ("redirect_uri", UNTRUSTED)], ids=["client_id", "redirect_uri"]
 )
@@ -49,6 +51,7 @@ def test_without_client_or_redirect_uri_the_error_is_shown(
     assert page.find("code", string="invalid_request" if name == "redirect_uri" else "unauthorized_client")
 
 
+@pytest.mark.shows("4.2.3")
 def test_an_unknown_client_is_shown_nothing_of_others(browser: Browser, party: RelyingParty) -> None:
     unknown = ("0" * 32, "x", " ", "'; DROP TABLE applications; --", "ü" * 100, "9" * 4000, "../..", "<script>")
     for client_id in (*unknown, party.client_id.upper(), f"{party.client_id} "):
@@ -63,6 +66,7 @@ ANY_PARAMETER = (
 )  # fmt: skip
 
 
+@pytest.mark.shows("7.1")
 def test_a_parameter_given_twice_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
     """Security 4.3: any parameter. What stands twice says nothing: neither how to answer nor which state is meant."""
     for name in ANY_PARAMETER:
@@ -161,6 +165,7 @@ def test_a_parameter_without_a_value_counts_as_absent(browser: Browser, party: R
     party.code(browser.open(asked.url), Asked(asked.endpoint, {**asked.parameters, "response_mode": "query"}))
 
 
+@pytest.mark.shows("4.2.6", "7.2")
 def test_a_scope_without_openid_is_invalid(browser: Browser, party: RelyingParty) -> None:
     """Service description §7: invalid_scope, typically openid missing."""
     for scope in ("profile", "OPENID", "openid_", "offline_access", "urn:service:iam:openid"):
@@ -211,6 +216,7 @@ def test_a_project_that_the_person_s_organization_may_not_use_is_an_invalid_scop
     assert world.audience_scope(foreign.id) in tokens.scope
 
 
+@pytest.mark.shows("4.2.11")
 def test_the_implicit_flow_needs_a_nonce(browser: Browser, party: RelyingParty) -> None:
     for response_type in ("id_token", "id_token token"):
         for nonce in (None, ""):
@@ -221,6 +227,7 @@ def test_the_code_flow_needs_none(browser: Browser, party: RelyingParty) -> None
     assert "nonce" not in party.signed_in(browser, nonce=None).claims
 
 
+@pytest.mark.shows("4.2.11")
 def test_the_nonce_comes_back_unmodified(browser: Browser, party: RelyingParty) -> None:
     for nonce in ("0", "a b&c=d#e%41", '"<script>\\', "ü☃\U0001f511", "n" * 2048):
         for response_type in ("code", "id_token"):
@@ -285,6 +292,7 @@ def test_what_stands_in_a_post_s_address_is_not_read(world: World, party: Relyin
     check_page(answer, 400, UNKNOWN)
 
 
+@pytest.mark.shows("7.1")
 def test_an_unknown_prompt_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
     for words in ("unheard_of", "none2", "NONE", "login unheard_of", "login,consent", "-", "none\tlogin"):
         party.refused_at(browser, "invalid_request", prompt=words)
@@ -303,6 +311,7 @@ def test_max_age_is_a_whole_number_of_seconds(browser: Browser, party: RelyingPa
         party.refused(browser.open(asked.url), Asked(asked.endpoint, asked.parameters), "invalid_request")
 
 
+@pytest.mark.shows("4.2.10")
 def test_max_age_brings_auth_time(world: World, browser: Browser, party: RelyingParty) -> None:
     for max_age in ("1", "3600", "0003600", "9999999999"):
         assert party.signed_in(browser, max_age=max_age).claims["auth_time"] == world.clock.seconds
@@ -333,6 +342,7 @@ def test_a_public_client_needs_none_where_no_code_is_issued(browser: Browser, pu
     public.signed_in(browser, "id_token token")
 
 
+@pytest.mark.shows("4.2.21", "7.8")
 def test_errors_are_told_to_the_client_whether_or_not_somebody_is_signed_in(
     world: World, browser: Browser, party: RelyingParty
 ) -> None:

@@ -27,6 +27,7 @@ def replays(world: World, client: Credentials) -> list[AuditEvent]:
     return [event for event in events if event.detail["client_id"] == client.client_id]
 
 
+@pytest.mark.shows("2.4.2", "2.4.4")
 def test_the_answer_has_exactly_the_members_of_this_grant(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
@@ -154,6 +155,7 @@ def _organization_of(world: World, client: Credentials) -> str:
 # --- what has to fit --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.3.3")
 def test_the_redirect_uri_must_exactly_equal_that_of_the_request(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
@@ -177,6 +179,7 @@ def test_another_registered_redirect_uri_will_not_do(world: World, session: Brow
     check_refused(world.redeem(code, client, redirect_uri=CALLBACK), "invalid_grant")
 
 
+@pytest.mark.shows("4.3.2", "4.3.3")
 def test_code_and_redirect_uri_are_required(world: World, client: Credentials, session: BrowserSession) -> None:
     """A request that is malformed uses nothing up."""
     for name in ("code", "redirect_uri"):
@@ -258,6 +261,7 @@ MUTATIONS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.shows("4.3.2")
 def test_what_was_never_issued_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
     for mutation in MUTATIONS.values():
         code = world.a_code(client, session)

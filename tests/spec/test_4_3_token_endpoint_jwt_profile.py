@@ -24,6 +24,7 @@ def post(world: World, body: bytes, content_type: str | None = FORM, **headers: 
     return world.client.request("POST", world.client.discovery["token_endpoint"], headers=sent, body=body)
 
 
+@pytest.mark.shows("1.3", "1.4", "4.3.9", "5.1.3")
 def test_a_signed_assertion_gets_a_token(world: World, robot: Robot) -> None:
     """Success: HTTP 200, application/json, body of §2.4, never cached."""
     answer = world.client.token(form(robot))
@@ -33,6 +34,7 @@ def test_a_signed_assertion_gets_a_token(world: World, robot: Robot) -> None:
     assert "Set-Cookie" not in answer.headers
 
 
+@pytest.mark.shows("4.3.5")
 def test_grant_type_and_assertion_are_required(world: World, robot: Robot) -> None:
     for value in (LEFT_OUT, ""):
         for name in ("grant_type", "assertion"):
@@ -40,6 +42,7 @@ def test_grant_type_and_assertion_are_required(world: World, robot: Robot) -> No
             check_refused(answer, "invalid_request", description=f"parameter {name} is missing")
 
 
+@pytest.mark.shows("4.3.14")
 def test_other_grant_types_are_not_supported(world: World, robot: Robot) -> None:
     """RFC 6749 §5.2."""
     for grant_type in (
@@ -61,12 +64,14 @@ def test_unknown_parameters_are_ignored(world: World, robot: Robot) -> None:
     check_granted(world.client.token(form(robot, resource="https://api.example", nonce="1", **{"": "nameless"})))
 
 
+@pytest.mark.shows("4.3.8")
 def test_no_client_authentication_is_needed_and_none_is_looked_at(world: World, robot: Robot) -> None:
     """§5.3: the signed assertion authenticates the service user."""
     for header in (world.introspector.header, basic("nobody:nothing"), "Basic", "Bearer x", "Digest x"):
         check_granted(world.client.token(form(robot), {"Authorization": header}))
 
 
+@pytest.mark.shows("4.3.1")
 def test_other_methods_are_refused(world: World) -> None:
     for method in ("GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
         answer = world.client.request(method, world.client.discovery["token_endpoint"])
@@ -81,6 +86,7 @@ def test_a_form_is_taken_whatever_its_content_type_adds(world: World, robot: Rob
         check_granted(post(world, urlencode(form(robot)).encode(), content_type))
 
 
+@pytest.mark.shows("4.0.1")
 def test_other_content_types_are_refused(world: World, robot: Robot) -> None:
     """§4: form-encoded bodies. Security 12.2."""
     for content_type in (None, "", "application/json", "text/plain", "multipart/form-data; boundary=x", "application"):
@@ -131,6 +137,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.shows("4.3.14")
 def test_a_malformed_form_is_an_invalid_request(world: World) -> None:
     """Security 12.2."""
     for body in MALFORMED.values():
@@ -159,6 +166,7 @@ def test_an_error_description_never_repeats_what_was_sent(world: World) -> None:
         assert all(" " <= character <= "~" and character not in '"\\' for character in description)
 
 
+@pytest.mark.shows("4.3.1")
 def test_the_endpoint_is_at_exactly_its_path(world: World, robot: Robot) -> None:
     address = world.client.discovery["token_endpoint"]
     for other in (f"{address}/", f"{address}x", address.upper().replace("HTTPS", "https"), address.replace("v2", "v1")):

@@ -46,6 +46,7 @@ def replays(world: World, client: Credentials) -> list[AuditEvent]:
     return [event for event in events if event.detail["client_id"] == client.client_id]
 
 
+@pytest.mark.shows("2.4.4", "2.4.6", "4.3.13")
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_every_refresh_brings_all_tokens_anew(world: World, session: BrowserSession, kind: Kind) -> None:
     client = kind(world)
@@ -74,6 +75,7 @@ def test_the_id_token_is_about_the_same_sign_in(world: World, client: Credential
     assert "nonce" not in after
 
 
+@pytest.mark.shows("2.4.6", "2.7.4")
 def test_without_offline_access_there_is_none(world: World, client: Credentials, session: BrowserSession) -> None:
     assert "refresh_token" not in world.tokens(client, session, scope="openid profile")
 
@@ -100,6 +102,7 @@ def test_offline_access_is_dropped_where_no_code_comes(world: World, session: Br
 # --- scope ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.3.11")
 def test_the_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
@@ -114,6 +117,7 @@ def test_the_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
     assert "email" not in claims
 
 
+@pytest.mark.shows("4.3.11")
 def test_a_wider_scope_is_refused_and_uses_nothing_up(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
@@ -132,6 +136,7 @@ def test_a_scope_must_name_openid(world: World, client: Credentials, session: Br
 # --- rotation ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.3.10")
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_a_second_use_ends_the_family(world: World, session: BrowserSession, kind: Kind) -> None:
     """Security 6.3: refused, and committed all the same; other sign-ins are not concerned."""
@@ -343,6 +348,7 @@ def test_an_application_needs_the_grant_enabled(world: World, session: BrowserSe
     check_refused(world.refresh(issued.refresh_token, client), "unauthorized_client")
 
 
+@pytest.mark.shows("4.3.10")
 def test_neither_access_token_nor_id_token_nor_code_is_a_refresh_token(world: World, client: Credentials) -> None:
     code = world.a_code(client)
     members = world.tokens(client)

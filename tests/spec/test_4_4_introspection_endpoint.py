@@ -19,6 +19,7 @@ def token(robot: Robot) -> str:
     return robot.managing_token()
 
 
+@pytest.mark.shows("1.5")
 def test_a_live_token_is_described_to_a_client_in_its_audience(world: World, robot: Robot, token: str) -> None:
     answer = world.client.introspect(token, world.introspector)
     assert answer.status_int == 200
@@ -44,6 +45,7 @@ def test_a_live_token_is_described_to_a_client_in_its_audience(world: World, rob
     }
 
 
+@pytest.mark.shows("4.4.2")
 def test_a_jwt_is_described_like_an_opaque_token(world: World) -> None:
     robot = world.a_robot(token_format=TokenFormat.JWT)
     assert world.client.introspect(robot.managing_token(), world.introspector).json["sub"] == robot.id
@@ -68,6 +70,7 @@ def test_asking_about_tokens_begins_no_transaction_and_writes_nothing(
     assert {kind for kind, _ in world.identity.process.uses.take()} == {"client_secret", "personal_access_token"}
 
 
+@pytest.mark.shows("4.4.5")
 def test_a_client_outside_the_audience_learns_nothing(world: World, robot: Robot, token: str) -> None:
     """Security 7.6: active is true only if the requesting client is in the token audience."""
     own_project = world.a_project(robot.organization)
@@ -85,6 +88,7 @@ def test_every_application_of_a_project_in_the_audience_is_told(world: World, ro
     check_inactive(world.client.introspect(token, world.introspector))
 
 
+@pytest.mark.shows("2.7.2")
 def test_the_application_that_got_a_person_s_token_is_told_by_granted_scopes(world: World) -> None:
     client = world.an_application()
     person = world.a_person()
@@ -97,6 +101,7 @@ def test_the_application_that_got_a_person_s_token_is_told_by_granted_scopes(wor
     check_inactive(world.client.introspect(profile, world.an_application()))
 
 
+@pytest.mark.shows("4.4.6")
 def test_a_person_s_token_is_described_with_all_its_members(world: World) -> None:
     client = world.a_web_application()
     session = world.a_session()
@@ -141,6 +146,7 @@ def test_a_public_client_is_told_nothing(world: World) -> None:
     check_refused(answer, "invalid_client", status=401)
 
 
+@pytest.mark.shows("4.4.5")
 def test_an_expired_token_is_inactive(world: World, token: str) -> None:
     world.clock.advance(3599)
     assert world.client.introspect(token, world.introspector).json["active"] is True
@@ -182,10 +188,12 @@ def test_a_token_type_hint_changes_nothing(world: World, token: str) -> None:
         assert answer.json["active"] is True
 
 
+@pytest.mark.shows("4.4.2")
 def test_the_token_is_required(world: World) -> None:
     check_refused(world.client.introspect("", world.introspector), "invalid_request")
 
 
+@pytest.mark.shows("4.4.7")
 def test_a_bearer_token_is_no_client_authentication(world: World, token: str) -> None:
     address = world.client.discovery["introspection_endpoint"]
     check_refused(world.client.post(address, {"token": token}, bearer(token)), "invalid_client", status=401)
@@ -199,6 +207,7 @@ def test_the_token_is_not_taken_from_the_address(world: World, token: str) -> No
     check_refused(world.client.post(address, {}, headers), "invalid_request")
 
 
+@pytest.mark.shows("4.4.1")
 def test_other_methods_are_refused(world: World, token: str) -> None:
     for method in ("GET", "PUT", "DELETE"):
         headers = {"Authorization": world.introspector.header, "Content-Type": FORM}
@@ -207,6 +216,7 @@ def test_other_methods_are_refused(world: World, token: str) -> None:
         assert answer.headers["Allow"] == "POST"
 
 
+@pytest.mark.shows("4.0.1")
 def test_other_content_types_are_refused(world: World, token: str) -> None:
     headers = {"Authorization": world.introspector.header, "Content-Type": "application/json"}
     answer = world.client.request(

@@ -30,6 +30,7 @@ def address(world: World) -> str:
     return found
 
 
+@pytest.mark.shows("4.5.1", "4.5.3", "5.3.5")
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_the_token_in_the_header(world: World, robot: Robot, method: str) -> None:
     answer = world.client.userinfo(robot.access_token(), method)
@@ -39,11 +40,13 @@ def test_the_token_in_the_header(world: World, robot: Robot, method: str) -> Non
     check_private(answer)
 
 
+@pytest.mark.shows("4.5.2")
 def test_the_token_in_the_header_of_a_form_encoded_post(world: World, robot: Robot, address: str) -> None:
     answer = world.client.post(address, {}, bearer(robot.access_token()))
     assert answer.json["sub"] == robot.id
 
 
+@pytest.mark.shows("4.5.2")
 def test_the_token_in_the_body_of_a_form_encoded_post(world: World, robot: Robot, address: str) -> None:
     """RFC 6750 §2.2."""
     assert world.client.post(address, {"access_token": robot.access_token()}).json["sub"] == robot.id
@@ -78,6 +81,7 @@ def test_the_token_is_sent_once(world: World, robot: Robot, address: str) -> Non
     check_refused(world.client.post(address, twice), "invalid_request")
 
 
+@pytest.mark.shows("5.3.5")
 def test_without_a_token_the_challenge_names_no_error(world: World, address: str) -> None:
     """RFC 6750 §3.1."""
     for headers in (
@@ -92,12 +96,14 @@ def test_without_a_token_the_challenge_names_no_error(world: World, address: str
             assert challenge(answer) == 'Bearer realm="identity"'
 
 
+@pytest.mark.shows("4.5.5", "7.7")
 def test_an_unknown_token_is_unauthorized(world: World, address: str) -> None:
     for token in ("rubbish", "a.b.c", "ü", "';DROP/**/TABLE/**/access_tokens;--", "x" * 8000, '"'):
         check_unauthorized(world.client.get(address, bearer(token.encode().decode("latin-1"))))
         check_unauthorized(world.client.post(address, {"access_token": token}))
 
 
+@pytest.mark.shows("4.5.5", "7.7")
 def test_an_expired_token_is_unauthorized(world: World, robot: Robot) -> None:
     token = robot.access_token()
     world.clock.advance(3599)
@@ -106,6 +112,7 @@ def test_an_expired_token_is_unauthorized(world: World, robot: Robot) -> None:
     check_unauthorized(world.client.userinfo(token))
 
 
+@pytest.mark.shows("4.5.5")
 def test_a_revoked_token_is_unauthorized(world: World, robot: Robot) -> None:
     token = robot.managing_token()
     world.client.revoke(token, world.introspector)
@@ -201,6 +208,7 @@ def claims_of(session: BrowserSession, scope: str) -> dict[str, Any]:
     return CLAIMS[scope] | (of_user if scope == "profile" else {})
 
 
+@pytest.mark.shows("2.7.2", "4.5.4")
 @pytest.mark.parametrize("scope", CLAIMS)
 def test_each_scope_opens_its_claims_and_no_others(world: World, session: BrowserSession, scope: str) -> None:
     """In userinfo and introspection alike; sub always."""
@@ -215,6 +223,7 @@ def test_each_scope_opens_its_claims_and_no_others(world: World, session: Browse
     assert others.isdisjoint(introspected)
 
 
+@pytest.mark.shows("4.5.4")
 def test_scopes_open_their_claims_together(world: World, session: BrowserSession) -> None:
     client = world.a_web_application()
     token = world.tokens(client, session, scope=" ".join(CLAIMS))["access_token"]

@@ -18,6 +18,7 @@ def check_revoked(answer: Any) -> None:
     check_private(answer)
 
 
+@pytest.mark.shows("4.4.4")
 def test_a_service_user_s_token_is_revoked_by_an_api_application_of_the_own_project(world: World) -> None:
     """Decisions, tokens: a service user is no client that could authenticate here. That token alone, at every door."""
     robot = world.a_manager()
@@ -30,6 +31,7 @@ def test_a_service_user_s_token_is_revoked_by_an_api_application_of_the_own_proj
     assert world.client.userinfo(other).status_int == 200
 
 
+@pytest.mark.shows("4.6.5")
 def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World) -> None:
     for hint in (None, "refresh_token", "access_token", "anything"):
         client = world.an_application()
@@ -44,6 +46,7 @@ def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World) -> Non
         assert world.client.userinfo(other.access_token).status_int == 200
 
 
+@pytest.mark.shows("4.6.6")
 def test_revoking_twice_or_after_the_end_changes_nothing(world: World, robot: Robot) -> None:
     token = robot.access_token()
     client = world.an_application()
@@ -54,12 +57,14 @@ def test_revoking_twice_or_after_the_end_changes_nothing(world: World, robot: Ro
         world.clock.advance(hours=2)
 
 
+@pytest.mark.shows("4.6.6")
 def test_an_unknown_token_is_no_error(world: World) -> None:
     """RFC 7009 §2.2."""
     for token in ("unknown", "a.b.c", "ü", "x" * 16000):
         check_revoked(world.client.revoke(token, world.introspector))
 
 
+@pytest.mark.shows("4.6.2")
 def test_a_foreign_token_is_refused_and_stays_live(world: World, robot: Robot) -> None:
     """Security 3.4 and 7.7."""
     client, other = world.an_application(), world.an_application()
@@ -81,6 +86,7 @@ def test_a_service_user_s_token_is_foreign_to_every_other_application(world: Wor
     assert world.client.userinfo(token).status_int == 200
 
 
+@pytest.mark.shows("4.6.2")
 def test_the_token_is_required(world: World) -> None:
     check_refused(world.client.revoke("", world.introspector), "invalid_request")
 
@@ -93,6 +99,7 @@ def test_the_token_is_not_taken_from_the_address(world: World, robot: Robot) -> 
     assert world.client.userinfo(token).status_int == 200
 
 
+@pytest.mark.shows("4.6.1")
 def test_other_methods_are_refused(world: World) -> None:
     for method in ("GET", "PUT", "DELETE"):
         headers = {"Authorization": world.introspector.header, "Content-Type": FORM}
@@ -129,6 +136,7 @@ def test_revoking_a_refresh_token_takes_all_that_came_from_the_sign_in(world: Wo
     check_granted(world.refresh(other["refresh_token"], client))
 
 
+@pytest.mark.shows("4.6.4")
 def test_revoking_an_access_token_leaves_the_refresh_token(world: World) -> None:
     client = world.a_web_application()
     members = world.tokens(client)

@@ -26,12 +26,14 @@ from tests.spec.signing_out import (
 # --- with a hint of this session --------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.7.1")
 def test_it_is_on_the_login_host_alone(three_hosts: World) -> None:
     assert three_hosts.client.discovery["end_session_endpoint"] == "https://login.example.com/oauth/v2/endsession"
     for host in ("https://id.example.com", "https://api.example.com"):
         assert three_hosts.client.get(f"{host}/oauth/v2/endsession").status_int == 404
 
 
+@pytest.mark.shows("4.7.2")
 def test_with_a_hint_of_this_session_one_is_signed_out_and_sent_back(
     browser: Browser, party: RelyingParty, tokens: Tokens
 ) -> None:
@@ -44,6 +46,7 @@ def test_with_a_hint_of_this_session_one_is_signed_out_and_sent_back(
     assert not is_signed_in(browser, party)
 
 
+@pytest.mark.shows("4.7.2")
 def test_a_post_does_the_same(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
     """From another site it comes without cookies, which the GET after it brings."""
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE, "state": "a b"}
@@ -146,6 +149,7 @@ def test_every_application_s_hint_names_the_session(
 # --- what ends with the session ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.4.4")
 def test_its_access_tokens_are_dead_at_once(world: World, browser: Browser, person: HumanUser) -> None:
     """Service description §4.4: introspection also checks that the token is not revoked, by client or by logout."""
     first = RelyingParty.of(world)
@@ -226,6 +230,7 @@ def test_the_end_is_audited(world: World, browser: Browser, party: RelyingParty,
 # --- without one: the person is asked ---------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("4.7.2")
 def test_without_a_hint_the_person_is_asked(
     browser: Browser, party: RelyingParty, tokens: Tokens, world: World
 ) -> None:

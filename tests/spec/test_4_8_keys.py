@@ -34,6 +34,7 @@ def rotate(world: World, *, emergency: bool = False) -> str:
     return key_id
 
 
+@pytest.mark.shows("4.8.1")
 def test_only_public_members_are_published(world: World) -> None:
     """Security 8.4."""
     for key in world.client.keys().json["keys"]:
@@ -45,6 +46,7 @@ def test_only_public_members_are_published(world: World) -> None:
         assert modulus[0] != 0
 
 
+@pytest.mark.shows("4.8.2")
 def test_tokens_are_signed_under_a_published_kid(world: World) -> None:
     robot = world.a_robot(token_format=TokenFormat.JWT)
     assert signing(robot) in published(world)
@@ -54,6 +56,7 @@ def test_tokens_are_signed_under_a_published_kid(world: World) -> None:
         assert jwt.decode(members[name], keys, algorithms=["RS256"]).claims["sub"] == robot.id
 
 
+@pytest.mark.shows("4.8.3")
 def test_the_keys_may_be_cached(world: World) -> None:
     answer = world.client.keys()
     assert answer.content_type == "application/json"
@@ -71,6 +74,7 @@ def test_a_new_key_changes_the_etag(own_world: World) -> None:
     assert answer.headers["ETag"] != etag
 
 
+@pytest.mark.shows("4.8.3")
 def test_other_methods_are_refused(world: World) -> None:
     for method in ("POST", "PUT", "DELETE"):
         answer = world.client.request(method, world.client.discovery["jwks_uri"])

@@ -11,6 +11,7 @@ from identity.testing.world import Robot, World
 PATHS = ["/me", "/instance"]
 
 
+@pytest.mark.shows("2.6.5", "4.3.7", "4.9.1")
 @pytest.mark.parametrize("path", PATHS)
 def test_a_manager_s_token_with_the_audience_scope_is_accepted(world: World, owner: Robot, path: str) -> None:
     answer = world.client.management(path, owner.managing_token())
@@ -34,6 +35,7 @@ def test_me_tells_who_i_am_which_roles_and_which_organization(world: World, owne
     }
 
 
+@pytest.mark.shows("5.2.2")
 def test_instance_tells_the_own_project_s_id(world: World, owner: Robot) -> None:
     answer = world.client.management("/instance", owner.managing_token()).json
     assert answer["project_id"] == world.instance.project_id
@@ -55,6 +57,7 @@ def test_without_a_token_the_challenge_names_no_error(world: World, path: str) -
         assert answer.headers["WWW-Authenticate"] == 'Bearer realm="identity"'
 
 
+@pytest.mark.shows("4.3.7")
 @pytest.mark.parametrize("path", PATHS)
 def test_a_token_without_the_audience_scope_is_refused(world: World, owner: Robot, path: str) -> None:
     """Security 14.3: the role alone is not enough."""
@@ -95,6 +98,7 @@ def test_a_token_in_address_or_body_does_not_count(world: World, owner: Robot) -
     check_api_error(answer, 401, "unauthenticated")
 
 
+@pytest.mark.shows("5.2.3")
 def test_roles_are_read_at_request_time(world: World, robot: Robot) -> None:
     """Security 14.3: given and taken roles count at the next request, with the same token."""
     token = robot.managing_token()
@@ -107,6 +111,7 @@ def test_roles_are_read_at_request_time(world: World, robot: Robot) -> None:
     check_api_error(world.client.management("/instance", token), 403, "forbidden")
 
 
+@pytest.mark.shows("2.6.6")
 def test_roles_of_every_level_are_told(world: World, robot: Robot) -> None:
     project = world.a_project(robot.organization)
     world.make_manager(robot, "IAM_OWNER_VIEWER", resource=INSTANCE)

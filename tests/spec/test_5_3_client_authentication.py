@@ -35,6 +35,7 @@ def client(world: World) -> Credentials:
     return world.an_application()
 
 
+@pytest.mark.shows("4.4.3", "4.6.3", "5.3.4")
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_id_and_secret_in_a_basic_header(world: World, client: Credentials, endpoint: str) -> None:
     assert ask(world, client.header, endpoint).status_int == 200
@@ -88,6 +89,7 @@ def wrong(client: Credentials) -> tuple[str | None, ...]:
     )  # fmt: skip
 
 
+@pytest.mark.shows("4.4.7", "7.6")
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_everything_else_is_a_401_and_never_an_accident(world: World, client: Credentials, endpoint: str) -> None:
     """Security 3.1."""
@@ -212,6 +214,7 @@ def test_a_client_assertion_is_no_method_of_this_service(world: World) -> None:
     check_unauthenticated(ask(world, None, "revocation_endpoint", client_id=client, client_assertion="x"))
 
 
+@pytest.mark.shows("5.3.3")
 def test_an_assertion_of_a_service_user_is_enough_by_itself(world: World) -> None:
     """Decisions: a client_id beside it is ignored, whoever's it is."""
     robot = world.a_robot()

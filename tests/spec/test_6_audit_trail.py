@@ -109,6 +109,7 @@ def test_events_are_in_order(own_world: World) -> None:
     assert len(set(sequence)) == len(sequence)
 
 
+@pytest.mark.shows("6.1")
 def test_a_change_whose_event_cannot_be_written_does_not_happen(
     world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +169,7 @@ def signed_in(world: World, person: HumanUser, party: RelyingParty) -> tuple[Bro
     return browser, str(started.detail["session_id"])
 
 
+@pytest.mark.shows("6.1")
 def test_a_sign_in_names_who_signed_in_to_what(
     world: World, person: HumanUser, party: RelyingParty, signed_in: tuple[Browser, str]
 ) -> None:

@@ -50,6 +50,7 @@ def storage_away(world: World, token: str, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.undo()
 
 
+@pytest.mark.shows("7.9")
 @pytest.mark.usefixtures("storage_away")
 @pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING.keys())
 def test_while_the_storage_is_away_the_answer_is_503(

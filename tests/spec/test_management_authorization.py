@@ -293,6 +293,7 @@ def test_the_tables_are_complete(world: World) -> None:
         assert named == world.identity.process.roles[role].permissions, role
 
 
+@pytest.mark.shows("1.6", "2.6.1", "2.6.2", "2.6.3", "5.2.3")
 @pytest.mark.parametrize("role", ROLES)
 def test_each_role_opens_exactly_what_it_says(world: World, own: Estate, foreign: Estate, role: str) -> None:
     robot = world.a_robot(own.organization)
@@ -302,6 +303,7 @@ def test_each_role_opens_exactly_what_it_says(world: World, own: Estate, foreign
     assert differences(api, world, foreign, {cell: expected(role, cell, own=False) for cell in CELLS}) == {}
 
 
+@pytest.mark.shows("2.6.4")
 @pytest.mark.parametrize("role", [role for role in ROLES if role.startswith("ORG")])
 def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: Estate, role: str) -> None:
     """Security 14.5."""

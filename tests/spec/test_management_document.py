@@ -86,6 +86,7 @@ class Asker:
         run()
 
 
+@pytest.mark.shows("4.9.2")
 @pytest.mark.thorough
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("name", [one.name for one in OPERATIONS])

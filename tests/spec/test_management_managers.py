@@ -13,6 +13,7 @@ def managers(owner: Robot) -> str:
     return f"/organizations/{owner.organization.id}/managers"
 
 
+@pytest.mark.shows("1.6", "5.2.1")
 def test_a_manager_from_its_beginning_to_its_end(world: World, owner: Robot, api: Api, managers: str) -> None:
     robot = world.a_robot(owner.organization)
     made = api.post(managers, {"user_id": robot.id, "roles": ["ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"]})
@@ -32,6 +33,7 @@ def test_a_manager_from_its_beginning_to_its_end(world: World, owner: Robot, api
     assert (told[2].detail["roles"], told[2].organization_id) == (made["roles"], owner.organization.id)
 
 
+@pytest.mark.shows("2.6.1", "2.6.2", "2.6.3", "2.6.4")
 @pytest.mark.parametrize(
     ("path", "role"),
     [
@@ -104,6 +106,7 @@ def test_a_change_of_another_version_is_refused(world: World, owner: Robot, api:
     check_api_error(answer, 412, "precondition_failed")
 
 
+@pytest.mark.shows("2.6.6")
 def test_roles_are_told_with_what_they_bring(world: World, api: Api) -> None:
     roles = {one["name"]: one for one in api.list("/roles")}
     assert set(roles) == set(world.identity.process.roles)

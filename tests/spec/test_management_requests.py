@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from identity.testing.responses import check_api_error, shown
 from identity.testing.world import Robot, World
 from tests.plugins.management.estate import Api
@@ -68,6 +70,7 @@ def test_a_body_that_is_too_large_is_refused(api: Api, projects: str) -> None:
     check_api_error(answer, 413, "too_large")
 
 
+@pytest.mark.shows("7.10")
 def test_each_field_is_told_what_is_wrong_with_it(api: Api, projects: str) -> None:
     for members, fields in (
         ({}, {"name": "This is required."}),
@@ -284,6 +287,7 @@ def test_a_change_that_is_refused_leaves_nothing_but_the_refusal(world: World, o
     assert len(world.audit_events(organization_id=owner.organization.id)) == before
 
 
+@pytest.mark.shows("7.10")
 def test_errors_are_json_whatever_the_client_accepts(api: Api) -> None:
     answer = api.ask("GET", "/projects/nothing", Accept="text/html")
     assert json.loads(answer.body)["error"] == "not_found"

@@ -22,6 +22,7 @@ def path(api: Api, service_users: str) -> str:
     return f"/service-users/{made['id']}"
 
 
+@pytest.mark.shows("2.1.4")
 def test_a_service_user_from_its_beginning_to_its_end(world: World, api: Api, service_users: str) -> None:
     given = {"user_name": "weekly", "display_name": "Weekly", "description": "Sends mails.\nOn Mondays."}
     made = api.post(service_users, {**given, "access_token_type": "jwt"})
@@ -49,6 +50,7 @@ def test_people_are_no_service_users(world: World, owner: Robot, api: Api, servi
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("2.2.4")
 def test_a_key_file_is_shown_once_and_gets_tokens(world: World, api: Api, path: str) -> None:
     """Service description §2.2 and §5.1, by the API alone."""
     made = api.post(f"{path}/keys", {"expires_at": "2100-01-01T00:00:00+01:00"})
@@ -92,6 +94,7 @@ def test_a_key_that_cannot_be_is_refused(api: Api, path: str) -> None:
         assert api.list(f"{path}/keys") == []
 
 
+@pytest.mark.shows("2.2.1")
 def test_a_key_of_another_service_user_is_not_there(world: World, owner: Robot, api: Api, path: str) -> None:
     for method in ("GET", "DELETE"):
         check_api_error(api.ask(method, f"{path}/keys/{owner.key_id}"), 404, "not_found")

@@ -345,6 +345,7 @@ def failures_until_held(world: World, address: str) -> int:
     return ALL
 
 
+@pytest.mark.shows("8.3")
 @pytest.mark.parametrize(("setting", "expected"), [("3", 3), ("0", ALL)])
 def test_the_limit_of_an_address_is_a_setting(make_world: MakeWorld, setting: str, expected: int) -> None:
     world = make_world(**{"identity.attempts_per_address": setting})

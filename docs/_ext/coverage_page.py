@@ -1,0 +1,77 @@
+"""The page that shows by which tests each row of the service description is met: ``.. identity-coverage::``.
+
+The rows are told in ``docs/contributors/service-description.txt``, in words of our own. A test says which of them it
+shows by ``@pytest.mark.shows("4.2.3")``; that is read from its source, so that nothing of the tests is imported.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_ROOT = Path(__file__).parent.parent.parent
+_ROWS = _ROOT / "docs" / "contributors" / "service-description.txt"
+
+
+class Section(NamedTuple):
+    """A section of the service description, with what each of its rows says by its number."""
+
+    number: str
+    title: str
+    rows: dict[str, str]
+
+
+class Shown(NamedTuple):
+    """A test that shows a row: its file below ``tests`` and its name."""
+
+    file: str
+    test: str
+
+
+def sections() -> list[Section]:
+    """All sections in their order; ValueError where a row is not the next one."""
+    found: list[Section] = []
+    for block in _ROWS.read_text("utf-8").strip().split("\n\n"):
+        (number, title), *rows = (line.split("  ", 1) for line in block.splitlines())
+        if [row[0] for row in rows] != [f"{number}.{place}" for place in range(1, len(rows) + 1)]:
+            raise ValueError(f"a row of §{number} is out of place")
+        found.append(Section(number, title, dict(rows)))
+    return found
+
+
+def shown(folder: Path = _ROOT / "tests") -> dict[str, list[Shown]]:
+    """Numbers that tests name, each with the tests that name it, in order."""
+    found: dict[str, list[Shown]] = {}
+    for path in sorted(folder.rglob("test_*.py")):
+        for test, numbers in _marked(ast.parse(path.read_text("utf-8"))):
+            for number in numbers:
+                found.setdefault(number, []).append(Shown(path.relative_to(folder).as_posix(), test))
+    return found
+
+
+def _marked(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
+    for node in tree.body:
+        for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.shows":
+                yield node.name, [ast.literal_eval(one) for one in mark.args]
+
+
+def coverage() -> str:
+    """A table for each section: number, what the row says, the tests."""
+    by_tests = shown()
+    parts: list[str] = []
+    for section in sections():
+        title = f"§{section.number} {section.title}"
+        parts += [title, "-" * len(title), "", ".. list-table::", "   :widths: 8 42 50", "   :header-rows: 1", ""]
+        parts += ["   * - Row", "     - What it says", "     - Tests"]
+        for number, said in section.rows.items():
+            parts += [f"   * - {number}", f"     - {said}"]
+            tests = [f"| {_sentence(one.test)} (``{one.file}``)" for one in by_tests.get(number, ())]
+            parts += [f"     - {tests[0]}", *(f"       {one}" for one in tests[1:])] if tests else ["     -"]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _sentence(test: str) -> str:
+    said = test.removeprefix("test_").replace("_s_", "'s_").replace("_", " ")
+    return said[0].upper() + said[1:]

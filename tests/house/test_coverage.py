@@ -1,0 +1,60 @@
+"""Each row of the service description has a test that shows it, and no test shows a row that does not exist."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+coverage: Any = __import__("coverage_page")
+
+ROWS = {number: said for section in coverage.sections() for number, said in section.rows.items()}
+SHOWN = coverage.shown()
+
+
+def test_each_row_is_shown_by_a_test() -> None:
+    assert ROWS.keys() - SHOWN.keys() == set()
+
+
+def test_no_test_shows_a_row_that_does_not_exist() -> None:
+    assert SHOWN.keys() - ROWS.keys() == set()
+
+
+def test_every_mark_is_read() -> None:
+    """A mark in a place where the page does not look, on a class for example, would be lost."""
+    mark = "pytest.mark." + "shows("
+    written = sum(path.read_text().count(mark) for path in (ROOT / "tests").rglob("*.py"))
+    read = {one for tests in SHOWN.values() for one in tests}
+    assert written == len(read) > 100
+
+
+def test_every_section_of_the_description_is_there() -> None:
+    """Its sections, by the numbers that files of tests have in their names."""
+    named = {
+        found[1].replace("_", ".").removesuffix(".")
+        for path in (ROOT / "tests" / "spec").glob("test_[0-9]*.py")
+        if (found := re.match(r"test_((?:\d_)+)", path.name))
+    }
+    assert named - {section.number for section in coverage.sections()} == set()
+    assert named >= {"2.1", "4.2", "7"}
+
+
+def test_the_page_tells_each_row_with_its_tests() -> None:
+    page = coverage.coverage()
+    for number, said in ROWS.items():
+        entry = page.partition(f"   * - {number}\n")[2].partition("   * - ")[0]
+        assert said in entry
+        assert all(one.file in entry for one in SHOWN[number])
+
+
+@pytest.mark.parametrize("broken", ["1  One\n1.2  Second", "1  One\n1.1  First\n1.3  Third", "1  One\n2.1  Other"])
+def test_a_row_that_is_out_of_place_is_told(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text(broken)
+    monkeypatch.setattr(coverage, "_ROWS", file)
+    with pytest.raises(ValueError, match="row"):
+        coverage.sections()
