@@ -14,7 +14,7 @@ BIN = $(VENV)/bin
 VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
 
 .DEFAULT_GOAL = help
-.PHONY: run demo test test-all lint bench faults docs clean help
+.PHONY: run demo test test-all lint bench faults cluster docs clean help
 
 # Commands find the service by what is noted: identity COMMAND -c development.ini
 run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
@@ -43,6 +43,9 @@ bench: $(VENV)/.develops ## measure speed and memory
 
 faults: $(VENV)/.develops ## kill, freeze and fill up what runs, under load
 	$(BIN)/python -m faults $(ARGS)
+
+cluster: $(VENV)/.develops ## lose the primary of a Patroni cluster under load
+	$(BIN)/python -m faults.cluster $(ARGS)
 
 docs: $(VENV)/.develops ## build the documentation into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

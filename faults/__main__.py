@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from faults.databases import Unsuitable, opened, small_disk
-from faults.nodes import placed
+from faults.nodes import placed, stop_in_order
 from faults.of_clients import CLIENTS
 from faults.of_databases import DATABASES
 from faults.of_migrations import MIGRATIONS
@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--storage", choices=_STORAGES, help="one of the storages alone")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a fault lasts, about (3)")
     given = parser.parse_args(arguments)
+    stop_in_order()
     storages = [given.storage] if given.storage else _STORAGES
     reports: list[Report] = []
     for storage in storages:
@@ -82,7 +83,7 @@ def _scene(fault: Fault, storage: str, span: float) -> Iterator[Scene]:
             stack.enter_context(small_disk(folder, fault.disk))
         environment = fault.environment(folder) if fault.environment else {}
         database = stack.enter_context(opened(storage, folder))
-        nodes = stack.enter_context(placed(folder, database.url, fault.nodes, environment))
+        nodes = stack.enter_context(placed(folder, database.url, fault.nodes, environment, fault.workers))
         stock = prepared(nodes[0].ini)
         yield Scene(database, nodes, stock, nodes.start(), span)
 

@@ -10,10 +10,14 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
+
 from benchmarks.service import ROOT, Setup, free_port, write_ini
 from identity.crypto.sealing import create_master_key_file
 
 MASTER_KEY = "master.key"
+#: The command `identity`, as it stands here.
+PROGRAM = (sys.executable, "-c", "from identity.cli import main; raise SystemExit(main())")
 
 _START_LIMIT = 90.0
 _STOP_LIMIT = 20.0
@@ -29,8 +33,9 @@ class NotServing(Exception):
 class Node:
     """One process. It is started and ended as often as a fault wants."""
 
-    def __init__(self, ini: Path, port: int, host: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, ini: Path, port: int, host: str, environment: Mapping[str, str], workers: int) -> None:
         self.ini, self.port = ini, port
+        self._workers = workers
         self._host = host
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
@@ -41,7 +46,7 @@ class Node:
         ours = {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "pyramid.scripts.pserve", "--quiet", str(self.ini)],
+                self._command,
                 cwd=ROOT,
                 env={**os.environ, **self._environment, **ours},
                 stdin=subprocess.DEVNULL,
@@ -49,6 +54,24 @@ class Node:
                 stderr=log,
                 start_new_session=True,
             )
+
+    @property
+    def _command(self) -> Sequence[str]:
+        if not self._workers:
+            return [sys.executable, "-m", "pyramid.scripts.pserve", "--quiet", str(self.ini)]
+        return [*PROGRAM, "serve", "-c", str(self.ini), "--workers", str(self._workers)]
+
+    @property
+    def generation(self) -> psutil.Process:
+        """The process whose children answer, under a supervisor."""
+        assert self._process is not None  # noqa: S101 - it was started
+        [generation] = psutil.Process(self._process.pid).children()
+        return generation
+
+    def send(self, number: int) -> None:
+        """Send it a signal, and go on."""
+        assert self._process is not None  # noqa: S101 - it was started
+        self._process.send_signal(number)
 
     def wait_until_serving(self) -> None:
         """Return when it answers. Raises NotServing."""
@@ -125,9 +148,9 @@ class Nodes(Sequence[Node]):
 
 @contextmanager
 def placed(
-    folder: Path, database_url: str | None, number: int, environment: Mapping[str, str], data: Path | None = None
+    folder: Path, database_url: str | None, number: int, environment: Mapping[str, str], workers: int = 0
 ) -> Iterator[Nodes]:
-    """So many nodes, none of which runs yet; in the end none runs any more."""
+    """So many nodes, each with so many workers under a supervisor if any; in the end none runs any more."""
     first = free_port()
     key = folder / MASTER_KEY
     create_master_key_file(key)
@@ -144,12 +167,17 @@ def placed(
             ini,
             Setup(settings=tuple(settings.items())),
             port=port,
-            data=data or folder / "data",
+            data=folder / "data",
             database_url=database_url,
         )
-        nodes.append(Node(ini, port, f"localhost:{first}", environment))
+        nodes.append(Node(ini, port, f"localhost:{first}", environment, workers))
     try:
         yield Nodes(nodes, f"localhost:{first}")
     finally:
         for node in nodes:
             node.kill()
+
+
+def stop_in_order() -> None:
+    """Have SIGTERM end what was started, as Ctrl-C does: it would go on for ever."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

@@ -4,7 +4,6 @@ import http.client
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -14,6 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from benchmarks.service import ROOT
 from faults.client import Client, Tally
 from faults.clock import environment, set_wrong
+from faults.nodes import PROGRAM
 from faults.paths import TOKEN
 from faults.scene import Fault, Scene
 from faults.stock import code_form
@@ -114,10 +114,9 @@ def _raced(scene: Scene, form: dict[str, str]) -> Counter[int]:
 
 def _rotations(scene: Scene) -> None:
     """Two nodes make the next signing key at the same time, by the operators' command."""
-    program = [sys.executable, "-c", "from identity.cli import main; raise SystemExit(main())"]
     commands = [
         subprocess.Popen(
-            [*program, "rotate-keys", "-c", str(node.ini)],
+            [*PROGRAM, "rotate-keys", "-c", str(node.ini)],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

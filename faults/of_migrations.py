@@ -3,20 +3,18 @@
 import os
 import random
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.service import ROOT
 from faults.client import Client, Tally
 from faults.databases import opened
-from faults.nodes import placed
+from faults.nodes import PROGRAM, placed
 from faults.paths import TOKEN
 from faults.scene import Fault, Report
 from faults.stock import prepared
 
 _TIMES = 5
-_PROGRAM = [sys.executable, "-c", "from identity.cli import main; raise SystemExit(main())"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Killed:
         """What came of it."""
         fault = Fault(self.name, self.title, lambda scene: None)
         with opened(storage, folder) as database, placed(folder, database.url, 1, {}) as nodes:
-            migrating = [*_PROGRAM, "migrate", "-c", str(nodes[0].ini)]
+            migrating = [*PROGRAM, "migrate", "-c", str(nodes[0].ini)]
             nodes[0].ini.parent.joinpath("data").mkdir(mode=0o700, exist_ok=True)
             killed = sum(_killed_after(moment, migrating) for moment in _moments())
             done = subprocess.run(migrating, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120)

@@ -1,5 +1,6 @@
 """What happens to the processes of the service."""
 
+import signal
 import time
 
 from faults.nodes import MASTER_KEY
@@ -27,7 +28,7 @@ def _terminated(scene: Scene) -> None:
 
 
 def _killed_again_and_again(scene: Scene) -> None:
-    for turn in range(4):
+    for turn in range(2):
         node = scene.nodes[turn % len(scene.nodes)]
         node.kill()
         node.start()
@@ -50,12 +51,35 @@ def _master_key_gone(scene: Scene) -> None:
     scene.nodes[1].start()
 
 
+def _worker_killed(scene: Scene) -> None:
+    scene.nodes[0].generation.children()[0].kill()
+
+
+def _workers_killed(scene: Scene) -> None:
+    for worker in scene.nodes[0].generation.children():
+        worker.kill()
+
+
+def _generation_killed(scene: Scene) -> None:
+    """What has the code loaded, and forks the workers: they end with it, and another one is started."""
+    scene.nodes[0].generation.kill()
+
+
+def _reloaded(scene: Scene) -> None:
+    scene.nodes[0].send(signal.SIGHUP)
+    time.sleep(2 * scene.start_span)
+
+
 NODES = (
     Fault("kill-one", "kill -9 of one of two processes", _one_killed, starts_nodes=True),
     Fault("kill-all", "kill -9 of all processes", _all_killed, starts_nodes=True),
-    Fault("kill-often", "kill -9 of one after the other, four times", _killed_again_and_again, starts_nodes=True),
+    Fault("kill-often", "kill -9 of one after the other", _killed_again_and_again, starts_nodes=True),
     Fault("terminate", "SIGTERM to one of two processes", _terminated, starts_nodes=True),
     Fault(
         "no-master-key", "the master key's file is gone, and a process restarted", _master_key_gone, starts_nodes=True
     ),
+    Fault("worker", "kill -9 of one of two supervised workers", _worker_killed, nodes=1, workers=2),
+    Fault("workers", "kill -9 of all supervised workers", _workers_killed, nodes=1, workers=2),
+    Fault("generation", "kill -9 of what forks workers", _generation_killed, nodes=1, workers=2, starts_nodes=True),
+    Fault("reload", "SIGHUP: new workers take over", _reloaded, nodes=1, workers=2),
 )

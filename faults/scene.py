@@ -49,8 +49,9 @@ class Fault:
     #: How many megabytes its database's disk has, if it is to be a small one.
     disk: int | None = None
     environment: Callable[[Path], dict[str, str]] | None = None
-    #: How many processes the service has.
+    #: How many processes the service has, and how many workers each of them supervises, if any.
     nodes: int = 2
+    workers: int = 0
     allowance: float = RECOVERY
     #: How many seconds the slowest request may take.
     slowest: float = PATIENCE
@@ -58,7 +59,7 @@ class Fault:
     @property
     def place(self) -> tuple[object, ...]:
         """What the service has to be like: faults that are alike in it can share one."""
-        return self.disk, self.environment, self.nodes
+        return self.disk, self.environment, self.nodes, self.workers
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,228 @@
+"""Three PostgreSQL servers under Patroni and etcd, with HAProxy before them, which knows which one is the primary."""
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from faults.cluster.network import Machine, machines
+from faults.databases import Database, Unsuitable
+
+NAMES = ("one", "two", "three")
+#: Seconds of silence that Patroni takes for death, and how often it looks: a lost primary is replaced after their sum.
+TTL, LOOP = 20, 5
+_OWNER = "postgres"
+_ALL = ("all", "replication")
+_PATIENCE = 90.0
+
+_HAPROXY = """
+global
+    maxconn 1000
+
+defaults
+    mode tcp
+    timeout connect 2s
+    timeout client 30m
+    timeout server 30m
+    timeout check 2s
+
+listen primary
+    bind unix@{socket} mode 777
+    option httpchk OPTIONS /primary
+    http-check expect status 200
+    default-server inter 1s fastinter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
+{servers}
+"""
+
+
+class Stuck(Exception):
+    """The cluster does not come to where it should be."""
+
+
+class Cluster(Database):
+    """All of it. The service reaches the primary by HAProxy's socket, wherever that is."""
+
+    name = "patroni"
+
+    def __init__(self, folder: Path, present: Mapping[str, Machine]) -> None:
+        super().__init__(folder)
+        self._machines = {name: present[name] for name in NAMES}
+        self._switch = present["switch"]
+        self.url = f"postgresql://{_OWNER}@/identity?host={folder}"
+        #: Seconds that Patroni took for the last change of the primary.
+        self.took = 0.0
+
+    def start(self) -> None:
+        """Return when there is a primary, a synchronous standby and a database. Raises Stuck."""
+        for name in NAMES:
+            self.start_machine(name)
+        servers = "\n".join(
+            f"    server {name} {machine.address}:5432 check port 8008" for name, machine in self._machines.items()
+        )
+        configuration = self.folder / "haproxy.cfg"
+        configuration.write_text(_HAPROXY.format(socket=self.folder / ".s.PGSQL.5432", servers=servers))
+        self._switch.start([_program("haproxy"), "-db", "-f", str(configuration)])
+        self.wait_until_whole()
+        self._create_database()
+
+    def start_machine(self, name: str) -> None:
+        """Have everything run there that does."""
+        machine = self._machines[name]
+        peers = ",".join(f"{one}=http://{other.address}:2380" for one, other in self._machines.items())
+        data = machine.folder / "etcd"
+        etcd = {
+            "--name": name,
+            "--data-dir": str(data),
+            "--initial-cluster": peers,
+            "--initial-advertise-peer-urls": f"http://{machine.address}:2380",
+            "--listen-peer-urls": f"http://{machine.address}:2380",
+            "--listen-client-urls": f"http://{machine.address}:2379",
+            "--advertise-client-urls": f"http://{machine.address}:2379",
+            "--heartbeat-interval": "300",
+            "--election-timeout": "3000",
+        }
+        machine.start([_program("etcd"), *(word for pair in etcd.items() for word in pair)])
+        configuration = machine.folder / "patroni.json"
+        configuration.write_text(json.dumps(self._patroni(name)))
+        owner = pwd.getpwnam(_OWNER)
+        os.chown(machine.folder, owner.pw_uid, owner.pw_gid)
+        machine.start([_program("patroni"), str(configuration)], user=_OWNER, HOME=str(machine.folder))
+
+    def primary(self) -> str | None:
+        """Which machine is the primary, as HAProxy would find it."""
+        return next((name for name in NAMES if self._says(name, "primary")), None)
+
+    def synchronous(self) -> str | None:
+        """Which machine has all that is acknowledged, besides the primary."""
+        return next((name for name in NAMES if self._says(name, "synchronous")), None)
+
+    def machine(self, name: str) -> Machine:
+        """One of the three."""
+        return self._machines[name]
+
+    def wait_for_primary(self, *, other_than: str) -> None:
+        """Return when another machine is the primary. Raises Stuck."""
+        began = time.monotonic()
+        self._wait(lambda: self.primary() not in (None, other_than), "another primary")
+        self.took = time.monotonic() - began
+
+    def wait_until_whole(self) -> None:
+        """Return when there are a primary, a synchronous standby, and another standby. Raises Stuck."""
+
+        def is_whole() -> bool:
+            replicas = [name for name in NAMES if self._says(name, "replica?lag=1MB")]
+            return self.primary() is not None and self.synchronous() is not None and len(replicas) == 2
+
+        self._wait(is_whole, "a primary and two standbys")
+
+    def switch_over(self) -> None:
+        """Have the synchronous standby be the primary, as an operator would. Raises Stuck."""
+        leader, candidate = self.primary(), self.synchronous()
+        body = json.dumps({"leader": leader, "candidate": candidate})
+        began = time.monotonic()
+        self._asked(f"http://{self._machines[leader or NAMES[0]].address}:8008/switchover", "-d", body)
+        self.wait_for_primary(other_than=leader or "")
+        self.took = time.monotonic() - began
+
+    def _wait(self, is_so: Any, what: str) -> None:
+        give_up_at = time.monotonic() + _PATIENCE
+        while not is_so():
+            if time.monotonic() > give_up_at:
+                logs = [(one.folder / "patroni.log").read_text()[-1500:] for one in self._machines.values()]
+                raise Stuck("\n".join([f"there is no {what} after {_PATIENCE:.0f} s", *logs]))
+            time.sleep(0.2)
+
+    def _says(self, name: str, role: str) -> bool:
+        return self._asked(f"http://{self._machines[name].address}:8008/{role}", "-X", "OPTIONS") == "200"
+
+    def _asked(self, url: str, *words: str) -> str:
+        """The status of the answer, as whoever stands at the switch gets it."""
+        command = ["curl", "-s", "-o", "/dev/null", "-m", "30" if words[0] == "-d" else "1", "-w", "%{http_code}"]
+        asking = ["ip", "netns", "exec", self._switch.space, *command, *words, url]
+        return subprocess.run(asking, check=False, capture_output=True, text=True).stdout
+
+    def _create_database(self) -> None:
+        give_up_at = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                with psycopg.connect(f"postgresql://{_OWNER}@/postgres?host={self.folder}", autocommit=True) as one:
+                    one.execute("CREATE DATABASE identity")
+            except psycopg.OperationalError:
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(0.5)
+            else:
+                return
+
+    def _patroni(self, name: str) -> Mapping[str, Any]:
+        address = self._machines[name].address
+        return {
+            "scope": "identity",
+            "name": name,
+            "restapi": {"listen": f"{address}:8008", "connect_address": f"{address}:8008"},
+            "etcd3": {"hosts": [f"{one.address}:2379" for one in self._machines.values()]},
+            "bootstrap": {
+                "dcs": {
+                    "ttl": TTL,
+                    "loop_wait": LOOP,
+                    "retry_timeout": LOOP,
+                    "maximum_lag_on_failover": 1048576,
+                    "primary_start_timeout": 0,
+                    "synchronous_mode": True,
+                    "postgresql": {
+                        "use_pg_rewind": True,
+                        "parameters": {"wal_log_hints": "on", "max_connections": 200},
+                    },
+                },
+                "initdb": [{"encoding": "UTF8"}, "data-checksums"],
+            },
+            "postgresql": {
+                "listen": f"{address}:5432",
+                "connect_address": f"{address}:5432",
+                "pgpass": str(self._machines[name].folder / "pgpass"),
+                "data_dir": str(self._machines[name].folder / "data"),
+                "bin_dir": str(_binaries()),
+                "remove_data_directory_on_rewind_failure": True,
+                "remove_data_directory_on_diverged_timelines": True,
+                "authentication": {
+                    "superuser": {"username": _OWNER},
+                    "replication": {"username": "replicator"},
+                    "rewind": {"username": _OWNER},
+                },
+                "parameters": {"unix_socket_directories": str(self._machines[name].folder)},
+                "pg_hba": ["local all all trust", *(f"host {one} all 10.213.77.0/24 trust" for one in _ALL)],
+            },
+        }
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Cluster]:
+    """A new cluster, which is gone in the end. Raises Unsuitable, Stuck."""
+    for name in ("etcd", "patroni", "haproxy", "curl", "setpriv", "ip"):
+        _program(name)
+    with machines(NAMES, folder) as present:
+        cluster = Cluster(folder, present)
+        cluster.start()
+        yield cluster
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if found is None:
+        raise Unsuitable(f"{name} is not installed")
+    return found
+
+
+def _binaries() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_rewind"))
+    if not found:
+        raise Unsuitable("PostgreSQL is not installed as Debian has it")
+    return found[-1].parent
