@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from identity.server import systemd
@@ -167,6 +168,7 @@ class Supervisor:
 
     def _bury(self) -> bool:
         """Take note of those that have ended; False if the first one could not start."""
+        self._bury_strangers()
         for one in self._all():
             status = one.process.poll()
             if status is None:
@@ -183,6 +185,15 @@ class Supervisor:
                 self._current = None
                 self._after_death(one, status)
         return True
+
+    def _bury_strangers(self) -> None:
+        """The first process of a container is given those whose parent has died: workers of a killed generation."""
+        ours = {one.process.pid for one in self._all()}
+        with suppress(ChildProcessError):
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                if ended.si_pid in ours:
+                    break
+                os.waitpid(ended.si_pid, 0)
 
     def _after_failed_start(self, status: int) -> None:
         if self._stopping:

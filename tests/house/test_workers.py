@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -148,6 +149,18 @@ def test_when_the_process_that_forks_them_is_killed_its_workers_end_and_another_
         for one in asking:
             wait_for(lambda one=one: one.answers[-1][0], lambda found: found in new)  # type: ignore[misc]
     assert [what for one in asking for what in one.lost] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another system")
+def test_as_the_first_process_of_a_container_it_leaves_no_dead_workers_behind(serve: Start) -> None:
+    # Whoever is told so is given the orphans among its descendants, as the first process is (prctl(2)).
+    serving = serve(first="import ctypes; ctypes.CDLL(None).prctl(36, 1)")
+    generation = serving.generation()
+    workers = generation.children()
+    generation.kill()
+    assert gone([generation, *workers])
+    serving.says("workers\n", 2)
+    assert [one.status() for one in serving.all_processes() if one.status() == psutil.STATUS_ZOMBIE] == []
 
 
 def test_nothing_outlives_a_killed_supervisor(serve: Start) -> None:

@@ -109,14 +109,20 @@ def start(
     ini: Path | None = None,
     port: int | None = None,
     environment: Any = None,
+    first: str = "",
     **settings: object,
 ) -> Serving:
-    """Start it, with an ini file of its own unless one is named; the caller waits until it answers, and ends it."""
+    """Start it, with an ini file of its own unless one is named; the caller waits until it answers, and ends it.
+
+    ``first`` is done by its process before everything else.
+    """
     port = port or free_port()
     if ini is None:
         write_ini(folder, port, **settings)
     program = [str(Path(sys.executable).with_name("identity")), "serve", "-c", str(ini or "service.ini"), *words]
     program.append(f"http_port={port}")
+    if first:
+        program = [sys.executable, "-c", f"import os, sys; {first}; os.execv(sys.argv[1], sys.argv[1:])", *program]
     with (folder / "log").open("ab") as output:
         process = subprocess.Popen(
             program,
