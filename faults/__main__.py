@@ -23,6 +23,8 @@ from faults.stock import prepared
 
 FAULTS: Sequence[Fault] = (*NODES, *DATABASES, *CLIENTS)
 _STORAGES = ("sqlite", "postgresql")
+#: PostgreSQL behind a pooler, where it is asked for.
+_POOLED = "pgbouncer"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,8 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
     names = sorted([fault.name for fault in FAULTS] + [one.name for one in MIGRATIONS])
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=", ".join(names))
-    parser.add_argument("--storage", choices=_STORAGES, help="one of the storages alone")
+    parser.add_argument("--storage", choices=(*_STORAGES, _POOLED), help="one of the storages alone")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a fault lasts, about (3)")
+    parser.add_argument("--expired", type=int, default=10_000, help="how many expired tokens are purged (10000)")
     given = parser.parse_args(arguments)
     stop_in_order()
     storages = [given.storage] if given.storage else _STORAGES
@@ -41,18 +44,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given.only is None or fault.name in given.only:
                 with _folder() as folder:
                     reports.append(fault.run(storage, folder))
-        wanted = [fault for fault in FAULTS if storage in fault.storages]
+        like = "postgresql" if storage == _POOLED else storage
+        wanted = [fault for fault in FAULTS if like in fault.storages]
         wanted = [fault for fault in wanted if given.only is None or fault.name in given.only]
         # Those that need the same kind of place share one.
         for _, group in itertools.groupby(wanted, key=lambda fault: fault.place):
-            reports += _all(list(group), storage, given.seconds)
+            reports += _all(list(group), storage, given.seconds, given.expired)
     print(printed(reports))
     return 0 if all(report.is_good for report in reports) else 1
 
 
-def _all(faults: Sequence[Fault], storage: str, span: float) -> Iterator[Report]:
+def _all(faults: Sequence[Fault], storage: str, span: float, expired: int) -> Iterator[Report]:
     try:
-        with _scene(faults[0], storage, span) as scene:
+        with _scene(faults[0], storage, span, expired) as scene:
             for fault in faults:
                 began = time.monotonic()
                 report = _one(fault, scene)
@@ -76,16 +80,16 @@ def _one(fault: Fault, scene: Scene) -> Report:
 
 
 @contextmanager
-def _scene(fault: Fault, storage: str, span: float) -> Iterator[Scene]:
+def _scene(fault: Fault, storage: str, span: float, expired: int) -> Iterator[Scene]:
     with ExitStack() as stack:
         folder = stack.enter_context(_folder())
         if fault.disk is not None:
             stack.enter_context(small_disk(folder, fault.disk))
         environment = fault.environment(folder) if fault.environment else {}
         database = stack.enter_context(opened(storage, folder))
-        nodes = stack.enter_context(placed(folder, database.url, fault.nodes, environment, fault.workers))
+        nodes = stack.enter_context(placed(folder, database, fault.nodes, environment, fault.workers))
         stock = prepared(nodes[0].ini)
-        yield Scene(database, nodes, stock, nodes.start(), span)
+        yield Scene(database, nodes, stock, nodes.start(), span, expired)
 
 
 @contextmanager

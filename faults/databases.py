@@ -4,15 +4,17 @@ import os
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import psutil  # type: ignore[import-untyped]
 import psycopg
 
 from faults.relay import Relay
+from identity.testing.pgbouncer import NotStarted, pooled
 from identity.testing.postgresql import PostgresqlServer, new_database
 
 
@@ -26,12 +28,18 @@ class Database:
     name: str
     #: What the nodes are told; None for the file beside their ini files.
     url: str | None = None
+    #: What they are told besides.
+    settings: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def execute(self, statement: str) -> None:
         """Change something behind the service's back."""
+        raise NotImplementedError
+
+    def number(self, query: str) -> int:
+        """What a query answers."""
         raise NotImplementedError
 
     def fill_up(self) -> None:
@@ -48,6 +56,9 @@ class Database:
         """The inverse of ``fill_up``."""
         (self.folder / "ballast").unlink(missing_ok=True)
 
+    def close(self) -> None:
+        """End what runs for it."""
+
 
 class Sqlite(Database):
     """A file, in a folder that other things lie in too."""
@@ -56,8 +67,18 @@ class Sqlite(Database):
 
     def execute(self, statement: str) -> None:
         """Change the file beside the service."""
-        with sqlite3.connect(self.folder / "data" / "identity.sqlite", timeout=30) as connection:
+        with self._connected() as connection:
             connection.execute(statement)
+
+    def number(self, query: str) -> int:
+        """What a query answers."""
+        with self._connected() as connection:
+            return int(connection.execute(query).fetchone()[0])
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self.folder / "data" / "identity.sqlite", timeout=30)) as connection, connection:
+            yield connection
 
 
 class Postgresql(Database):
@@ -73,9 +94,7 @@ class Postgresql(Database):
             parts = urlsplit(self.direct_url)
             self.socket_folder = parse_qs(parts.query)["host"][0]
             self.database = parts.path.lstrip("/")
-            self.relay = Relay(f"{self.socket_folder}/.s.PGSQL.5432")
-            plain = "sslmode=disable&gssencmode=disable"
-            self.url = f"postgresql://postgres@127.0.0.1:{self.relay.port}/{self.database}?{plain}"
+            self._put_before(f"{self.socket_folder}/.s.PGSQL.5432")
         except BaseException:
             self._server.close()
             raise
@@ -84,6 +103,18 @@ class Postgresql(Database):
         """Change it by a connection of its own."""
         with psycopg.connect(self.direct_url, autocommit=True) as connection:
             connection.execute(statement.encode())
+
+    def number(self, query: str) -> int:
+        """What a query answers."""
+        with psycopg.connect(self.direct_url, autocommit=True) as connection:
+            row = connection.execute(query.encode()).fetchone()
+            return int(row[0]) if row else 0
+
+    def _put_before(self, server: str) -> None:
+        """Let the relay pass on to this socket."""
+        self.relay = Relay(server)
+        plain = "sslmode=disable&gssencmode=disable"
+        self.url = f"postgresql://postgres@127.0.0.1:{self.relay.port}/{self.database}?{plain}"
 
     def stop(self) -> None:
         """Stop it as its operator would, throwing everybody out."""
@@ -127,13 +158,37 @@ class Postgresql(Database):
             return []
 
 
+class Pooled(Postgresql):
+    """The same behind pgbouncer, which gives each transaction any of a few connections."""
+
+    name = "pgbouncer"
+    settings: ClassVar[Mapping[str, str]] = {"identity.plugin.sql.pooler": "true"}
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._stack = ExitStack()
+        try:
+            url = self._stack.enter_context(pooled(self.direct_url, connections=8))
+        except NotStarted as reason:
+            self.close()
+            raise Unsuitable(str(reason)) from None
+        self.relay.gone()
+        query = parse_qs(urlsplit(url).query)
+        self._put_before(f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}")
+
+    def close(self) -> None:
+        """End both."""
+        self._stack.close()
+        super().close()
+
+
+_KINDS: Mapping[str, type[Database]] = {kind.name: kind for kind in (Sqlite, Postgresql, Pooled)}
+
+
 @contextmanager
 def opened(kind: str, folder: Path) -> Iterator[Database]:
     """A new database in this folder."""
-    if kind == Sqlite.name:
-        yield Sqlite(folder)
-        return
-    database = Postgresql(folder)
+    database = _KINDS[kind](folder)
     try:
         yield database
     finally:

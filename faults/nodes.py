@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 
 from benchmarks.service import ROOT, Setup, free_port, write_ini
+from faults.databases import Database
 from identity.crypto.sealing import create_master_key_file
 
 MASTER_KEY = "master.key"
@@ -148,7 +149,7 @@ class Nodes(Sequence[Node]):
 
 @contextmanager
 def placed(
-    folder: Path, database_url: str | None, number: int, environment: Mapping[str, str], workers: int = 0
+    folder: Path, database: Database, number: int, environment: Mapping[str, str], workers: int = 0
 ) -> Iterator[Nodes]:
     """So many nodes, each with so many workers under a supervisor if any; in the end none runs any more."""
     first = free_port()
@@ -156,6 +157,7 @@ def placed(
     create_master_key_file(key)
     settings = {
         **SETTINGS,
+        **database.settings,
         "identity.issuer_url": f"http://localhost:{first}",
         # As in production: what is not there is not made.
         "identity.master_keys": f"1:{key}",
@@ -168,7 +170,7 @@ def placed(
             Setup(settings=tuple(settings.items())),
             port=port,
             data=folder / "data",
-            database_url=database_url,
+            database_url=database.url,
         )
         nodes.append(Node(ini, port, f"localhost:{first}", environment, workers))
     try:

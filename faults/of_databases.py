@@ -1,9 +1,12 @@
 """What happens to the database, and on the way to it."""
 
+import subprocess
 import time
 from collections.abc import Callable
 
+from benchmarks.service import ROOT
 from faults.databases import Postgresql
+from faults.nodes import PROGRAM
 from faults.scene import Fault, Scene
 
 _POSTGRESQL = ("postgresql",)
@@ -43,18 +46,10 @@ def _disk_full(scene: Scene) -> None:
         scene.database.start()
 
 
-#: Table, column, and bytes that stand for damage; by storage.
-_DAMAGE = {
-    "sqlite": ("X'00'", "CREATE TABLE kept AS SELECT id, {column} AS kept FROM {table}"),
-    "postgresql": ("'\\x00'::bytea", "CREATE TABLE kept AS SELECT id, {column} AS kept FROM {table}"),
-}
-
-
 def _damaged_keys(scene: Scene) -> None:
     """The private signing keys cannot be read; nodes that are started now have never seen them whole."""
-    damage, keep = _DAMAGE[scene.database.name]
-    where = {"table": "signing_keys", "column": "sealed_private_key"}
-    scene.database.execute(keep.format(**where))
+    damage = "'\\x00'::bytea" if isinstance(scene.database, Postgresql) else "X'00'"
+    scene.database.execute("CREATE TABLE kept AS SELECT id, sealed_private_key AS kept FROM signing_keys")
     scene.database.execute(f"UPDATE signing_keys SET sealed_private_key = {damage}")  # noqa: S608 - constants
     scene.nodes[0].kill()
     scene.nodes[0].start()
@@ -65,6 +60,34 @@ def _damaged_keys(scene: Scene) -> None:
         " WHERE id IN (SELECT id FROM kept)"
     )
     scene.database.execute("DROP TABLE kept")
+
+
+#: A batch of copies of a token that is there, expired long ago; short, since SQLite has one writer at a time.
+_BATCH = 2000
+_EXPIRED = """
+    WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {batch})
+    INSERT INTO access_tokens
+        (id, digest, format, subject, client_id, scope, audience, issued_at, expires_at, actors)
+    SELECT '{batch_id}-' || number, {digest}, format, subject, client_id, scope, audience, 1, 2, actors
+    FROM numbers CROSS JOIN (SELECT * FROM access_tokens LIMIT 1) AS one
+"""
+_DIGESTS = {True: "sha256(('{batch_id}-' || number)::bytea)", False: "randomblob(32)"}
+
+
+def _purged(scene: Scene) -> None:
+    """Tokens that have expired are deleted while others are issued."""
+    digest = _DIGESTS[isinstance(scene.database, Postgresql)]
+    for number in range(scene.expired // _BATCH):
+        values = {"batch": _BATCH, "batch_id": number, "digest": digest.format(batch_id=number)}
+        scene.database.execute(_EXPIRED.format(**values))
+        time.sleep(0.02)
+    purging = [*PROGRAM, "purge", "-c", str(scene.nodes[0].ini)]
+    done = subprocess.run(purging, check=False, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        raise AssertionError(f"nothing was purged: {done.stderr}")
+    left = scene.database.number("SELECT count(*) FROM access_tokens WHERE expires_at = 2")
+    if left:
+        raise AssertionError(f"{left} expired tokens were left")
 
 
 DATABASES = (
@@ -88,4 +111,5 @@ DATABASES = (
     ),
     Fault("disk-full", "the database's disk is full", _disk_full, disk=400),
     Fault("damaged", "private keys in the database are damaged", _damaged_keys),
+    Fault("purge", "expired tokens are purged", _purged, is_quiet=True, slowest=5.0),
 )

@@ -27,7 +27,7 @@ class Killed:
     def run(self, storage: str, folder: Path) -> Report:
         """What came of it."""
         fault = Fault(self.name, self.title, lambda scene: None)
-        with opened(storage, folder) as database, placed(folder, database.url, 1, {}) as nodes:
+        with opened(storage, folder) as database, placed(folder, database, 1, {}) as nodes:
             migrating = [*PROGRAM, "migrate", "-c", str(nodes[0].ini)]
             nodes[0].ini.parent.joinpath("data").mkdir(mode=0o700, exist_ok=True)
             killed = sum(_killed_after(moment, migrating) for moment in _moments())

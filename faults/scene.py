@@ -29,6 +29,8 @@ class Scene:
     start_span: float
     #: Seconds that a fault lasts, where it lasts at all.
     span: float
+    #: How many expired tokens are purged.
+    expired: int = 0
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def _reports(folder: Path, faults: Sequence[Fault]) -> list[Report]:
     own = folder / "service"
     own.mkdir(mode=0o700)
     reports = []
-    with opened(folder) as cluster, placed(own, cluster.url, 2, {}) as nodes:
+    with opened(folder) as cluster, placed(own, cluster, 2, {}) as nodes:
         stock = prepared(nodes[0].ini)
         scene = Scene(cluster, nodes, stock, nodes.start(), 3.0)
         _say(f"three servers under Patroni, {time.monotonic() - began:.0f} s")
