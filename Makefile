@@ -66,7 +66,7 @@ $(VENV)/.runs: setup.cfg pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.develops: setup.cfg pyproject.toml constraints.txt
-	@$(call install,.[sql$(comma)postgresql$(comma)test$(comma)lint$(comma)docs$(comma)bench])
+	@$(call install,.[sql$(comma)postgresql$(comma)mariadb$(comma)test$(comma)lint$(comma)docs$(comma)bench])
 	@touch $(VENV)/.runs $@
 
 comma = ,

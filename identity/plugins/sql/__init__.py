@@ -1,4 +1,4 @@
-"""Storage "sql": SQLite for one machine, PostgreSQL for many, through one plugin."""
+"""Storage "sql": SQLite for one machine, PostgreSQL or MariaDB for many, through one plugin."""
 
 from identity import hookimpl
 from identity.plugins.sql.backend import SqlBackend

@@ -14,10 +14,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from identity.plugins.sql.engines import Opened, is_missing, open_for_requests, open_migrating_engine
 from identity.plugins.sql.errors import FAILURES, translated
+from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
 from identity.plugins.sql.migrations import MIGRATE, fits
 from identity.plugins.sql.participant import SqlParticipant
 from identity.plugins.sql.pool import Pool
-from identity.plugins.sql.settings import SQLITE, Settings
+from identity.plugins.sql.settings import POSTGRESQL, SQLITE, Settings
 from identity.plugins.sql.sharing import MOST
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Backend, Storage
@@ -38,13 +39,14 @@ _BEGIN_SNAPSHOT = {
         "SET LOCAL idle_in_transaction_session_timeout = '10min'",
         "SELECT version_num FROM alembic_version",
     ),
+    "mariadb": BEGIN_SNAPSHOT,
 }
 
 _VERSION = text("SELECT version_num, oldest FROM alembic_version")
 
 
 class SqlBackend(Backend):
-    """SQLite or PostgreSQL, whichever the URL names."""
+    """SQLite, PostgreSQL or MariaDB, whichever the URL names."""
 
     name: ClassVar[str] = "sql"
     concurrent: ClassVar[bool] = True
@@ -52,10 +54,11 @@ class SqlBackend(Backend):
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         # SQLite's writers wait in line from their first statement on.
-        is_sqlite = settings.database_url().get_backend_name() == SQLITE
-        self.contends = not is_sqlite
-        # As many as never wait for a connection that another one of them has.
-        self.most_in_fibers = MOST if is_sqlite else settings.pool_size * hasattr(select, "epoll")
+        kind = settings.database_url().get_backend_name()
+        self.contends = kind != SQLITE
+        # With PostgreSQL as many as never wait for a connection that another one of them has. MariaDB's driver knows
+        # nothing of fibers: it is for threads.
+        self.most_in_fibers = {SQLITE: MOST, POSTGRESQL: settings.pool_size * hasattr(select, "epoll")}.get(kind, 0)
         self._opened: Opened | None = None
         self._inherited: Opened | None = None
         self._opening = threading.Lock()

@@ -13,7 +13,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Dialect, Integer, LargeBinary, Text
+from sqlalchemy import BigInteger, Boolean, Dialect, Integer, LargeBinary, Text, TypeDecorator
+from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
 from identity.domain.authentication import Proof
 
@@ -27,8 +28,26 @@ class Flag(Boolean):
         """What the driver has."""
 
 
-#: Compared byte by byte, as SQLite does.
-String = Text().with_variant(Text(collation="C"), "postgresql")
+class _TextOfBytes(TypeDecorator[str]):
+    """A text that is indexed as a whole: MariaDB counts four bytes for each character of a text, and has no room."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:
+        """The text."""
+        return None if value is None else value.decode()
+
+
+#: Compared byte by byte, as SQLite does, spaces at the end included.
+String = (
+    Text()
+    .with_variant(Text(collation="C"), "postgresql")
+    .with_variant(LONGTEXT(collation="utf8mb4_nopad_bin"), "mariadb")
+)
+#: The same for what lists are sorted by and searches look at, which has up to 2000 bytes.
+Sorted = Text().with_variant(Text(collation="C"), "postgresql").with_variant(_TextOfBytes(), "mariadb")
+Bytes = LargeBinary().with_variant(LONGBLOB(), "mariadb")
 Moment = BigInteger
 
 
@@ -121,7 +140,7 @@ class Codec:
 WORDS = Codec(String, words_of, " ".join)
 _CODECS: dict[Any, Codec] = {
     str: Codec(String),
-    bytes: Codec(LargeBinary),
+    bytes: Codec(Bytes),
     bool: Codec(Flag, {0: False, 1: True}.__getitem__),
     int: Codec(Integer),
     datetime: Codec(Moment, moment, seconds),

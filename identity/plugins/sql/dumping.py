@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
-from sqlalchemy import Boolean, Connection, Dialect, Engine, Inspector, Table, inspect, text
+from sqlalchemy import Boolean, Column, Connection, Dialect, Engine, Inspector, Table, inspect, text
 
 from identity.plugins.sql import tables
+from identity.plugins.sql.codecs import Sorted
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.migrations import MIGRATE, REVISIONS, refuse_newer
@@ -20,6 +22,10 @@ _NUMBERED = "audit_events"
 _LAST_NUMBER = {
     "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = 'audit_events'",
     "postgresql": "SELECT last_value FROM audit_events_sequence_seq WHERE is_called",
+    "mariadb": (
+        "SELECT AUTO_INCREMENT - 1 FROM information_schema.tables"
+        " WHERE table_schema = DATABASE() AND table_name = 'audit_events'"
+    ),
 }
 _SET_LAST_NUMBER = {
     "sqlite": (
@@ -27,6 +33,7 @@ _SET_LAST_NUMBER = {
         "INSERT INTO sqlite_sequence (name, seq) VALUES ('audit_events', :last)",
     ),
     "postgresql": ("SELECT setval('audit_events_sequence_seq', :last)",),
+    "mariadb": ("ALTER TABLE audit_events AUTO_INCREMENT = :next",),
 }
 
 
@@ -52,7 +59,7 @@ def dumped(link: Link) -> Dump:
         Rows(
             table.name,
             [column.name for column in chosen],
-            _rows(connection, table, [(column.name, isinstance(column.type, Boolean)) for column in chosen]),
+            _rows(connection, table, chosen),
         )
         for table, chosen in columns.items()
     )
@@ -77,7 +84,8 @@ def restore(engine: Engine, dump: Dump) -> None:
             _insert(connection, part)
         last = dump.numbers.get(_NUMBERED, 0)
         for statement in _SET_LAST_NUMBER[connection.dialect.name] if last else ():
-            connection.execute(text(statement), {"last": last} if ":last" in statement else {})
+            given = {name: number for name, number in (("last", last), ("next", last + 1)) if f":{name}" in statement}
+            connection.execute(text(statement), given)
         upgrade(connection)
 
 
@@ -85,10 +93,11 @@ def _columns(inspector: Inspector, table: str) -> set[str]:
     return {column["name"] for column in inspector.get_columns(table)}
 
 
-def _rows(connection: Connection, table: Table, columns: Sequence[tuple[str, bool]]) -> Iterator[Sequence[Cell]]:
-    """Each row; ``columns`` tell which of them are true or false, which SQLite has as numbers."""
-    names = _quoted(connection.dialect, [name for name, _ in columns])
-    flags = [at for at, (_, flag) in enumerate(columns) if flag]
+def _rows(connection: Connection, table: Table, columns: Sequence[Column[Any]]) -> Iterator[Sequence[Cell]]:
+    """Each row. What is true or false SQLite and MariaDB have as numbers, and MariaDB some texts as bytes."""
+    names = _quoted(connection.dialect, [column.name for column in columns])
+    flags = [at for at, column in enumerate(columns) if isinstance(column.type, Boolean)]
+    texts = [at for at, column in enumerate(columns) if column.type is Sorted]
     statement = text(f"SELECT {', '.join(names)} FROM {table.name}")  # noqa: S608 - names of our own
     try:
         found = connection.execute(statement, execution_options={"stream_results": True})
@@ -97,6 +106,8 @@ def _rows(connection: Connection, table: Table, columns: Sequence[tuple[str, boo
                 cells = list(row)
                 for at in flags:
                     cells[at] = None if cells[at] is None else bool(cells[at])
+                for at in texts:
+                    cells[at] = cells[at].decode() if isinstance(cells[at], bytes) else cells[at]
                 yield cells
     except FAILURES as error:
         raise Unavailable(f"The table {table.name} cannot be read. {translated(error)}") from error

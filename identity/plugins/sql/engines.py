@@ -20,8 +20,10 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 
 from identity import fibers, watching
 from identity.plugins.sql.link import Link
+from identity.plugins.sql.mariadb import MariadbLink
+from identity.plugins.sql.mariadb import open_engine as open_mariadb
 from identity.plugins.sql.pool import FibersShare, Pool
-from identity.plugins.sql.settings import SQLITE, Settings
+from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE, Settings
 from identity.plugins.sql.sharing import SharedCommits
 from identity.plugins.sql.turns import OwnCommits, Writing
 from identity.storage.errors import Unavailable
@@ -78,6 +80,9 @@ def open_for_requests(settings: Settings) -> Opened:
         line = Pool(_links(writing), kept=1, most=1, wait=wait.total_seconds())
         shared = SharedCommits(line, wait=wait, share=settings.share_commits)
         return Opened(_pool(reading, settings, FibersShare), shared, os.getpid())
+    if url.get_backend_name() == MARIADB:
+        reading = open_mariadb(url, settings, reads=True, **_NO_TRANSACTION)
+        return Opened(_pool(reading, settings), OwnCommits(_pool(open_mariadb(url, settings), settings)), os.getpid())
     only_reads = {"default_transaction_read_only": "on"}
     reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION)
     writing = _postgresql(url, settings, {})
@@ -92,6 +97,8 @@ def open_migrating_engine(settings: Settings) -> Engine:
         engine = _sqlite(url, settings)
         event.listen(engine, "begin", _begin_immediate(timedelta(minutes=1)))
         return engine
+    if url.get_backend_name() == MARIADB:
+        return open_mariadb(url, settings, patient=True)
     endless = {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
     # Whoever waited for another one that migrates has to see what that one made.
     endless["default_transaction_isolation"] = r"read\ committed"
@@ -109,11 +116,12 @@ def _links(engine: Engine) -> Callable[[], Link]:
         event.listen(engine, "before_cursor_execute", _begin_statement)
         event.listen(engine, "after_cursor_execute", _tell_statement)
         event.listen(engine, "handle_error", _tell_failure)
+    kind = MariadbLink if engine.dialect.name == MARIADB else Link
 
     def opens() -> Link:
-        return Link(engine.connect())
+        return kind(engine.connect())
 
-    if engine.dialect.name == SQLITE:
+    if engine.dialect.name != POSTGRESQL:
         return opens
     # To connect takes several rounds, and SQLAlchemy holds a lock for the first of them.
     return lambda: opens() if fibers.current() is None else fibers.elsewhere(_connecting(), opens)

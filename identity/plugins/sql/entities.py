@@ -7,7 +7,8 @@ from sqlalchemy import Table, bindparam, delete, select
 
 from identity.plugins.sql.mapping import Mapped, remembering
 from identity.plugins.sql.paging import PagedStore
-from identity.plugins.sql.rows import Prepared, find_by_id, find_many_by_id, versioned
+from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.rows import find_by_id, find_many_by_id, versioned
 from identity.storage.stores.entity import EntityStore, Kept
 
 

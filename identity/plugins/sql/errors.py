@@ -10,12 +10,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from transaction.interfaces import TransientError
 
 from identity.plugins.sql import tables
+from identity.plugins.sql.mariadb import duplicate_key
 from identity.plugins.sql.migrations import MIGRATE
 from identity.storage.errors import Duplicate, Missing, StorageError, Unavailable
 
 log = logging.getLogger(__name__)
 
 _READING = "This storage is for reading alone, or the database is read-only."
+_INSERT = re.compile(r"INSERT INTO `?(\w+)")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.+)\Z")
 _POSTGRESQL: dict[str, Callable[[], StorageError]] = {
     "23503": Missing,  # foreign key violation
@@ -27,6 +29,23 @@ _POSTGRESQL: dict[str, Callable[[], StorageError]] = {
     "53300": lambda: Unavailable("The database has no connection left: lower pool_size or raise max_connections."),
     "55P03": lambda: Unavailable("Another transaction holds the row for too long (lock_timeout)."),
     "57014": lambda: Unavailable("The database took too long (statement_timeout)."),
+}
+_MARIADB: dict[object, Callable[[], StorageError]] = {
+    1452: Missing,  # a reference to a row that is not there
+    1366: lambda: Unstorable("No row can hold this text."),
+    1406: lambda: Unstorable("No row can hold this text."),
+    1146: lambda: Unavailable(f"The database lacks a table. {MIGRATE}"),
+    1054: lambda: Unavailable(f"The database lacks a column. {MIGRATE}"),
+    1792: lambda: Unavailable(_READING),
+    1290: lambda: Unavailable(_READING),
+    1021: lambda: Unavailable("The database's disk is full."),
+    1114: lambda: Unavailable("The database's disk is full."),
+    1040: lambda: Unavailable("The database has no connection left: lower pool_size or raise max_connections."),
+    1205: lambda: Contended("Another transaction holds the row for too long (lock_timeout)."),
+    1213: lambda: Contended("Another transaction was in the way."),
+    1020: lambda: Contended("Another transaction was in the way."),
+    1969: lambda: Unavailable("The database took too long (statement_timeout)."),
+    1047: lambda: Unavailable("The database's node is not part of its cluster."),
 }
 _SQLITE = (
     ("no such table", f"The database lacks a table. {MIGRATE}"),
@@ -59,6 +78,8 @@ def translated(error: BaseException) -> StorageError:
     if isinstance(error, (DataError, UnicodeEncodeError)):
         return Unstorable("No row can hold this text.")
     original = error.orig if isinstance(error, DBAPIError) else error
+    if type(original).__module__.startswith("pymysql"):
+        return _from_mariadb(error, original)
     state = getattr(original, "sqlstate", None)
     if state is not None:
         return _from_postgresql(original, state)
@@ -73,6 +94,18 @@ def _from_postgresql(original: object, state: str) -> StorageError:
     if state in ("40001", "40P01"):
         return Contended("Another transaction was in the way.")
     answer = _POSTGRESQL.get(state)
+    return answer() if answer else Unavailable("The database does not answer.")
+
+
+def _from_mariadb(error: BaseException, original: object) -> StorageError:
+    if isinstance(error, DBAPIError):
+        rule = duplicate_key(error)
+        if rule is not None:
+            inserted = _INSERT.match(error.statement or "")
+            table = inserted[1] if inserted and rule == "PRIMARY" else ""
+            return Duplicate(_FIELDS.get(f"pk_{table}" if table else rule, "id"))
+    code = original.args[0] if isinstance(original, Exception) and original.args else None
+    answer = _MARIADB.get(code)
     return answer() if answer else Unavailable("The database does not answer.")
 
 

@@ -30,6 +30,16 @@ class Link:
         """True if there is no server."""
         return self.dialect.name == "sqlite"
 
+    @property
+    def socket(self) -> int:
+        """The number of the socket to the server."""
+        return int(self.driver.fileno())
+
+    @property
+    def given_up(self) -> bool:
+        """True if the server would not commit what was written, and would not say so either."""
+        return self.driver.info.transaction_status.name in ("INERROR", "UNKNOWN")
+
     def send(self, words: str) -> None:
         """Give words without parameters to the driver. Raises SQLAlchemyError."""
         try:
@@ -57,8 +67,8 @@ class Link:
             return False
         poll = select.poll()
         try:
-            poll.register(self.driver.fileno(), select.POLLIN)
-        except self.failures:
+            poll.register(self.socket, select.POLLIN)
+        except (self.failures, AttributeError, ValueError):
             # It is gone already.
             return True
         return bool(poll.poll(0))

@@ -2,121 +2,24 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from operator import itemgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Dialect, Select, Table, Update, bindparam, or_, select, update
-from sqlalchemy import Insert as PlainInsert
-from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy import Column, ColumnElement, Insert, Select, Table, Update, bindparam, or_, select, update
 from sqlalchemy.sql.base import Executable
 
+from identity.plugins.sql.changing import Upsert
 from identity.plugins.sql.codecs import seconds
-from identity.plugins.sql.errors import FAILURES, Undecodable, Unstorable, translated
+from identity.plugins.sql.errors import FAILURES, Contended, Undecodable, Unstorable, translated
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values, readable
+from identity.plugins.sql.prepared import Prepared
 from identity.storage.errors import Missing, Stale
 
 Value = TypeVar("Value")
 
-#: SQLAlchemy counts the rows of inserts when told so.
-_COUNTED = {"preserve_rowcount": True}
-
-
 #: What psycopg calls a connection without a transaction; it begins one with the next statement.
 _IDLE = 0
-
-#: What can be prepared.
-Statement = Select[Any] | PlainInsert | Update
-
-
-class Prepared:
-    """A statement of a hot path: compiled once for each kind of database, then given to its driver as text.
-
-    What SQLAlchemy does around each execution costs more than such a statement itself.
-    """
-
-    def __init__(self, statement: Statement) -> None:
-        self._statement = statement
-        self._texts: dict[str, _Text] = {}
-
-    def first(self, link: Link, parameters: Values) -> Row | None:
-        """The first row, or None. Raises SQLAlchemyError."""
-        text = self._text(link)
-        try:
-            row: Row | None = link.execute(text.sql, text.given(parameters)).fetchone()
-        except link.failures as error:
-            raise link.failure(error) from error
-        return row if row is None else text.converted(row)
-
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
-        """All rows. Raises SQLAlchemyError."""
-        text = self._text(link)
-        try:
-            rows = link.execute(text.sql, text.given(parameters)).fetchall()
-        except link.failures as error:
-            raise link.failure(error) from error
-        return [text.converted(row) for row in rows] if text.converters else rows
-
-    def change(self, link: Link, parameters: Values) -> int:
-        """How many rows it changed. Raises SQLAlchemyError."""
-        text = self._text(link)
-        try:
-            changed: int = link.execute(text.sql, text.given(parameters)).rowcount
-        except link.failures as error:
-            raise link.failure(error) from error
-        return changed
-
-    def _text(self, link: Link) -> "_Text":
-        text = self._texts.get(link.dialect.name)
-        if text is None:
-            text = self._texts[link.dialect.name] = _Text.of(self._statement, link.dialect)
-        return text
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A statement as a driver wants it.
-
-    ``ordered`` orders the parameters where they are not named, ``constants`` are those that the statement brings by
-    itself, ``converters`` tell which columns of a row are not yet what they should be.
-    """
-
-    sql: str
-    ordered: Callable[[Values], tuple[Any, ...]] | None
-    constants: Values
-    converters: tuple[tuple[int, Callable[[Any], Any]], ...]
-
-    @classmethod
-    def of(cls, statement: Statement, dialect: Dialect) -> "_Text":
-        compiled: Any = statement.compile(dialect=dialect)
-        columns = enumerate(statement.exported_columns)
-        converters = ((at, column.type.result_processor(dialect, None)) for at, column in columns)
-        return cls(
-            str(compiled),
-            _ordered(compiled.positiontup) if compiled.positional else None,
-            {name: value for name, value in compiled.params.items() if value is not None},
-            tuple((at, convert) for at, convert in converters if convert is not None),
-        )
-
-    def given(self, parameters: Values) -> Values | tuple[Any, ...]:
-        given = {**self.constants, **parameters} if self.constants else parameters
-        return given if self.ordered is None else self.ordered(given)
-
-    def converted(self, row: Row) -> Row:
-        if not self.converters:
-            return row
-        values = list(row)
-        for at, convert in self.converters:
-            values[at] = convert(values[at])
-        return values
-
-
-def _ordered(names: Sequence[str]) -> Callable[[Values], tuple[Any, ...]]:
-    if len(names) > 1:
-        return itemgetter(*names)
-    return lambda values: tuple(values[name] for name in names)
 
 
 class SqlStore:
@@ -184,7 +87,7 @@ class SqlStore:
         with self._guarded():
             return self._change(statement, parameters)
 
-    def _add_all(self, statement: PlainInsert, rows: Sequence[Values]) -> None:
+    def _add_all(self, statement: Insert, rows: Sequence[Values]) -> None:
         """Insert rows, all or none: the transaction remains usable after a refusal."""
         if not rows:
             return
@@ -192,16 +95,18 @@ class SqlStore:
         try:
             self._connection.execute(statement, rows)
         except FAILURES as error:
-            self._send("ROLLBACK TO SAVEPOINT all_or_none")
-            raise translated(error) from error
+            answer = translated(error)
+            if not isinstance(answer, Contended):
+                self._send("ROLLBACK TO SAVEPOINT all_or_none")
+            raise answer from error
         self._send("RELEASE SAVEPOINT all_or_none")
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
         """Takes back what is refused within, so that the transaction remains usable.
 
-        PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite takes back that statement
-        alone.
+        PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite and MariaDB take back that
+        statement alone.
         """
         if self._link.dialect.name != "postgresql":
             yield
@@ -285,22 +190,18 @@ def move_forward(column: ColumnElement[Any]) -> Update:
     return update(table).where(table.c.id == bindparam("row"), or_(column.is_(None), column < at)).values({column: at})
 
 
-def add_unless_there(table: Table, *unique: ColumnElement[Any]) -> Insert:
-    """An insert that does nothing if these values are there already (SQLite understands PostgreSQL's words)."""
-    return insert(table).inline().on_conflict_do_nothing(index_elements=unique).execution_options(**_COUNTED)
+def add_unless_there(table: Table, *unique: Column[Any]) -> Prepared:
+    """An insert that does nothing if these values are there already."""
+    return Prepared(Upsert(table, unique))
 
 
 def upsert(
     table: Table,
     *,
-    by: ColumnElement[Any] | tuple[ColumnElement[Any], ...],
+    by: Sequence[Column[Any]],
     replacing: Iterable[ColumnElement[Any]],
     where: ColumnElement[bool] | None = None,
-) -> Insert:
+) -> Prepared:
     """An insert that replaces columns of the row that is there already, if that fits ``where``."""
-    new = insert(table)
-    return new.on_conflict_do_update(
-        index_elements=by if isinstance(by, tuple) else (by,),
-        set_={column: new.excluded[str(column.key)] for column in replacing},
-        where=where,
-    ).execution_options(**_COUNTED)
+    columns: list[Any] = list(replacing)
+    return Prepared(Upsert(table, by, lambda new: {column: new(column.key) for column in columns}, where=where))

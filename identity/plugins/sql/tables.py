@@ -49,7 +49,7 @@ from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
-from identity.plugins.sql.codecs import Moment, String
+from identity.plugins.sql.codecs import Moment, Sorted, String
 from identity.plugins.sql.mapping import Layout
 from identity.storage.stores.users import UserKind
 
@@ -86,13 +86,13 @@ def _table(
     return Table(name, metadata, *columns.values(), *rules, info={"layout": layout, "field": field}, **options)
 
 
-def _string(name: str, *, nullable: bool = False, of: Callable[[Any], str] | None = None) -> Column[str]:
-    """A text; ``of`` makes it of the value that is stored."""
-    return Column(name, String, nullable=nullable, info={} if of is None else {"of": of})
+def _sorted(name: str, *, of: Callable[[Any], str] | None = None) -> Column[str]:
+    """A text that lists are sorted by, or searches look at; ``of`` makes it of the value that is stored."""
+    return Column(name, Sorted, nullable=False, info={} if of is None else {"of": of})
 
 
 def _name_key() -> Column[str]:
-    return _string("name_key", of=lambda value: name_key(value.name))
+    return _sorted("name_key", of=lambda value: name_key(value.name))
 
 
 def _id(name: str = "id") -> Column[str]:
@@ -126,7 +126,7 @@ organizations = _table(
     "organizations",
     Organization,
     _name_key(),
-    _string("search_text"),
+    _sorted("search_text"),
     UniqueConstraint("primary_domain", info={"field": "primary_domain"}),
     Index(None, "name_key", "id"),
     Index(None, "created_at", "id"),
@@ -148,7 +148,7 @@ projects = _table(
     Project,
     _parent("organization_id", "organizations"),
     _name_key(),
-    _string("search_text"),
+    _sorted("search_text"),
     Index(None, "organization_id", "name_key", "id"),
 )
 
@@ -183,10 +183,10 @@ users = _table(
     "users",
     {UserKind.HUMAN.value: HumanUser, UserKind.SERVICE.value: ServiceUser},
     _parent("organization_id", "organizations"),
-    _string("name_key", of=lambda user: name_key(user.user_name)),
-    _string("display_key", of=lambda user: name_key(user.display_name)),
-    _string("email_key", of=lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else ""),
-    _string("search_text"),
+    _sorted("name_key", of=lambda user: name_key(user.user_name)),
+    _sorted("display_key", of=lambda user: name_key(user.display_name)),
+    _sorted("email_key", of=lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else ""),
+    _sorted("search_text"),
     # The name comes first: a bare user name is looked for in all organizations.
     UniqueConstraint("name_key", "organization_id", info={"field": "user_name"}),
 )
@@ -274,7 +274,7 @@ applications = _table(
     Application,
     _parent("project_id", "projects"),
     _name_key(),
-    _string("search_text"),
+    _sorted("search_text"),
     Index(None, "project_id", "name_key", "id"),
 )
 
@@ -298,7 +298,7 @@ upstream_providers = _table(
     "upstream_providers",
     UpstreamProvider,
     _parent("organization_id", "organizations"),
-    _string("search_text"),
+    _sorted("search_text"),
     Index(None, "organization_id", "created_at", "id"),
     # Those for all are few, and asked for by every sign-in.
     Index("ix_upstream_providers_everywhere", "created_at", "id", **_where("everywhere")),

@@ -51,9 +51,9 @@ class Writing(ABC):
 
 
 class OwnCommits(Writing):
-    """Many writers at the same time, each with a connection and a commit of their own: PostgreSQL.
+    """Many writers at the same time, each with a connection and a commit of their own: a server.
 
-    It groups the commits of many connections by itself.
+    That groups the commits of many connections by itself.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -80,7 +80,7 @@ class _OwnTurn(Turn):
         self._over = False
 
     def commit(self) -> None:
-        if self.link.driver.info.transaction_status.name in ("INERROR", "UNKNOWN"):
+        if self.link.given_up:
             raise Unavailable(GIVEN_UP)
         try:
             with timed(STATEMENT, "COMMIT"):

@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -12,6 +14,9 @@ from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.tables import metadata
 from identity.storage.contract.transactions import Transactions
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
+
+if TYPE_CHECKING:
+    from identity.testing.mariadb import MariadbServer
 
 #: Thirty times as fast as TRUNCATE, which makes new files; in the role of a replica no trigger asks who may do that.
 _EMPTY = "; ".join(
@@ -64,7 +69,30 @@ def postgresql_url(postgresql_database: str) -> Iterator[str]:
         connection.execute(_EMPTY)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session")
+def mariadb_database(mariadb_server: "MariadbServer") -> Iterator[str]:
+    """A migrated database, the same for all tests of this worker."""
+    from identity.testing import mariadb
+
+    url = mariadb.new_database(mariadb_server)
+    backend = open_backend(url)
+    backend.migrate()
+    backend.close()
+    yield url
+    mariadb.drop_database(mariadb_server, url)
+
+
+@pytest.fixture
+def mariadb_url(mariadb_database: str, mariadb_server: "MariadbServer") -> Iterator[str]:
+    """A migrated, empty MariaDB database."""
+    yield mariadb_database
+    name = urlsplit(mariadb_database).path.lstrip("/")
+    # Its trigger refuses to delete events; an emptied table is a new one.
+    emptied = [f"DELETE FROM {name}.{table}" for table in metadata.tables if table != "audit_events"]  # noqa: S608
+    mariadb_server.execute("SET SESSION foreign_key_checks = 0", *emptied, f"TRUNCATE TABLE {name}.audit_events")
+
+
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
 def url(request: pytest.FixtureRequest) -> str:
     """A migrated, empty database, once of each kind."""
     url: str = request.getfixturevalue(f"{request.param}_url")

@@ -54,3 +54,16 @@ class TestPgbouncer(TestPostgresql):
             pytest.skip("a proxy is not installed: pgbouncer")
         with pooled(postgresql_url, connections=20) as url:
             yield partial(SqlBackend, Settings(url=url, pooler=True))
+
+
+@pytest.mark.thorough
+class TestMariadb(StorageContract):
+    @pytest.fixture
+    def backend(self, reopen: Callable[[], SqlBackend]) -> Iterator[SqlBackend]:
+        backend = reopen()
+        yield backend
+        backend.close()
+
+    @pytest.fixture
+    def reopen(self, mariadb_url: str) -> Callable[[], SqlBackend]:
+        return partial(SqlBackend, Settings(url=mariadb_url))

@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, create
 
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.migrations import HEAD, REVISIONS
+from identity.plugins.sql.migrations.mariadb import BEGINS_WITH
 from identity.plugins.sql.tables import metadata
 from identity.storage.contract.factories import an_audit_event, an_organization
 from identity.storage.contract.transactions import Transactions, committing
@@ -23,7 +24,7 @@ ONE_ROW = {"instance", "audit_floor"}
 Held = dict[str, list[dict[str, Cell]]]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlBackend]:
     """A database without a schema."""
     server: PostgresqlServer | None = None
@@ -31,6 +32,10 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlBacken
     if request.param == "postgresql":
         server = request.getfixturevalue("postgresql_server")
         url = new_database(server)
+    if request.param == "mariadb":
+        from identity.testing import mariadb
+
+        url = mariadb.new_database(request.getfixturevalue("mariadb_server"))
     backend = SqlBackend(Settings(url=url))
     yield backend
     backend.close()
@@ -148,7 +153,12 @@ def test_a_backup_of_an_older_version_is_restored_and_migrated(target: SqlBacken
         "search_text": "o",
     }
     part = Rows("organizations", list(organization), [list(organization.values())])
-    target.restore(Dump(revision, {}, [part]))
+    dump = Dump(revision, {}, [part])
+    if str(target._settings.url).startswith("mariadb") and revision < BEGINS_WITH:
+        with pytest.raises(Unavailable, match=f"first schema is {BEGINS_WITH}"):
+            target.restore(dump)
+        return
+    target.restore(dump)
     target.check()
     with target.reading() as storage:
         found = storage.organizations.find("o")

@@ -9,7 +9,9 @@ from alembic.script import Script, ScriptDirectory
 from sqlalchemy import Connection, Engine, text
 
 from identity.plugins.sql import tables
-from identity.plugins.sql.migrations import HEAD, refuse_newer
+from identity.plugins.sql.mariadb import MARIADB
+from identity.plugins.sql.migrations import HEAD, mariadb, refuse_newer
+from identity.storage.errors import Unavailable
 
 #: Any number, but the same for all who migrate this schema.
 _ADVISORY_LOCK = 7_203_115_406
@@ -24,7 +26,10 @@ def script_directory() -> ScriptDirectory:
 
 
 def run(engine: Engine) -> list[str]:
-    """Apply what is due, all or nothing, while others who try the same wait; tell what was applied."""
+    """Apply what is due, all or nothing, while others who try the same wait; tell what was applied.
+
+    With MariaDB, which commits each change of a schema by itself, what was begun is gone on with by the next one.
+    """
     with engine.begin() as connection:
         take_turn(connection)
         lines = _due(connection)
@@ -37,6 +42,9 @@ def take_turn(connection: Connection) -> None:
     """Wait until nobody else migrates; SQLite's transaction alone sees to that."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+    if connection.dialect.name == MARIADB:
+        # Until the connection is closed.
+        connection.execute(text("SELECT GET_LOCK(CONCAT(DATABASE(), '.migrating'), 86400)"))
 
 
 def stored_revision(connection: Connection) -> str | None:
@@ -81,8 +89,13 @@ def oldest_of(revision: Script) -> str:
 
 
 def upgrade(connection: Connection, revision: str = HEAD) -> None:
-    """Apply what leads to this revision, in the transaction that has begun."""
+    """Apply what leads to this revision, in the transaction that has begun. Raises Unavailable."""
     script = script_directory()
+    if connection.dialect.name == MARIADB and stored_revision(connection) is None:
+        if revision < mariadb.BEGINS_WITH:
+            raise Unavailable(f"With MariaDB the first schema is {mariadb.BEGINS_WITH}, not {revision}.")
+        mariadb.begin(connection)
+        MigrationContext.configure(connection).stamp(script, mariadb.BEGINS_WITH)
 
     def steps(stored: str | tuple[str, ...], _context: MigrationContext) -> list[RevisionStep]:
         return script._upgrade_revs(revision, stored)  # type: ignore[arg-type]

@@ -8,7 +8,8 @@ from sqlalchemy import bindparam, delete, func, insert, literal, select
 from identity.domain.applications import Application, Client, ClientSecret
 from identity.plugins.sql.entities import Entities, SqlEntityStore
 from identity.plugins.sql.mapping import Mapped, Row, readable, slices
-from identity.plugins.sql.rows import Prepared, find_many_by_id, move_forward
+from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.rows import find_many_by_id, move_forward
 from identity.plugins.sql.stores import organizations, projects
 from identity.plugins.sql.tables import application_origins as origins
 from identity.plugins.sql.tables import applications as table

@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from itertools import count, takewhile
 
 from sqlalchemy import and_, bindparam, case, delete, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from identity.domain.attempts import LIMITS, LONGEST_DELAY, NEVER, Attempt, Limits, delay_after
+from identity.plugins.sql.changing import Upsert
 from identity.plugins.sql.codecs import String, moment, seconds
 from identity.plugins.sql.mapping import Row, row_of
-from identity.plugins.sql.rows import Prepared, SqlStore
+from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.tables import attempts as table
 from identity.storage.errors import Missing
 from identity.storage.stores.attempts import AttemptStore
@@ -36,30 +37,30 @@ _OVER = table.c.next_at <= _AT
 # Each is one statement that makes the row, or counts in the one that is there if the condition holds. The row is held
 # either way, so what is read after a refusal is what refused.
 _RESERVE = Prepared(
-    insert(table)
-    .on_conflict_do_update(
-        index_elements=[table.c.key],
-        set_={
+    Upsert(
+        table,
+        [table.c.key],
+        lambda new: {
             table.c.number: _NEXT_NUMBER,
             table.c.next_at: case((_NEXT_NUMBER >= _MOST, _NEVER), else_=_AT + _DELAY),
             table.c.counted_at: _AT,
         },
         where=and_(_OVER, table.c.number < _MOST),
+        returning=_STANDING,
     )
-    .returning(*_STANDING)
 )
 _COUNT = Prepared(
-    insert(table)
-    .on_conflict_do_update(
-        index_elements=[table.c.key],
-        set_={
+    Upsert(
+        table,
+        [table.c.key],
+        lambda new: {
             table.c.number: case((_OVER, 1), else_=_NEXT_NUMBER),
-            table.c.next_at: case((_OVER, insert(table).excluded.next_at), else_=table.c.next_at),
+            table.c.next_at: case((_OVER, new("next_at")), else_=table.c.next_at),
             table.c.counted_at: _AT,
         },
         where=or_(_OVER, table.c.number < bindparam("most")),
+        returning=_STANDING,
     )
-    .returning(*_STANDING)
 )
 _NAMED = table.c.key == bindparam("name")
 _FIND = select(*_STANDING).where(_NAMED)
@@ -78,7 +79,8 @@ _UNCOUNT = (
 )
 # In the order in which attempts hold them, names before accounts: nobody waits for one and holds what comes later.
 _OF_USER = select(table.c.key).where(table.c.user_id == bindparam("owner")).order_by(table.c.key).with_for_update()
-_SPARED = func.substr(table.c.key, 1, func.length(bindparam("but", type_=String))) == bindparam("but", type_=String)
+# MariaDB counts the length of a text in bytes.
+_SPARED = func.substr(table.c.key, 1, bindparam("letters")) == bindparam("but", type_=String)
 _CLEAR_OF_USER = delete(table).where(table.c.key.in_(_OF_USER))
 _CLEAR_OTHERS = delete(table).where(table.c.key.in_(_OF_USER.where(~_SPARED)))
 
@@ -113,7 +115,7 @@ class SqlAttemptStore(SqlStore, AttemptStore):
         if but is None:
             self._change(_CLEAR_OF_USER, {"owner": user_id})
         else:
-            self._change(_CLEAR_OTHERS, {"owner": user_id, "but": but})
+            self._change(_CLEAR_OTHERS, {"owner": user_id, "but": but, "letters": len(but)})
 
     def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
         now = seconds(at)

@@ -8,7 +8,9 @@ from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, s
 
 from identity.domain.audit import EVERYTHING, AuditEvent, AuditFilter
 from identity.plugins.sql.codecs import seconds
+from identity.plugins.sql.errors import Contended
 from identity.plugins.sql.mapping import Mapped, readable
+from identity.plugins.sql.mariadb import MARIADB
 from identity.plugins.sql.paging import PagedStore, first_of
 from identity.plugins.sql.rows import add_unless_there
 from identity.plugins.sql.tables import audit_events as table
@@ -23,7 +25,10 @@ _APPEND = add_unless_there(table, table.c.once)
 _FIND = _ROWS.select.where(table.c.id == bindparam("key"))
 _ORDER = (table.c.sequence,)
 _LAST = select(func.coalesce(func.max(table.c.sequence), 0))
-# Whoever appends holds this lock, from before it gets a number until its end.
+# With MariaDB whoever appends has passed this gate with others, from before it gets a number until its end.
+_PASS = text("SELECT id FROM audit_gate LOCK IN SHARE MODE")
+_CLOSE = ("START TRANSACTION READ WRITE", "SELECT id FROM audit_gate FOR UPDATE WAIT 1", "COMMIT")
+# With PostgreSQL whoever appends holds this lock, from before it gets a number until its end.
 _APPENDING = text(
     "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
     " AND relation = 'audit_events'::regclass AND pid <> pg_backend_pid()"
@@ -38,10 +43,16 @@ class SqlAuditStore(PagedStore, AuditStore):
     """One row each; the database refuses to change or delete any."""
 
     def append(self, event: AuditEvent) -> bool:
+        self._pass_gate()
         return self._change(_APPEND, _ROWS.values(event)) == 1
 
     def append_many(self, events: Sequence[AuditEvent]) -> None:
+        self._pass_gate()
         self._add_all(_ROWS.insert, [_ROWS.values(event) for event in events])
+
+    def _pass_gate(self) -> None:
+        if self._link.dialect.name == MARIADB:
+            self._all(_PASS)
 
     def find(self, event_id: str) -> AuditEvent | None:
         return self._find(_ROWS.of, _FIND, {"key": event_id})
@@ -64,10 +75,12 @@ class SqlAuditStore(PagedStore, AuditStore):
     def _decided(self) -> int:
         """The last number before which no event can turn up any more; 0 if someone takes too long to commit.
 
-        PostgreSQL gives numbers away before the commit, so that a lower one may turn up after a higher one: those who
-        are appending are let go first. New ones get higher numbers. SQLite has one writer at a time.
+        PostgreSQL and MariaDB give numbers away before the commit, so that a lower one may turn up after a higher one:
+        those who are appending are let go first. New ones get higher numbers. SQLite has one writer at a time.
         """
         last: int = self._all(_LAST)[0][0]
+        if self._link.dialect.name == MARIADB:
+            return last if self._all_are_out() else 0
         if self._link.dialect.name != "postgresql":
             return last
         give_up_at = time.monotonic() + _PATIENCE_SECONDS
@@ -78,6 +91,16 @@ class SqlAuditStore(PagedStore, AuditStore):
             time.sleep(_STEP_SECONDS)
             appending &= self._appending()
         return last
+
+    def _all_are_out(self) -> bool:
+        """True once the gate was closed for a moment; False if it takes too long."""
+        try:
+            for words in _CLOSE:
+                self._send(words)
+        except Contended:
+            self._send("ROLLBACK")
+            return False
+        return True
 
     def _appending(self) -> set[str]:
         """The transactions, besides this one, that have appended and are not over."""

@@ -6,9 +6,11 @@ from datetime import datetime
 from sqlalchemy import bindparam, update
 
 from identity.domain.sessions import PendingAuthorization
+from identity.plugins.sql.changing import Returning
 from identity.plugins.sql.codecs import proofs_text, seconds, sorted_list
 from identity.plugins.sql.mapping import Mapped
-from identity.plugins.sql.rows import Prepared, SqlStore, find_by_id, versioned
+from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.rows import SqlStore, find_by_id, versioned
 from identity.plugins.sql.tables import authorization_requests as table
 from identity.storage.errors import AlreadyUsed, Missing, Stale
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
@@ -32,10 +34,12 @@ _BEGIN_ANEW = (
     )
 )
 _FINISH = Prepared(
-    update(table)
-    .where(table.c.id == bindparam("key"), table.c.version == bindparam("expected"), _UNFINISHED)
-    .values(finished_at=bindparam("at"))
-    .returning(*_ROWS.columns)
+    Returning(
+        update(table)
+        .where(table.c.id == bindparam("key"), table.c.version == bindparam("expected"), _UNFINISHED)
+        .values(finished_at=bindparam("at")),
+        *_ROWS.columns,
+    )
 )
 
 

@@ -13,7 +13,8 @@ from identity.domain.users import Subject
 from identity.plugins.sql.codecs import moment, seconds
 from identity.plugins.sql.mapping import Mapped, readable, row_of, slices
 from identity.plugins.sql.paging import PagedStore
-from identity.plugins.sql.rows import Prepared, move_forward
+from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.rows import move_forward
 from identity.plugins.sql.stores import users
 from identity.plugins.sql.tables import organizations, personal_access_tokens, service_user_keys, service_user_secrets
 from identity.plugins.sql.tables import users as users_table

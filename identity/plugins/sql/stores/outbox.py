@@ -3,7 +3,7 @@
 from datetime import datetime
 from itertools import count
 
-from sqlalchemy import bindparam, delete, func, or_, select, update
+from sqlalchemy import bindparam, case, delete, func, or_, select, update
 
 from identity.domain.outbox import Backlog, OutgoingMessage
 from identity.plugins.sql.codecs import moment, seconds
@@ -22,8 +22,8 @@ _WAITING = (
 )
 _GIVEN_UP = table.c.expires_at <= bindparam("at")
 _BACKLOG = select(
-    func.count().filter(~_GIVEN_UP),
-    func.count().filter(_GIVEN_UP),
+    func.count(case((_GIVEN_UP, None), else_=1)),
+    func.count(case((_GIVEN_UP, 1))),
     func.min(table.c.created_at),
 ).where(_OF_KIND, or_(_GIVEN_UP, table.c.attempts > 0))
 _POSTPONE = (

@@ -8,21 +8,20 @@ from sqlalchemy import (
     BindParameter,
     Column,
     ColumnElement,
-    Delete,
     FromClause,
     Select,
     bindparam,
-    delete,
     func,
     or_,
     select,
     text,
-    tuple_,
 )
 
 from identity.domain.attempts import NEVER
 from identity.plugins.sql import tables
+from identity.plugins.sql.changing import DeleteFirst
 from identity.plugins.sql.codecs import seconds
+from identity.plugins.sql.mapping import Values
 from identity.plugins.sql.rows import SqlStore, upsert
 from identity.storage.stores.purges import HELD, Purged, PurgeStore
 
@@ -35,11 +34,9 @@ def _over(over_at: Column[Any], *conditions: ColumnElement[bool]) -> Select[Any]
     return over.order_by(over_at).limit(bindparam("limit"))
 
 
-def _purge(over_at: Column[Any], *conditions: ColumnElement[bool]) -> Delete:
+def _purge(over_at: Column[Any], *conditions: ColumnElement[bool]) -> DeleteFirst:
     """Deletes the rows that were over before, by this column, if they fit the conditions."""
-    table = over_at.table
-    key = tuple_(*table.primary_key)
-    return delete(table).where(key.in_(_over(over_at, *conditions)))
+    return DeleteFirst(_over(over_at, *conditions), over_at < bindparam("before"), *conditions)
 
 
 def _first(table: FromClause) -> Select[Any]:
@@ -86,20 +83,22 @@ _OTHERS: dict[Purged, ColumnElement[bool]] = {
 }
 _PURGES_BUT_HELD = {purged: _purge(*_OVER[purged], others) for purged, others in _OTHERS.items()}
 _COUNTS_OVER_BUT_HELD = {purged: _count(_over(*_OVER[purged], others)) for purged, others in _OTHERS.items()}
-_MOVE_FLOOR = upsert(tables.audit_floor, by=tables.audit_floor.c.id, replacing=[tables.audit_floor.c.kept_since])
+_MOVE_FLOOR = upsert(tables.audit_floor, by=[tables.audit_floor.c.id], replacing=[tables.audit_floor.c.kept_since])
 
 
 class SqlPurgeStore(SqlStore, PurgeStore):
     """One statement for each kind; what goes with a row goes by foreign keys."""
 
     def of(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
-        parameters = {"before": seconds(before), "limit": limit}
+        parameters: Values = {"before": seconds(before), "limit": limit}
         if purged is Purged.AUDIT_EVENTS:
             # The database itself lets nothing go that is newer.
             self._change(_MOVE_FLOOR, {"id": 1, "kept_since": seconds(before)})
         if held and purged in HELD:
-            return self._change(_PURGES_BUT_HELD[purged], {**parameters, "held": list(held)})
-        return self._change(_PURGES[purged], parameters)
+            purge, parameters = _PURGES_BUT_HELD[purged], {**parameters, "held": list(held)}
+        else:
+            purge = _PURGES[purged]
+        return self._change(purge.statement(self._link.dialect, limit), parameters)
 
     def over(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
         parameters = {"before": seconds(before), "limit": limit}

@@ -7,9 +7,11 @@ from sqlalchemy import bindparam, delete, not_, or_, update
 
 from identity.domain.attempts import NEVER
 from identity.domain.records import Record
+from identity.plugins.sql.changing import Returning
 from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.mapping import Mapped, Values
-from identity.plugins.sql.rows import Prepared, SqlStore, add_unless_there, upsert
+from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.rows import SqlStore, add_unless_there, upsert
 from identity.plugins.sql.tables import records as table
 from identity.storage.errors import AlreadyUsed, Missing, Stale, Unavailable
 from identity.storage.stores.records import RecordStore
@@ -21,26 +23,26 @@ _THIS = (*_KIND, table.c.key == bindparam("key_is"))
 
 # One statement that makes the row, or replaces an expired one. It waits for whoever is making the row; what is read
 # after a refusal is what that one stored. A moment that is none, which SQLite takes for later than all, is over.
-_ADD = Prepared(add_unless_there(table, *_KEY))
-_TAKE_OVER = Prepared(
-    upsert(
-        table,
-        by=_KEY,
-        replacing=(column for column in _ROWS.columns if not column.primary_key),
-        where=not_(table.c.expires_at.between(bindparam("now", type_=table.c.expires_at.type) + 1, seconds(NEVER))),
-    )
+_ADD = add_unless_there(table, *_KEY)
+_TAKE_OVER = upsert(
+    table,
+    by=_KEY,
+    replacing=(column for column in _ROWS.columns if not column.primary_key),
+    where=not_(table.c.expires_at.between(bindparam("now", type_=table.c.expires_at.type) + 1, seconds(NEVER))),
 )
 _FIND = Prepared(_ROWS.select.where(*_THIS))
 _REPLACE = update(table).where(*_THIS, table.c.version == bindparam("previous"))
 _TAKE = Prepared(
-    update(table)
-    .where(
-        *_THIS,
-        table.c.taken_at.is_(None),
-        or_(table.c.expires_at.is_(None), table.c.expires_at > bindparam("at")),
+    Returning(
+        update(table)
+        .where(
+            *_THIS,
+            table.c.taken_at.is_(None),
+            or_(table.c.expires_at.is_(None), table.c.expires_at > bindparam("at")),
+        )
+        .values(taken_at=bindparam("at"), version=table.c.version + 1),
+        *_ROWS.columns,
     )
-    .values(taken_at=bindparam("at"), version=table.c.version + 1)
-    .returning(*_ROWS.columns)
 )
 _USER, _APPLICATION = table.c.user_id == bindparam("user"), table.c.application_id == bindparam("application")
 #: By the names of the owners that are given.

@@ -9,7 +9,8 @@ from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedIn
 from identity.plugins.sql.codecs import proofs_text, seconds
 from identity.plugins.sql.mapping import Mapped, Row, slices
-from identity.plugins.sql.rows import Prepared, SqlStore, find_by_id
+from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.rows import SqlStore, find_by_id
 from identity.plugins.sql.stores import users
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import sessions as table

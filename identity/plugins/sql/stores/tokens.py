@@ -17,9 +17,11 @@ from identity.domain.tokens import (
     TokenFamily,
     connections,
 )
+from identity.plugins.sql.changing import Returning
 from identity.plugins.sql.codecs import moment, seconds, words_of
 from identity.plugins.sql.mapping import Mapped, Row, readable, remembering, row_of, slices
-from identity.plugins.sql.rows import Prepared, SqlStore
+from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.stores import applications, organizations, projects, users
 from identity.plugins.sql.tables import access_tokens as access
 from identity.plugins.sql.tables import applications as applications_table
@@ -159,10 +161,12 @@ _THIS_CODE = (codes.c.digest == bindparam("code"), codes.c.client_id == bindpara
 _ADD_CODE = Prepared(_CODES.insert)
 _FIND_CODE = _with_standing(_CODES)
 _REDEEM_CODE = Prepared(
-    update(codes)
-    .where(*_THIS_CODE, codes.c.redeemed_at.is_(None), codes.c.expires_at > bindparam("at"))
-    .values(redeemed_at=bindparam("at"))
-    .returning(*_CODES.columns)
+    Returning(
+        update(codes)
+        .where(*_THIS_CODE, codes.c.redeemed_at.is_(None), codes.c.expires_at > bindparam("at"))
+        .values(redeemed_at=bindparam("at")),
+        *_CODES.columns,
+    )
 )
 _FIND_CODE_OF_CLIENT = _CODES.select.where(*_THIS_CODE)
 

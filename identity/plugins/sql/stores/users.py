@@ -10,7 +10,8 @@ from identity.domain.users import PasswordHash, Subject, User
 from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.entities import Entities, SqlEntityStore
 from identity.plugins.sql.mapping import Mapped, Row, slices
-from identity.plugins.sql.rows import Prepared, move_forward, upsert
+from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.rows import move_forward, upsert
 from identity.plugins.sql.stores import organizations
 from identity.plugins.sql.tables import last_sign_in, passwords
 from identity.plugins.sql.tables import organizations as organizations_table
@@ -71,7 +72,7 @@ _IS_STILL = (
 )
 _MUST_CHANGE = _PASSWORDS.select.where(passwords.c.user_id.in_(bindparam("ids", expanding=True)))
 _SET_PASSWORD = upsert(
-    passwords, by=passwords.c.user_id, replacing=(passwords.c.hash, passwords.c.changed_at, passwords.c.must_change)
+    passwords, by=[passwords.c.user_id], replacing=(passwords.c.hash, passwords.c.changed_at, passwords.c.must_change)
 )
 
 

@@ -1,0 +1,234 @@
+"""Changes that PostgreSQL and SQLite make in one statement, and MariaDB in several of one transaction.
+
+MariaDB has neither UPDATE … RETURNING nor an upsert with a condition. There the row is held by the first statement
+until the transaction ends, so that what the others find and do is about the same state of it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Delete,
+    Dialect,
+    PrimaryKeyConstraint,
+    Select,
+    Table,
+    UniqueConstraint,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    literal,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy import insert as plain_insert
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import BinaryExpression
+
+from identity.plugins.sql.link import Link
+from identity.plugins.sql.mapping import Row, Values
+from identity.plugins.sql.mariadb import MARIADB, duplicate_key
+from identity.plugins.sql.prepared import Changing, Statement, Steps, Text
+from identity.storage.errors import Unavailable
+
+#: Gives what the new row would hold in a column.
+New = Callable[[str], ColumnElement[Any]]
+
+#: How often a row is looked for that took the key and is gone when it is to be changed.
+_TRIES = 3
+
+
+class Returning(Changing):
+    """An update of one row, found by its key and conditions, that gives the changed row."""
+
+    def __init__(self, change: Update, *columns: ColumnElement[Any]) -> None:
+        self._change = change
+        self._columns = columns
+
+    def steps(self, dialect: Dialect) -> Steps:
+        """What this kind of database is sent."""
+        if dialect.name != MARIADB:
+            return Text.of(self._change.returning(*self._columns), dialect)
+        conditions: Any = self._change.whereclause
+        key = [one for one in conditions.clauses if _is_key(one)]
+        return _ChangeAndRead(Text.of(self._change, dialect), Text.of(select(*self._columns).where(*key), dialect))
+
+
+def _is_key(condition: ColumnElement[bool]) -> bool:
+    return (
+        isinstance(condition, BinaryExpression)
+        and condition.operator is operators.eq
+        and isinstance(condition.left, Column)
+        and condition.left.primary_key
+    )
+
+
+class Upsert(Changing):
+    """An insert, or else a change of the row that has the key already: ``changed`` tells to what, if it fits ``where``.
+
+    Without ``changed`` the row stays as it is. With ``returning`` it gives what stands there afterwards.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        by: Sequence[Column[Any]],
+        changed: Callable[[New], Mapping[Column[Any], Any]] | None = None,
+        *,
+        where: ColumnElement[bool] | None = None,
+        returning: Sequence[ColumnElement[Any]] = (),
+    ) -> None:
+        self._table = table
+        self._by = tuple(by)
+        self._changed = changed
+        self._where = where
+        self._returning = tuple(returning)
+
+    def steps(self, dialect: Dialect) -> Steps:
+        """What this kind of database is sent."""
+        return self._several(dialect) if dialect.name == MARIADB else self._one(dialect)
+
+    def _one(self, dialect: Dialect) -> Steps:
+        new = insert(self._table).inline()
+        if self._changed is None:
+            new = new.on_conflict_do_nothing(index_elements=self._by)
+        else:
+            changed = self._changed(lambda name: new.excluded[name])
+            new = new.on_conflict_do_update(index_elements=self._by, set_=dict(changed), where=self._where)
+        statement: Statement = new.returning(*self._returning) if self._returning else new
+        return Text.of(statement, dialect, columns=self._names())
+
+    def _several(self, dialect: Dialect) -> Steps:
+        added = Text.of(plain_insert(self._table).inline(), dialect, columns=self._names())
+        this = and_(*(column == _new(column) for column in self._by))
+        rule = _name_of_rule(self._table, self._by)
+        if self._changed is None:
+            return _AddOrLeave(added, rule)
+        change = update(self._table).where(this).values(self._changed(lambda name: _new(self._table.c[name])))
+        return _HoldAndChange(
+            added,
+            rule,
+            Text.of(select(literal(1)).select_from(self._table).where(this).with_for_update(), dialect),
+            Text.of(change if self._where is None else change.where(self._where), dialect),
+            Text.of(select(*self._returning).where(this), dialect) if self._returning else None,
+        )
+
+    def _names(self) -> list[str]:
+        return [column.key for column in self._table.c if column.identity is None]
+
+
+class DeleteFirst:
+    """Deletes the rows of which ``keys`` selects the first few, by the parameter ``limit``, of those that fit the
+    conditions."""
+
+    def __init__(self, keys: Select[Any], *conditions: ColumnElement[bool]) -> None:
+        self._keys = keys
+        self._conditions = conditions
+
+    def statement(self, dialect: Dialect, limit: int) -> Delete:
+        """What this kind of database is sent. MariaDB knows no LIMIT in a subquery of IN, and has one of its own."""
+        key = list(self._keys.selected_columns)
+        (table,) = {column.table for column in key}
+        if dialect.name == MARIADB:
+            return delete(table).where(*self._conditions).with_dialect_options(mariadb_limit=limit)
+        return delete(table).where(tuple_(*key).in_(self._keys))
+
+
+def _new(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return bindparam(f"new_{column.key}", type_=column.type)
+
+
+def _name_of_rule(table: Table, columns: Sequence[Column[Any]]) -> str:
+    """What MariaDB calls the unique rule of these columns."""
+    for rule in table.constraints:
+        if isinstance(rule, (PrimaryKeyConstraint, UniqueConstraint)) and list(rule.columns) == list(columns):
+            return "PRIMARY" if isinstance(rule, PrimaryKeyConstraint) else str(rule.name)
+    raise LookupError(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangeAndRead(Steps):
+    """The row is ours once it was changed: nobody else can change it before it is read."""
+
+    changed: Text
+    read: Text
+
+    def first(self, link: Link, parameters: Values) -> Row | None:
+        return self.read.first(link, parameters) if self.changed.change(link, parameters) else None
+
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        row = self.first(link, parameters)
+        return [] if row is None else [row]
+
+    def change(self, link: Link, parameters: Values) -> int:
+        return self.changed.change(link, parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class _AddOrLeave(Steps):
+    """Waits for whoever is making the same row. INSERT IGNORE would pass over broken references as well."""
+
+    added: Text
+    rule: str
+
+    def first(self, link: Link, parameters: Values) -> Row | None:
+        self.change(link, parameters)
+        return None
+
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        self.change(link, parameters)
+        return []
+
+    def change(self, link: Link, parameters: Values) -> int:
+        return int(_is_added(link, self.added, self.rule, parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class _HoldAndChange(Steps):
+    """Holds the row if it is there, then changes it; or adds it, unless somebody else was faster."""
+
+    added: Text
+    rule: str
+    held: Text
+    changed: Text
+    read: Text | None
+
+    def first(self, link: Link, parameters: Values) -> Row | None:
+        if not self.change(link, parameters) or self.read is None:
+            return None
+        return self.read.first(link, _with_new(parameters))
+
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        row = self.first(link, parameters)
+        return [] if row is None else [row]
+
+    def change(self, link: Link, parameters: Values) -> int:
+        given = _with_new(parameters)
+        for _ in range(_TRIES):
+            if self.held.first(link, given) is not None:
+                return self.changed.change(link, given)
+            if _is_added(link, self.added, self.rule, parameters):
+                return 1
+        raise Unavailable("The row comes and goes.")
+
+
+def _with_new(parameters: Values) -> Values:
+    return {**parameters, **{f"new_{name}": value for name, value in parameters.items()}}
+
+
+def _is_added(link: Link, added: Text, rule: str, parameters: Values) -> bool:
+    """False if there is such a row already, by this rule."""
+    try:
+        added.change(link, parameters)
+    except DBAPIError as error:
+        if duplicate_key(error) != rule:
+            raise
+        return False
+    return True

@@ -1,0 +1,130 @@
+"""What is said to MariaDB in words of its own, and what it answers."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, NullPool, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from identity.plugins.sql.link import Link
+from identity.plugins.sql.settings import MARIADB, Settings
+from identity.watching import STATEMENT, each_timed
+
+__all__ = ["BEGIN_SNAPSHOT", "MARIADB", "MariadbLink", "duplicate_key", "open_engine"]
+
+#: Strict, and an update sees the row as it was before it in each of its assignments, as the SQL standard has it.
+_SQL_MODE = (
+    "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,SIMULTANEOUS_ASSIGNMENT"
+)
+#: Sorts compare whole keys.
+_LONGEST_SORTED = 4096
+BEGIN_SNAPSHOT = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+)
+#: Deadlock, or another node of a cluster was first: the whole transaction is undone. A wait for a lock that took too
+#: long undoes a statement alone.
+_DEADLOCK = 1213
+_DUPLICATE = 1062
+_IN_TRANSACTION = 1
+_UNDONE = "identity.undone"
+_KEY = re.compile(r"for key '(?:[^']*\.)?([^'.]+)'\Z")
+#: Seconds; migrations take long.
+_LONG = 24 * 3600
+
+
+class MariadbLink(Link):
+    """A connection of PyMySQL's. What deadlocked is undone by the server as a whole, and is never committed in part."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        cursor = self.driver.cursor()
+
+        def execute(words: str, parameters: Any = None) -> Any:
+            cursor.execute(words, parameters)
+            return cursor
+
+        self.execute = each_timed(STATEMENT, execute)
+        #: Shared with the statements that SQLAlchemy sends.
+        self._said = connection.info
+
+    @property
+    def given_up(self) -> bool:
+        """True if the server has undone what was written."""
+        return self.broken or _UNDONE in self._said
+
+    def send(self, words: str) -> None:
+        """The same. A savepoint before the first statement would be none: a transaction begins with that."""
+        if words.startswith("SAVEPOINT") and not self.driver.server_status & _IN_TRANSACTION:
+            super().send("START TRANSACTION")
+        super().send(words)
+
+    def roll_back(self) -> None:
+        """End what was begun."""
+        self._said.pop(_UNDONE, None)
+        super().roll_back()
+
+    def failure(self, error: Any) -> DBAPIError:
+        """The same; it is noted what the server has undone."""
+        if _code_of(error) == _DEADLOCK:
+            self._said[_UNDONE] = True
+        if not getattr(self.driver, "open", True):
+            self.broken = True
+        return super().failure(error)
+
+    @property
+    def socket(self) -> int:
+        """The number of its socket."""
+        return int(self.driver._sock.fileno())
+
+
+def duplicate_key(error: DBAPIError) -> str | None:
+    """The unique rule that this error says is broken; PRIMARY for the key of any table."""
+    original: Any = error.orig
+    if _code_of(original) != _DUPLICATE:
+        return None
+    found = _KEY.search(str(original.args[1]))
+    return found[1] if found else None
+
+
+def _code_of(error: Any) -> object:
+    return error.args[0] if error.args else None
+
+
+def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: bool = False, **options: Any) -> Engine:
+    """An engine; ``reads`` says that its connections only read, ``patient`` that they may work and wait for long."""
+    statement = 0 if patient else _whole_seconds(settings.statement_timeout)
+    lock = 0 if patient else _whole_seconds(settings.lock_timeout)
+    session: dict[str, object] = {
+        "sql_mode": f"'{_SQL_MODE}'",
+        "tx_isolation": "'READ-COMMITTED'",
+        "tx_read_only": int(reads),
+        "max_sort_length": _LONGEST_SORTED,
+        "max_statement_time": 0 if patient else settings.statement_timeout.total_seconds(),
+        "innodb_lock_wait_timeout": lock or _LONG,
+        "idle_write_transaction_timeout": 0 if patient else _whole_seconds(settings.idle_timeout),
+        "idle_readonly_transaction_timeout": 600,
+    }
+    # A server that is gone without a word is not waited for without end.
+    silence = statement + 5 if statement else None
+    arguments = {
+        "connect_timeout": _whole_seconds(settings.connect_timeout) or 10,
+        "read_timeout": silence,
+        "write_timeout": silence,
+        "charset": "utf8mb4",
+        "init_command": "SET " + ", ".join(f"SESSION {name} = {value}" for name, value in session.items()),
+    }
+    engine = create_engine(url, connect_args=arguments, hide_parameters=True, poolclass=NullPool, **options)
+    event.listen(engine, "handle_error", _note_undone)
+    return engine
+
+
+def _note_undone(failure: ExceptionContext) -> None:
+    if failure.connection is not None and _code_of(failure.original_exception) == _DEADLOCK:
+        failure.connection.info[_UNDONE] = True
+
+
+def _whole_seconds(span: timedelta) -> int:
+    """At least one, unless it is none: MariaDB counts them so."""
+    return -(-span // timedelta(seconds=1))

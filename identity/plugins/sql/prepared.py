@@ -1,0 +1,141 @@
+"""Statements of hot paths: compiled once for each kind of database, then given to its driver as text.
+
+What SQLAlchemy does around each execution costs more than such a statement itself.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Delete, Dialect, Insert, Select, Update
+
+from identity.plugins.sql.link import Link
+from identity.plugins.sql.mapping import Row, Values
+
+Statement = Select[Any] | Insert | Update | Delete
+
+
+class Steps(ABC):
+    """What is sent for a statement. Each raises SQLAlchemyError."""
+
+    @abstractmethod
+    def first(self, link: Link, parameters: Values) -> Row | None:
+        """The first row, or None."""
+
+    @abstractmethod
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        """All rows."""
+
+    @abstractmethod
+    def change(self, link: Link, parameters: Values) -> int:
+        """How many rows it changed."""
+
+
+class Changing(ABC):
+    """A statement that not every database has: each is sent what means the same."""
+
+    @abstractmethod
+    def steps(self, dialect: Dialect) -> Steps:
+        """What this kind of database is sent."""
+
+
+class Prepared:
+    """A statement, and what it is for each kind of database."""
+
+    def __init__(self, statement: Statement | Changing) -> None:
+        self._statement = statement
+        self._steps: dict[str, Steps] = {}
+
+    def first(self, link: Link, parameters: Values) -> Row | None:
+        """The first row, or None. Raises SQLAlchemyError."""
+        return self._steps_of(link).first(link, parameters)
+
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        """All rows. Raises SQLAlchemyError."""
+        return self._steps_of(link).all(link, parameters)
+
+    def change(self, link: Link, parameters: Values) -> int:
+        """How many rows it changed. Raises SQLAlchemyError."""
+        return self._steps_of(link).change(link, parameters)
+
+    def _steps_of(self, link: Link) -> Steps:
+        steps = self._steps.get(link.dialect.name)
+        if steps is None:
+            statement, dialect = self._statement, link.dialect
+            made = statement.steps(dialect) if isinstance(statement, Changing) else Text.of(statement, dialect)
+            steps = self._steps[dialect.name] = made
+        return steps
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Steps):
+    """A statement as a driver wants it.
+
+    ``ordered`` orders the parameters where they are not named, ``constants`` are those that the statement brings by
+    itself, ``converters`` tell which columns of a row are not yet what they should be.
+    """
+
+    sql: str
+    ordered: Callable[[Values], tuple[Any, ...]] | None
+    constants: Values
+    converters: tuple[tuple[int, Callable[[Any], Any]], ...] = ()
+
+    @classmethod
+    def of(cls, statement: Statement, dialect: Dialect, *, columns: Collection[str] | None = None) -> "Text":
+        """The statement; an insert into these columns, if they are given."""
+        compiled: Any = statement.compile(dialect=dialect, column_keys=None if columns is None else list(columns))
+        converters = (
+            (at, column.type.result_processor(dialect, None)) for at, column in enumerate(statement.exported_columns)
+        )
+        return cls(
+            str(compiled),
+            _ordered(compiled.positiontup) if compiled.positional else None,
+            {name: value for name, value in compiled.params.items() if value is not None},
+            tuple((at, convert) for at, convert in converters if convert is not None),
+        )
+
+    def first(self, link: Link, parameters: Values) -> Row | None:
+        """The first row, or None. Raises SQLAlchemyError."""
+        try:
+            row: Row | None = link.execute(self.sql, self.given(parameters)).fetchone()
+        except link.failures as error:
+            raise link.failure(error) from error
+        return row if row is None else self.converted(row)
+
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        """All rows. Raises SQLAlchemyError."""
+        try:
+            rows = link.execute(self.sql, self.given(parameters)).fetchall()
+        except link.failures as error:
+            raise link.failure(error) from error
+        return [self.converted(row) for row in rows] if self.converters else rows
+
+    def change(self, link: Link, parameters: Values) -> int:
+        """How many rows it changed. Raises SQLAlchemyError."""
+        try:
+            changed: int = link.execute(self.sql, self.given(parameters)).rowcount
+        except link.failures as error:
+            raise link.failure(error) from error
+        return changed
+
+    def given(self, parameters: Values) -> Values | tuple[Any, ...]:
+        """The parameters as the driver wants them."""
+        given = {**self.constants, **parameters} if self.constants else parameters
+        return given if self.ordered is None else self.ordered(given)
+
+    def converted(self, row: Row) -> Row:
+        """The row as it should be."""
+        if not self.converters:
+            return row
+        values = list(row)
+        for at, convert in self.converters:
+            values[at] = convert(values[at])
+        return values
+
+
+def _ordered(names: Sequence[str]) -> Callable[[Values], tuple[Any, ...]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: tuple(values[name] for name in names)

@@ -1,0 +1,210 @@
+"""A MariaDB server for tests: the one that is installed, with a folder and a socket of its own.
+
+pytest_plugins = ["identity.testing.mariadb"]
+
+
+@pytest.fixture
+def url(mariadb_server):
+    url = new_database(mariadb_server)
+    yield url
+    drop_database(mariadb_server, url)
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pymysql
+import pytest
+
+#: Set where tests with it fail instead of being skipped.
+REQUIRED = "IDENTITY_MARIADB_TESTS"
+
+#: Tests do not outlive the machine: without waiting for its disk the server is several times faster.
+_OPTIONS = (
+    "--skip-networking",
+    "--skip-log-bin",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-log-file-size=48M",
+    "--max-connections=500",
+    "--performance-schema=OFF",
+)
+#: Seconds that a server may take to start or to end on a busy machine.
+_PATIENCE = 120
+_FOLDERS = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
+
+
+def find_program(name: str) -> str | None:
+    """Where a program of MariaDB's is; None if it is not installed."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_FOLDERS}")
+
+
+def program(name: str) -> str:
+    """The same. Skips the test if it is not installed, or fails it where that is demanded."""
+    found = find_program(name)
+    if found is None:
+        reason = f"MariaDB is not installed: there is no {name}"
+        if os.environ.get(REQUIRED) == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+class MariadbServer:
+    """A server on a folder, reached by a socket in it, or by an address that the options name."""
+
+    def __init__(self, folder: Path, options: Sequence[str] = _OPTIONS) -> None:
+        self.folder = folder
+        self._options = tuple(options)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._account = ("--user=root",) if os.geteuid() == 0 else ()
+        if not (folder / "data").exists():
+            self._install()
+
+    @property
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self.folder / "socket"
+
+    @property
+    def process_id(self) -> int:
+        """Its process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def url(self, database: str) -> str:
+        """The URL of one of its databases."""
+        return f"mariadb://root@localhost/{database}?{urlencode({'unix_socket': str(self.socket)})}"
+
+    def execute(self, *statements: str) -> Any:
+        """Run administrative statements; the rows of the last one."""
+        opened = pymysql.connect(unix_socket=str(self.socket), user="root", autocommit=True)
+        with closing(opened) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return cursor.fetchall()
+
+    def start(self, *options: str) -> None:
+        """Start it, and return when it answers."""
+        self.launch(*options)
+        self.wait()
+
+    def launch(self, *options: str) -> None:
+        """Start it and do not wait."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - a program that was found
+                [
+                    program("mariadbd"),
+                    "--no-defaults",
+                    *self._account,
+                    f"--datadir={self.folder / 'data'}",
+                    f"--socket={self.socket}",
+                    f"--pid-file={self.folder / 'pid'}",
+                    *self._options,
+                    *options,
+                ],
+                stdout=log,
+                stderr=log,
+            )
+
+    def wait(self) -> None:
+        """Return when it answers. Raises RuntimeError if it does not."""
+        give_up_at = time.monotonic() + _PATIENCE
+        while not self._answers():
+            ended = self._process is None or self._process.poll() is not None
+            if ended or time.monotonic() > give_up_at:
+                raise RuntimeError((self.folder / "log").read_text(errors="replace")[-4000:])
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        # PyMySQL leaves a socket open that nobody listens at.
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(self.socket))
+            except OSError:
+                return False
+        try:
+            self.execute("SELECT 1")
+        except pymysql.Error:
+            return False
+        return True
+
+    def kill(self) -> None:
+        """End it at once, as a crash would look to its clients; its data stays."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def close(self) -> None:
+        """End it and delete its folder."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _install(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        install = [program("mariadb-install-db"), "--no-defaults", *self._account, f"--datadir={self.folder / 'data'}"]
+        words = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
+        subprocess.run([*install, *words], check=True, capture_output=True, timeout=_PATIENCE * 2)  # noqa: S603
+
+
+@contextmanager
+def running_server() -> Iterator[MariadbServer]:
+    """A server of one's own, ended and deleted afterwards."""
+    program("mariadbd")
+    # Not below pytest's folders: the path of a socket is short.
+    server = MariadbServer(Path(tempfile.mkdtemp(prefix="identity-mariadb-", dir=_room())))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+def _room() -> str | None:
+    return os.environ.get("PYTEST_DEBUG_TEMPROOT")
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariadbServer]:
+    """The server of this process of a test run."""
+    with running_server() as server:
+        yield server
+
+
+def new_database(server: MariadbServer) -> str:
+    """Create an empty database, and return its URL."""
+    name = f"test_{uuid.uuid4().hex}"
+    server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin")
+    return server.url(name)
+
+
+def copied_database(server: MariadbServer, url: str) -> str:
+    """A copy of a database."""
+    copy = new_database(server)
+    client = ["--no-defaults", "--user=root", f"--socket={server.socket}"]
+    dump = subprocess.run(  # noqa: S603
+        [program("mariadb-dump"), *client, "--triggers", _name(url)], check=True, capture_output=True, timeout=_PATIENCE
+    )
+    filled = [program("mariadb"), *client, _name(copy)]
+    subprocess.run(filled, check=True, input=dump.stdout, timeout=_PATIENCE)  # noqa: S603
+    return copy
+
+
+def drop_database(server: MariadbServer, url: str) -> None:
+    """Delete a database."""
+    server.execute(f"DROP DATABASE IF EXISTS {_name(url)}")
+
+
+def _name(url: str) -> str:
+    return urlsplit(url).path.lstrip("/")

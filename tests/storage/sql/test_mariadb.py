@@ -1,0 +1,244 @@
+"""What holds for MariaDB alone."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine
+from transaction.interfaces import TransientError
+
+from identity.domain.service_user_secrets import ServiceUserSecret
+from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql.migrations import HEAD, mariadb
+from identity.plugins.sql.storage import SqlStorage
+from identity.storage.backend import Storage
+from identity.storage.contract.base import add
+from identity.storage.contract.factories import (
+    NOW,
+    a_human_user,
+    a_service_user,
+    a_service_user_secret,
+    an_audit_event,
+    an_organization,
+)
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import Duplicate, Unavailable
+
+pymysql = pytest.importorskip("pymysql")
+
+from identity.testing.mariadb import (  # noqa: E402
+    MariadbServer,
+    drop_database,
+    new_database,
+    running_server,
+)
+
+pytestmark = pytest.mark.thorough
+
+
+@pytest.fixture
+def backend(mariadb_url: str) -> Iterator[SqlBackend]:
+    backend = SqlBackend(Settings(url=mariadb_url))
+    yield backend
+    backend.close()
+
+
+def save(backend: SqlBackend, *values: object) -> None:
+    with committing(backend, Transactions()) as storage:
+        for value in values:
+            add(storage, value)
+
+
+def shown(storage: Storage, name: str) -> Any:
+    assert isinstance(storage, SqlStorage)
+    return storage.link.execute(f"SELECT @@{name}").fetchone()[0]
+
+
+def test_connections_have_limits(backend: SqlBackend) -> None:
+    expected = {
+        "max_statement_time": 5,
+        "innodb_lock_wait_timeout": 3,
+        "idle_write_transaction_timeout": 10,
+        "tx_isolation": "READ-COMMITTED",
+        "character_set_connection": "utf8mb4",
+    }
+    for used, reads in ((backend.reading(), 1), (committing(backend, Transactions()), 0)):
+        with used as storage:
+            assert {name: shown(storage, name) for name in expected} == expected
+            assert shown(storage, "tx_read_only") == reads
+            assert "STRICT_ALL_TABLES" in shown(storage, "sql_mode")
+            assert "SIMULTANEOUS_ASSIGNMENT" in shown(storage, "sql_mode")
+
+
+def test_texts_are_compared_byte_by_byte_and_spaces_at_the_end_count(backend: SqlBackend) -> None:
+    organization = an_organization()
+    people = [a_human_user(organization, id=id_) for id_ in ("ab", "AB", "ab ", "äb")]
+    save(backend, organization, *people)
+    with backend.reading() as storage:
+        assert {storage.users.find(one.id) for one in people} == set(people)
+
+
+def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
+    slow, early, late = Transactions(), an_audit_event(), an_audit_event()
+    slow.begin()
+    backend.writing(slow).audit.append(early)
+    save_event(backend, late)
+    with backend.reading() as storage:
+        assert [event.id for event in storage.audit.page()] == [late.id]
+        assert storage.audit.after(0, 10) == (), "the one with the lower number is not committed yet"
+    with ThreadPoolExecutor(1) as pool, backend.reading() as storage:
+        following = pool.submit(storage.audit.after, 0, 10)
+        time.sleep(0.2)
+        assert not following.done()
+        slow.commit()
+        assert [event.id for event in following.result()] == [early.id, late.id]
+
+
+def save_event(backend: SqlBackend, event: Any) -> None:
+    with committing(backend, Transactions()) as storage:
+        storage.audit.append(event)
+
+
+def deadlocked(backend: SqlBackend, first: Any, second: Any, *, commit: bool) -> list[Exception]:
+    """What the two are told who change the same two rows in opposite orders; ``commit`` whatever was said."""
+    both_hold_one = threading.Barrier(2)
+    errors: list[Exception] = []
+
+    def change(one: Any, other: Any) -> None:
+        transactions = Transactions()
+        transactions.begin()
+        try:
+            storage = backend.writing(transactions)
+            storage.organizations.update(replace(one, version=2))
+            both_hold_one.wait(10)
+            try:
+                storage.organizations.update(replace(other, version=2))
+            except Unavailable as error:
+                errors.append(error)
+                if not commit:
+                    raise
+                storage.organizations.add(an_organization(name="Left over"))
+            transactions.commit()
+        except Unavailable as error:
+            if error not in errors:
+                errors.append(error)
+            transactions.abort()
+
+    threads = [threading.Thread(target=change, args=order) for order in ((first, second), (second, first))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
+    first, second = an_organization(), an_organization()
+    save(backend, first, second)
+    (error,) = deadlocked(backend, first, second, commit=False)
+    assert isinstance(error, TransientError)
+
+
+def test_what_a_deadlock_has_undone_is_never_committed_in_part(backend: SqlBackend) -> None:
+    first, second = an_organization(), an_organization()
+    save(backend, first, second)
+    told, refused = deadlocked(backend, first, second, commit=True)
+    assert isinstance(told, TransientError)
+    assert "given this transaction up" in str(refused)
+    with backend.reading() as storage:
+        assert [one.name for one in storage.organizations.page() if one.name == "Left over"] == []
+
+
+def test_a_lock_that_is_held_for_too_long_can_be_tried_again(backend: SqlBackend, mariadb_url: str) -> None:
+    organization = an_organization()
+    save(backend, organization)
+    impatient = SqlBackend(Settings(url=mariadb_url, lock_timeout=timedelta(seconds=1)))
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.update(replace(organization, version=2))
+        with pytest.raises(TransientError, match="lock_timeout"), committing(impatient, Transactions()) as waiting:
+            waiting.organizations.update(replace(organization, version=2))
+    impatient.close()
+
+
+def test_a_statement_that_takes_too_long_is_told(mariadb_url: str) -> None:
+    backend = SqlBackend(Settings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
+    with pytest.raises(Unavailable, match="statement_timeout"), committing(backend, Transactions()) as storage:
+        storage.organizations._send("SELECT SLEEP(5) FROM audit_gate")  # type: ignore[attr-defined]
+    backend.close()
+
+
+def test_what_is_taken_is_told_by_its_field(backend: SqlBackend) -> None:
+    organization, robot = an_organization(), a_service_user()
+    robot = replace(robot, organization_id=organization.id)
+    person = a_human_user(organization, user_name="ada")
+    save(backend, organization, robot, person)
+    for taken, field in (
+        (a_human_user(organization, user_name="Ada"), "user_name"),
+        (a_human_user(organization, id=person.id), "id"),
+        (an_organization(primary_domain=organization.primary_domain), "primary_domain"),
+    ):
+        with pytest.raises(Duplicate) as refusal:
+            save(backend, taken)
+        assert refusal.value.args == (field,) or field in str(refusal.value)
+
+
+def test_last_uses_are_noted(backend: SqlBackend) -> None:
+    organization, robot = an_organization(), a_service_user()
+    robot = replace(robot, organization_id=organization.id)
+    secret = a_service_user_secret(robot)
+    save(backend, organization, robot, secret)
+    with committing(backend, Transactions()) as storage:
+        storage.credentials.touch(ServiceUserSecret, {secret.id: NOW})
+    with backend.reading() as storage:
+        assert storage.credentials.secrets(robot.id)[0].last_used_at == NOW
+
+
+def test_a_migration_that_was_killed_is_gone_on_with(mariadb_server: MariadbServer) -> None:
+    url = new_database(mariadb_server)
+    engine = create_engine(Settings(url=url).database_url())
+    half = mariadb._TABLES.split(";\n")[:9]
+    with engine.begin() as connection:
+        for table in half:
+            connection.exec_driver_sql(f"{table} {mariadb._TABLE_OPTIONS}")
+    engine.dispose()
+    backend = SqlBackend(Settings(url=url))
+    with pytest.raises(Unavailable):
+        backend.check()
+    assert backend.migrate()[-1].startswith(HEAD)
+    backend.check()
+    save(backend, an_organization())
+    backend.close()
+    drop_database(mariadb_server, url)
+
+
+def test_a_server_that_is_gone_is_told_and_one_that_is_back_is_used() -> None:
+    with running_server() as server:
+        organization, transactions = an_organization(), Transactions()
+        backend = SqlBackend(Settings(url=new_database(server)))
+        backend.migrate()
+        save(backend, organization)
+        with backend.reading() as storage:
+            assert storage.organizations.page().items == (organization,)
+        transactions.begin()
+        caught = backend.writing(transactions)
+        caught.organizations.add(an_organization())
+        server.kill()
+        with pytest.raises(Unavailable):
+            caught.organizations.page()
+        with pytest.raises(Unavailable):
+            transactions.commit()
+        transactions.abort()
+        with closing(backend), pytest.raises(Unavailable):
+            backend.check()
+        server.start()
+        with backend.reading() as storage:
+            assert storage.organizations.page().items == (organization,)
+        with committing(backend, transactions) as storage:
+            storage.organizations.remove(organization.id)
+        backend.close()
