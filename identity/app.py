@@ -157,10 +157,17 @@ def _check_permissions(registry: Registry) -> None:
 
 
 def _master_keys(settings: Settings) -> Any:
+    """The master keys. Raises BadSetting."""
     if settings.master_keys:
-        return read_master_keys(settings.master_keys)
+        try:
+            return read_master_keys(settings.master_keys)
+        except Invalid as problem:
+            raise BadSetting("identity.master_keys", " ".join(problem.fields.values())) from None
     path = settings.data / "master.key"
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise BadSetting("identity.data", f"{settings.data} cannot be made: {problem.strerror}") from None
     if not path.exists():
         try:
             create_master_key_file(path)

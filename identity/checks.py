@@ -1,13 +1,15 @@
 """Checks: what an operator has to fix, by the service's own checks and those that plugins offer."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from typing import Any
 
+from identity.ini_values import missing_paths
 from identity.operations import Check
 from identity.services.bundle import Services
 from identity.services.policies import lacks_factors
-from identity.settings import Settings
+from identity.settings import PREFIX, Settings
 from identity.storage.backend import Backend
 from identity.storage.errors import Unavailable
 from identity.storage.paging import every_row
@@ -16,7 +18,9 @@ log = logging.getLogger(__name__)
 
 
 class Checks:
-    """All checks, to be run and told: the service's own, and ``further`` ones. ``factors`` are those that there are."""
+    """All checks, to be run and told: the service's own, and ``further`` ones. ``factors`` are those that there are,
+    ``plugins`` their settings by the prefix of those.
+    """
 
     def __init__(
         self,
@@ -25,15 +29,18 @@ class Checks:
         reading: Callable[[], AbstractContextManager[Services]],
         further: Iterable[Check],
         factors: Collection[str] = (),
+        plugins: Mapping[str, Any] | None = None,
     ) -> None:
         self._settings = settings
         self._backend = backend
         self._reading = reading
         self._factors = frozenset(factors)
+        self._plugins = plugins or {}
         self._checks = (
             Check("storage", self.storage),
             Check("signing key", self.signing_key),
             Check("domains", self.domains, readiness=False),
+            Check("files", self.files, readiness=False),
             Check("proxy", self.proxy, readiness=False),
             Check("policies", self.policies, readiness=False),
             *further,
@@ -101,6 +108,12 @@ class Checks:
             f"People need a second factor that they cannot set up, by the policy of {names}. List a plugin that offers"
             " one, such as totp, in identity.plugins, or change the policy: until then they cannot sign in."
         )
+
+    def files(self) -> str | None:
+        """Which files and folders are named by settings and are not there."""
+        sections = {PREFIX: self._settings, f"{PREFIX}smtp.": self._settings.smtp, **self._plugins}
+        missing = [one for prefix, settings in sections.items() for one in missing_paths(settings, prefix)]
+        return " ".join(f"{key}: {path} does not exist." for key, path in missing) or None
 
     def proxy(self) -> str | None:
         """Whether it is decided whose word on people's addresses is believed."""

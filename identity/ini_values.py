@@ -31,14 +31,20 @@ class BadSetting(Exception):
 
 
 def setting(
-    doc: str, *, default: Any = MISSING, at_least: Any = None, at_most: Any = None, check: Check | None = None
+    doc: str,
+    *,
+    default: Any = MISSING,
+    at_least: Any = None,
+    at_most: Any = None,
+    check: Check | None = None,
+    made: bool = False,
 ) -> Any:
     """A dataclass field with the sentence that the settings reference shows, and what fits into it.
 
     ``check`` is called with each value, of several words with each; what it raises a ValueError for is refused with the
-    words of the error.
+    words of the error. ``made`` says that a file or folder need not be there: it is made.
     """
-    metadata = {"doc": doc, "at_least": at_least, "at_most": at_most, "check": check}
+    metadata = {"doc": doc, "at_least": at_least, "at_most": at_most, "check": check, "made": made}
     return field(default=default, metadata=metadata) if default is not MISSING else field(metadata=metadata)
 
 
@@ -105,6 +111,16 @@ def _fitting(one: "Field[Any]", value: Any) -> Any:
         for word in value if isinstance(value, tuple) else (value,):
             check(word)
     return value
+
+
+def missing_paths(settings: Any, prefix: str) -> Iterator[tuple[str, Path]]:
+    """Each file or folder that a setting of this dataclass names and that is not there, by the setting's full key."""
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        paths = [path for path in (value if isinstance(value, tuple) else (value,)) if isinstance(path, Path)]
+        for path in paths:
+            if not one.metadata.get("made") and not path.exists():
+                yield prefix + one.name, path
 
 
 def parse(kind: type[Parsed], values: Mapping[str, str], prefix: str) -> Parsed:

@@ -1,7 +1,8 @@
 """PluginHost: select, order, construct, verify, collect and notify. Only the ini decides what is loaded."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -12,8 +13,8 @@ import pluggy
 from identity import hookspecs
 from identity.domain.records import CORE, NameSpace
 from identity.domain.verdicts import misfit
-from identity.ini_values import parse
-from identity.settings import PLUGIN_PREFIX
+from identity.ini_values import BadSetting, parse
+from identity.settings import PLUGIN_PREFIX, PREFIX
 
 if TYPE_CHECKING:
     from identity.domain.audit import AuditEvent
@@ -25,6 +26,17 @@ log = logging.getLogger(__name__)
 
 class PluginProblem(Exception):
     """A plugin that cannot be used; the message names it and says what to do. Stops the start."""
+
+
+@contextmanager
+def _named(plugin: str) -> Iterator[None]:
+    """A plugin says which of its settings will not do; where that stands in the file is said here."""
+    try:
+        yield
+    except BadSetting as problem:
+        if problem.key.startswith(PREFIX):
+            raise
+        raise BadSetting(f"{PLUGIN_PREFIX}{plugin}.{problem.key}", problem.problem) from None
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,8 @@ class PluginHost:
         self._manager = pluggy.PluginManager("identity")
         self._manager.add_hookspecs(hookspecs)
         self._names: list[str] = []
+        #: What each listed plugin was given, by how its settings begin.
+        self.settings: dict[str, Any] = {}
 
     @classmethod
     def load(cls, names: Iterable[str], settings: Mapping[str, Mapping[str, str]]) -> "PluginHost":
@@ -88,8 +102,7 @@ class PluginHost:
             log.info("plugin %s: %s", name, ", ".join(host.hooks_of(name)) or "no hooks")
         return host
 
-    @staticmethod
-    def _construct(name: str, available: Mapping[str, EntryPoint], values: Mapping[str, str]) -> object:
+    def _construct(self, name: str, available: Mapping[str, EntryPoint], values: Mapping[str, str]) -> object:
         if name not in available:
             raise PluginProblem(
                 f'identity.plugins lists "{name}", which is not installed.'
@@ -107,7 +120,10 @@ class PluginHost:
             )
         if not is_dataclass(getattr(kind, "Settings", None)):
             raise PluginProblem(f'The plugin "{name}" has no class Settings that is a dataclass.')
-        return kind(parse(kind.Settings, values, f"{PLUGIN_PREFIX}{name}."))
+        prefix = f"{PLUGIN_PREFIX}{name}."
+        settings = self.settings[prefix] = parse(kind.Settings, values, prefix)
+        with _named(name):
+            return kind(settings)
 
     def register(self, name: str, plugin: object) -> None:
         """Add one constructed plugin. Raises PluginProblem if its hooks do not fit their specification."""
@@ -144,10 +160,11 @@ class PluginHost:
         return [(one.plugin_name, _accepting_all(one.function, one.argnames)) for one in found]
 
     def offers(self, hook: str, **arguments: Any) -> list[Offer]:
-        """Everything offered through a hook, with provenance, in ini order."""
+        """Everything offered through a hook, with provenance, in ini order. Raises what a plugin raises."""
         collected: list[Offer] = []
         for plugin, implementation in self.implementations(hook):
-            collected.extend(Offer(plugin, value) for value in implementation(**arguments))
+            with _named(plugin):
+                collected.extend(Offer(plugin, value) for value in implementation(**arguments))
         return collected
 
     def unique(self, hook: str, name: Callable[[Any], str], what: str, **arguments: Any) -> dict[str, Any]:

@@ -112,6 +112,7 @@ class Identity:
                 ),
             ],
             [one.name for one in self.protocol.factors.values() if not one.spare],
+            self.host.settings,
         )
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
         #: Pages below ``/login/{request}`` that write when they are shown.

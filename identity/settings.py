@@ -122,6 +122,7 @@ class Settings:
     data: Path = setting(
         "A folder for what the service writes by itself: in development the master key and the example key file.",
         default=Path("var"),
+        made=True,
     )
     development: bool = setting(
         "Allow plain http on loopback, create a missing master key, migrate and bootstrap at start.", default=False

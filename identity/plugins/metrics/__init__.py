@@ -49,6 +49,7 @@ class Settings:
         "Where the processes of this machine tell each other what they have counted; by default ``metrics`` in"
         " ``identity.data``. Each machine needs one of its own.",
         default=None,
+        made=True,
     )
 
     def __post_init__(self) -> None:

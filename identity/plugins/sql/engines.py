@@ -151,9 +151,9 @@ def _complete(settings: Settings) -> URL:
         others = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
         password = path.read_text().strip()
     except OSError:
-        raise Unavailable(f"The password file {path} cannot be read.") from None
+        raise Unavailable(f"identity.plugin.sql.password_file: {path} cannot be read.") from None
     if others:
-        raise Unavailable(f"The password file {path} is open to others: run chmod 600 {path}")
+        raise Unavailable(f"identity.plugin.sql.password_file: {path} is open to others: run chmod 600 {path}")
     return url.set(password=password)
 
 
