@@ -1,0 +1,95 @@
+"""The table of limits says what the code says: defaults of settings, and what is fixed there."""
+
+import importlib
+import re
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+
+sys.path.insert(0, str(DOCS / "_ext"))
+reference: Any = __import__("reference")
+
+#: Rows of three columns: what, its limit, where it is set.
+ROWS = [
+    tuple(" ".join(cell.split()) for cell in row)
+    for row in re.findall(
+        r"^   \* - ((?:.|\n)*?)\n     - ((?:.|\n)*?)\n     - (.*)$",
+        (DOCS / "operators" / "limits.rst").read_text(),
+        re.MULTILINE,
+    )
+][1:]
+LIMITS = {what: limit for what, limit, _ in ROWS}
+SETTINGS = {what: found[1] for what, _, where in ROWS if (found := re.match(r"``(identity\.[a-z_.]+)``", where))}
+DEFAULTS = dict(
+    re.findall(r"^``(identity\.\S+)``\n(?:   .*\n|\n)*?.*Default: ``([^`]*)``", reference.settings(), re.MULTILINE)
+)
+
+#: What is fixed, and where the code says so.
+FIXED = {
+    "Body of a protocol request": "identity.http.endpoints:MAX_BODY",
+    "Document that is imported: values beside users and service users": "identity.http.json_stream:_MOST_KEPT",
+    "Document that is imported: one text or number": "identity.http.json_stream:_LONGEST",
+    "Problems told of one document": "identity.services.commands.documents:MOST_TOLD",
+    "State file": "identity.cli.state_file:LARGEST",
+    "Authorization or end session request": "identity.provider.waiting:MAX_REQUEST",
+    "``state``, ``nonce``, ``login_hint``": "identity.provider.authorization_request:_LONGEST",
+    "Parameters of a request": "identity.provider.parameters:MAX_PARAMETERS",
+    "One parameter": "identity.provider.parameters:MAX_LENGTH",
+    "Repeating a request of the management API with its idempotency key": "identity.services.idempotency:_KEPT_FOR",
+    "Rows of one page of the management API": "identity.http.lists:MOST",
+    "Sign-ins under way in a browser": "identity.http.cookies:MOST",
+    "Factors of one kind that a person sets up": "identity.services.factors:MOST",
+    "Passwords that wait for that": "identity.hashing:LONGEST_QUEUE",
+    "Waiting until a person's account is deleted": "identity.services.deletions:WAIT",
+    "Logo": "identity.services.pictures:LARGEST_SENT",
+    "Domains checked at the same time, per process": "identity.domain_checks:_AT_ONCE",
+    "Waiting for the proof of a domain": "identity.domain_checks:SECONDS",
+    "ID token of another identity provider": "identity.plugins.upstream.id_tokens:_LONGEST",
+    "Claims that one plugin adds to one answer": "identity.provider.claims:MAX_BYTES",
+    "Same refusal in the audit trail": "identity.services.audit:_MINUTE",
+    "Refusals of strangers in the audit trail": "identity.services.audit:MOST_OF_STRANGERS",
+    "Attempts of a writing request that lost a race": "identity.http.transactions:_ATTEMPTS",
+    "Time for a whole request; for a document that is imported 10 minutes": "identity.server.connections:_WHOLE_REQUEST",  # noqa: E501
+}
+
+#: What is not told by its default alone.
+OTHERWISE = {"identity.password_workers", "identity.audit_retention"}
+
+UNITS = {
+    "KiB": 1024, "MiB": 2**20, "s": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "days": 86400, "d": 86400,
+    "m": 60,
+}  # fmt: skip
+
+
+def quantity(told: str) -> float:
+    """The first number in a text with its unit, in bytes, seconds or pieces."""
+    if told.startswith("not at all"):
+        return 0
+    told = told.replace("once a minute", "1 minute").replace(",", "")
+    number, unit = re.findall(r"(\d+) ?([A-Za-z]*)", told)[0]
+    return int(number) * UNITS.get(unit, 1)
+
+
+def test_the_table_is_read() -> None:
+    assert len(ROWS) > 60
+    assert len(SETTINGS) > 20
+    assert len(LIMITS) == len(ROWS)
+
+
+@pytest.mark.parametrize("what", [what for what, name in SETTINGS.items() if name not in OTHERWISE])
+def test_a_setting_has_the_default_that_is_told(what: str) -> None:
+    default = quantity(DEFAULTS[SETTINGS[what]])
+    # That setting counts in MiB.
+    assert quantity(LIMITS[what]) == (default * 2**20 if SETTINGS[what] == "identity.import_limit" else default)
+
+
+@pytest.mark.parametrize("what", FIXED)
+def test_what_is_fixed_is_what_is_told(what: str) -> None:
+    module, name = FIXED[what].split(":")
+    value = getattr(importlib.import_module(module), name)
+    assert quantity(LIMITS[what]) == (value.total_seconds() if isinstance(value, timedelta) else value)
