@@ -128,11 +128,14 @@ class Client:
         try:
             answer = self._sent(method, path, headers, body)
         except TimeoutError:
-            return self._failed(Kind.SILENT, began, words)
+            self._failed(Kind.SILENT, began, words)
+            return None
         except (ConnectionError, http.client.RemoteDisconnected):
-            return self._failed(Kind.REFUSED, began, words)
+            self._failed(Kind.REFUSED, began, words)
+            return None
         except (OSError, http.client.HTTPException) as error:
-            return self._failed(Kind.CUT, began, f"{words}: {error!r}")
+            self._failed(Kind.CUT, began, f"{words}: {error!r}")
+            return None
         # Before the status: a page that a browser is sent on to carries errors in its address.
         if answer.says_later:
             kind = Kind.BUSY

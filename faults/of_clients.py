@@ -122,7 +122,7 @@ def _rotations(scene: Scene) -> None:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for node in scene.nodes[:2]
+        for node in (scene.nodes[0], scene.nodes[1])
     ]
     said = [command.communicate(timeout=120)[0] for command in commands]
     if any(command.returncode for command in commands):

@@ -7,6 +7,11 @@ import pytest
 
 from identity.plugins.sql import Settings, SqlBackend
 from identity.storage.contract import StorageContract
+from identity.storage.contract.atomicity import BackendContract, TransactionContract
+from identity.storage.contract.authorization_codes import AuthorizationCodeContract
+from identity.storage.contract.races import RaceContract
+from identity.storage.contract.records import RecordContract
+from identity.storage.contract.refresh_tokens import RefreshTokenContract
 from identity.testing.pgbouncer import is_installed, pooled
 from identity.testing.postgresql import SERIALIZABLE
 
@@ -45,8 +50,16 @@ class TestSerializable(TestPostgresql):
 
 
 @pytest.mark.thorough
-class TestPgbouncer(TestPostgresql):
-    """Through a pooler that gives each transaction any of its few connections."""
+class TestPgbouncer(
+    BackendContract, TransactionContract, RaceContract, AuthorizationCodeContract, RefreshTokenContract, RecordContract
+):
+    """What a pooler could get wrong that gives each transaction any of its few connections."""
+
+    @pytest.fixture
+    def backend(self, reopen: Callable[[], SqlBackend]) -> Iterator[SqlBackend]:
+        backend = reopen()
+        yield backend
+        backend.close()
 
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Iterator[Callable[[], SqlBackend]]:
