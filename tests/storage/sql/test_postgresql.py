@@ -136,14 +136,18 @@ def test_the_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -
 
 @pytest.fixture
 def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
-    """Sends a signal to all processes of the server; in the end they go on."""
+    """Sends a signal to all processes of the server; in the end, and after a minute, they go on."""
     first = psutil.Process(lone_server.process_id)
 
     def send(number: int) -> None:
         for process in (first, *first.children()):
             process.send_signal(number)
 
+    # Whoever waits for ever is answered in the end, and found out.
+    thaw = threading.Timer(60, send, [signal.SIGCONT])
+    thaw.start()
     yield send
+    thaw.cancel()
     send(signal.SIGCONT)
 
 
