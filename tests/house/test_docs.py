@@ -30,6 +30,7 @@ from identity.plugins import (
     refresh_token,
 )
 from identity.plugins.login import interactions
+from identity.plugins.management.table import OPERATIONS
 from identity.provider import (
     authorization_request,
     claims_request,
@@ -57,6 +58,9 @@ PAGES = sorted(path for path in DOCS.rglob("*.rst") if "_build" not in path.part
 PROSE = "\n".join(path.read_text() for path in PAGES)
 SAMPLE = ROOT / "tests" / "house" / "sample_plugin"
 
+#: Paths that are no operations of the management API.
+ELSEWHERE_SERVED = ("/metrics",)
+
 sys.path.insert(0, str(DOCS / "_ext"))
 reference: Any = __import__("reference")
 
@@ -73,6 +77,19 @@ def test_no_page_speaks_of_a_setting_that_does_not_exist() -> None:
         if key.startswith(examples):
             continue
         assert key in known or _is_module(key), key
+
+
+def test_no_page_speaks_of_an_operation_that_does_not_exist() -> None:
+    """Of the management API: ``DELETE /users/{user}/sessions``, with whatever names in braces."""
+    known = {f"{one.method} {_unnamed(one.path)}" for one in OPERATIONS}
+    found = set(re.findall(r"``(GET|POST|PATCH|DELETE)\s+(?:/management/v1)?(/[^\s`?]+)", PROSE))
+    spoken = {f"{method} {_unnamed(path)}" for method, path in found if not path.startswith(ELSEWHERE_SERVED)}
+    assert spoken - known == set()
+    assert len(spoken) > 10
+
+
+def _unnamed(path: str) -> str:
+    return re.sub(r"\{[^}]*\}", "{}", path)
 
 
 def _is_module(name: str) -> bool:
