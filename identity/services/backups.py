@@ -19,6 +19,7 @@ from typing import IO, Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 from identity.crypto.sealing import Sealer, Unsealable
+from identity.crypto.secrets import same
 from identity.domain.errors import DomainError
 from identity.storage.dump import Cell, Dump, Rows
 
@@ -194,7 +195,7 @@ def _check_seals(seals: Mapping[str, bytes], digest: bytes, sealer: Sealer) -> N
         )
     for key, sealed in seals.items():
         try:
-            right = sealer.open(sealed, associated=_PLACE) == digest
+            right = same(sealer.open(sealed, associated=_PLACE), digest)
         except Unsealable:
             raise BadBackup(
                 f"The master key {key} in identity.master_keys is not the one with which the backup was made, or the"

@@ -57,7 +57,7 @@ class TestDrill:
         shutil.rmtree(data)
         ran = run("restore", "-c", INI, f"data={elsewhere}", "--file", backup)
         assert (ran.status, ran.err) == (0, "")
-        assert "rows of 28 tables were restored, as of " in ran.out
+        assert "tables were restored, as of " in ran.out
         assert run("check", "-c", INI, f"data={elsewhere}").status == 0
         assert the_export(run, INI, elsewhere) == expected
 
