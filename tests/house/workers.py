@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,8 @@ class Serving:
     port: int
     words: tuple[str, ...]
     process: "subprocess.Popen[bytes]"
+    #: Whatever was found running: those that outlive what started them have to go as well.
+    known: list[Any] = field(default_factory=list)
 
     @property
     def log(self) -> str:
@@ -87,7 +89,9 @@ class Serving:
     def all_processes(self) -> list[Any]:
         """Everything that was started."""
         itself = psutil.Process(self.process.pid)
-        return [itself, *itself.children(recursive=True)]
+        found = [itself, *itself.children(recursive=True)]
+        self.known += found
+        return found
 
     def says(self, words: str, count: int = 1) -> None:
         """Wait until the log does, so often."""
@@ -137,14 +141,13 @@ def start(
 
 def end(serving: Serving) -> None:
     """Whatever a test has done to it, nothing is left."""
-    processes = []
     with suppress(psutil.NoSuchProcess):
-        processes = serving.all_processes()
-    for one in processes:
+        serving.all_processes()
+    for one in serving.known:
         with suppress(psutil.NoSuchProcess):
             one.kill()
     serving.process.wait(LONG)
-    psutil.wait_procs(processes, timeout=LONG)
+    psutil.wait_procs(serving.known, timeout=LONG)
 
 
 def wait_for(look: Callable[[], Any], enough: Callable[[Any], bool], *told: object) -> Any:
