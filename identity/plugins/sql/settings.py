@@ -39,7 +39,12 @@ class Settings:
     connect_timeout: timedelta = span(
         "With a server: how long connecting may take; MariaDB counts whole seconds.", "3s"
     )
-    statement_timeout: timedelta = span("With a server: how long a statement may run; 0 for ever.", "5s", at_least="0")
+    statement_timeout: timedelta = span(
+        "With a server: how long a statement may run; 0 for ever. PostgreSQL that is silent for two seconds longer is "
+        "given up.",
+        "5s",
+        at_least="0",
+    )
     lock_timeout: timedelta = span(
         "With a server: how long a statement waits for a lock; 0 for ever. MariaDB counts whole seconds.",
         "3s",
