@@ -73,3 +73,8 @@ def shown(response: Any) -> str:
     """The whole answer, for the message of a failed check."""
     lines = "\n".join(f"{name}: {value}" for name, value in response.headers.items())
     return f"\n{response.status}\n{lines}\n\n{response.body.decode('utf-8', 'replace')}"
+
+
+def headers_of(answer: Any) -> list[tuple[str, str]]:
+    """The headers of an answer, but for the one that no two answers have alike."""
+    return [one for one in answer.headerlist if one[0] != "X-Request-ID"]

@@ -78,7 +78,7 @@ def shape(browser: Browser) -> list[Any]:
     """All that a stranger sees of the answers, but for what is random in every one."""
     seen = []
     for answer in browser.answers:
-        headers = {name: value for name, value in answer.headers.items() if name != "Set-Cookie"}
+        headers = {name: value for name, value in answer.headers.items() if name not in ("Set-Cookie", "X-Request-ID")}
         cookies = [one.partition("=")[0] for one in answer.headers.getall("Set-Cookie")]
         if "Location" in headers:
             headers["Location"] = mask(headers["Location"])

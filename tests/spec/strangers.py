@@ -66,7 +66,7 @@ class Who:
         return re.sub(r"(challenge&#34;: &#34;|state=|nonce=|code_challenge=)[\w.~-]+", r"\1RANDOM", text)
 
     def seen(self, answer: Any) -> Seen:
-        kept = [one for one in answer.headers.items() if one[0] not in ("Content-Length", "Set-Cookie", "X-Request-Id")]
+        kept = [one for one in answer.headers.items() if one[0] not in ("Content-Length", "Set-Cookie", "X-Request-ID")]
         headers = tuple(sorted((name, self.masked(value)) for name, value in kept))
         cookies = tuple(self.masked(one.partition("=")[0]) for one in answer.headers.getall("Set-Cookie"))
         return (answer.status_int, headers, cookies, self.masked(answer.text))

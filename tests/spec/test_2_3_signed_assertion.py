@@ -21,7 +21,7 @@ from identity.testing.assertions import (
     signed,
     unsigned,
 )
-from identity.testing.responses import check_granted, check_refused
+from identity.testing.responses import check_granted, check_refused, headers_of
 from identity.testing.service import Operator
 from identity.testing.world import Robot, World
 
@@ -246,7 +246,7 @@ def test_everything_up_to_the_signature_is_refused_in_the_same_words(world: Worl
     for what, build in STRANGERS.items():
         answer = world.client.assertion(build(world.a_robot()))
         check_refused(answer, "invalid_grant", description=REFUSED)
-        assert (answer.body, answer.headerlist) == (reference.body, reference.headerlist), what
+        assert (answer.body, headers_of(answer)) == (reference.body, headers_of(reference)), what
 
 
 def test_a_jwt_access_token_is_no_assertion(world: World) -> None:

@@ -12,7 +12,7 @@ from identity.plugins import client_credentials
 from identity.services.access import THE_OPERATOR
 from identity.testing.assertions import decoded
 from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_granted, check_inactive, check_refused
+from identity.testing.responses import check_granted, check_inactive, check_refused, headers_of
 from identity.testing.service_client import Credentials, basic
 from identity.testing.world import AnyClient, Robot, World
 
@@ -353,7 +353,7 @@ def test_every_failure_looks_like_that_of_an_application(world: World, secret: C
             answers.append(world.client.token(in_form))
         for answer in answers:
             assert answer.status_int == 401, case
-            assert (answer.body, answer.headerlist) == (expected.body, expected.headerlist), case
+            assert (answer.body, headers_of(answer)) == (expected.body, headers_of(expected)), case
     check_granted(ask(world, secret))
 
 
@@ -362,7 +362,7 @@ def test_a_deactivated_service_user_looks_like_an_unknown_one(world: World, robo
     world.operator.service_users.deactivate(robot.id)
     answer = ask(world, secret)
     assert answer.status_int == 401
-    assert (answer.body, answer.headerlist) == (expected.body, expected.headerlist)
+    assert (answer.body, headers_of(answer)) == (expected.body, headers_of(expected))
 
 
 def test_methods_are_not_mixed_for_a_service_user(world: World, robot: Robot, secret: Credentials) -> None:

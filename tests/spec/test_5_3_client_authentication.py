@@ -10,7 +10,7 @@ import pytest
 
 from identity.crypto.secrets import digest, new_id
 from identity.domain.applications import ClientSecret
-from identity.testing.responses import check_granted, check_inactive, check_refused
+from identity.testing.responses import check_granted, check_inactive, check_refused, headers_of
 from identity.testing.service_client import Credentials, basic
 from identity.testing.world import World
 
@@ -104,7 +104,7 @@ def test_an_unknown_client_cannot_be_told_from_a_wrong_secret(world: World, clie
         ask(world, basic("rubbish")),
     ]
     assert len({answer.body for answer in answers}) == 1
-    assert answers[0].headerlist == answers[1].headerlist == answers[2].headerlist
+    assert headers_of(answers[0]) == headers_of(answers[1]) == headers_of(answers[2])
 
 
 def test_a_service_user_is_no_application(world: World) -> None:
@@ -163,7 +163,7 @@ def test_every_failure_in_the_form_looks_like_one_in_the_header(world: World, po
     ):
         answer = ask(world, None, **form)
         check_unauthenticated(answer)
-        assert (answer.body, answer.headerlist) == (in_header.body, in_header.headerlist)
+        assert (answer.body, headers_of(answer)) == (in_header.body, headers_of(in_header))
 
 
 def test_a_public_client_names_itself(world: World) -> None:

@@ -48,7 +48,7 @@ def token_of(browser: Browser) -> str:
 
 def normal(answer: Any, *names: str) -> str:
     """Status, headers and page without what differs from request to request anyway."""
-    headers = {name: value for name, value in answer.headers.items() if name != "Content-Length"}
+    headers = {name: value for name, value in answer.headers.items() if name not in ("Content-Length", "X-Request-ID")}
     text = f"{answer.status} {sorted(headers.items())} {answer.text}"
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", text)
     text = re.sub(r'name="csrf_token" value="[^"]*"', "TOKEN", text)
