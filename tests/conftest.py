@@ -4,15 +4,20 @@ import gc
 import logging
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from identity.log_format import OnceAMinute
+from tests import secret_search
 
 # Nothing that is imported and collected goes away before the end: looking at it again and again took half the time.
 gc.disable()
+
+#: Before anything of the service is imported.
+SEARCH = secret_search.begin() if secret_search.wanted() else None
 
 pytest_plugins = ["identity.testing.fixtures"]
 
@@ -33,6 +38,7 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="every page in every language, and what takes as long")
     parser.addoption("--shows", metavar="ROW", help="only what shows this row of the service description, as 4.2.3")
+    parser.addoption(secret_search.OPTION, action="store_true", help="log at DEBUG, and look for secrets in all lines")
     group = parser.getgroup("pictures")
     group.addoption("--pictures", action="store_true", help="take pictures of all pages, for people to look at")
     group.addoption(
@@ -47,6 +53,14 @@ def nothing_was_said() -> None:
         for one in getattr(logger, "filters", ()):
             if isinstance(one, OnceAMinute):
                 one.forget()
+
+
+@pytest.fixture(autouse=True)
+def no_secret_in_any_line() -> Iterator[None]:
+    """With --search-logs no line that a test has logged holds a secret that was made or given in it."""
+    yield
+    if SEARCH is not None:
+        assert SEARCH.found() == []
 
 
 def pytest_configure(config: pytest.Config) -> None:
