@@ -32,7 +32,7 @@ from identity.worker import Worker
 PLUGINS = (
     "client_secret_basic client_secret_post public_client authorization_code implicit refresh_token client_credentials"
     " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles upstream ldap login"
-    " account console management passkeys totp email_code recovery_codes metrics"
+    " account console management passkeys totp email_code recovery_codes metrics tracing"
 )
 
 HOST = {"identity.issuer_url": "https://id.example.com"}

@@ -1,0 +1,107 @@
+"""Spans: what a request was, and what took time in it. Without values: no address, parameter or header is told."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from opentelemetry import context, trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
+from opentelemetry.trace import NoOpTracer, SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from pyramid.registry import Registry
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity import __version__, watching
+from identity.watching import Watcher
+
+#: W3C Trace Context, as WSGI has its headers.
+_CARRIED = {"traceparent": "HTTP_TRACEPARENT", "tracestate": "HTTP_TRACESTATE"}
+_W3C = TraceContextTextMapPropagator()
+_PEER = "identity.peer"
+_SECOND = 1_000_000_000
+
+
+class Spans(Watcher):
+    """Makes spans by a tracer, which makes none before the process answers."""
+
+    def __init__(self) -> None:
+        self.tracer: Tracer = NoOpTracer()
+
+    def took(self, what: str, name: str, seconds: float) -> None:
+        """A hash, a signature or a statement of the request at hand has ended."""
+        if not trace.get_current_span().is_recording():
+            return
+        ended = time.time_ns()
+        attributes = {"db.query.text": name} if what == watching.STATEMENT else {"identity.name": name} if name else {}
+        shown = f"{what} {name.split(None, 1)[0]}" if what == watching.STATEMENT and name.strip() else what
+        span = self.tracer.start_span(shown, start_time=ended - int(seconds * _SECOND), attributes=attributes)
+        span.end(ended)
+
+    @contextmanager
+    def request(self, request: Request) -> Iterator[Callable[[int], None]]:
+        """Around a request; tell it the status."""
+        environ = request.environ
+        proxy = request.registry.identity.settings.trusted_proxy
+        # What strangers say of traces is nothing to go by.
+        trusted = proxy and environ.get(_PEER) == proxy
+        sent = {name: environ[key] for name, key in _CARRIED.items() if trusted and key in environ}
+        around = _W3C.extract(sent, context.Context())
+        with self.tracer.start_as_current_span(
+            request.method, around, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+        ) as span:
+            made = span.get_span_context()
+            if made.is_valid:
+                environ["identity.trace_id"] = trace.format_trace_id(made.trace_id)
+
+            def ended(status: int) -> None:
+                route = getattr(request, "matched_route", None)
+                if route is not None:
+                    span.update_name(f"{request.method} {route.name}")
+                    span.set_attribute("http.route", route.pattern)
+                span.set_attribute("http.request.method", request.method)
+                span.set_attribute("http.response.status_code", status)
+                span.set_attribute("identity.request_id", request.request_id)
+                if status >= 500:
+                    span.set_status(Status(StatusCode.ERROR))
+
+            yield ended
+
+
+def tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
+    """Around everything else, each attempt by itself."""
+    spans: Spans = registry.tracing_spans
+
+    def traced(request: Request) -> Response:
+        with spans.request(request) as ended:
+            status = 500
+            try:
+                response = handler(request)
+                status = response.status_int
+            finally:
+                ended(status)
+            return response
+
+    return traced
+
+
+@contextmanager
+def sending(
+    spans: Spans, endpoint: str, per_thousand: int, name: str, processor: SpanProcessor | None = None
+) -> Iterator[None]:
+    """Within, what ``spans`` makes is sent to the collector."""
+    resource = Resource.create({SERVICE_NAME: name, SERVICE_VERSION: __version__})
+    provider = TracerProvider(
+        sampler=ParentBasedTraceIdRatio(per_thousand / 1000), resource=resource, shutdown_on_exit=False
+    )
+    provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=10)))
+    spans.tracer = provider.get_tracer("identity", __version__)
+    try:
+        yield
+    finally:
+        spans.tracer = NoOpTracer()
+        provider.shutdown()

@@ -1,0 +1,147 @@
+"""Requests as traces: what is told of them, whose context counts, and that no value is told."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from identity.ini_values import BadSetting
+from identity.plugin_host import PluginHost
+from identity.server.framing import PEER
+from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+
+PROXY = "192.0.2.7"
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+
+class Collector:
+    """Takes OTLP on a loopback port."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        self.bodies = b""
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") is None:
+                    collector.bodies += body
+                    told = ExportTraceServiceRequest.FromString(body)
+                    for resource in told.resource_spans:
+                        for scope in resource.scope_spans:
+                            collector.spans += scope.spans
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}/v1/traces"
+
+    def named(self, name: str) -> list[Any]:
+        return [span for span in self.spans if span.name == name]
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    made = Collector()
+    yield made
+    made.server.shutdown()
+    made.thread.join()
+    made.server.server_close()
+
+
+def a_world(make_world: MakeWorld, collector: Collector, **more: str) -> World:
+    settings = {"endpoint": collector.url, "per_thousand": "1000", **more}
+    own = {f"identity.plugin.tracing.{name}": value for name, value in settings.items()}
+    return make_world(**own, **{"identity.trusted_proxy": PROXY})
+
+
+def members(span: Any) -> dict[str, Any]:
+    return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
+
+
+def test_a_request_is_a_span_with_its_signatures_and_statements(make_world: MakeWorld, collector: Collector) -> None:
+    world = a_world(make_world, collector)
+    robot = world.a_robot()
+    with world.identity.running():
+        answer = robot.token()
+    [request] = collector.named("POST protocol.token")
+    told = members(request)
+    assert told["http.response.status_code"] == 200
+    assert told["identity.request_id"] == answer.headers["X-Request-ID"]
+    below = [span for span in collector.spans if span.parent_span_id == request.span_id]
+    names = {span.name for span in below}
+    assert {"signature", "statement SELECT", "statement INSERT", "statement COMMIT"} <= names
+    for span in below:
+        assert span.trace_id == request.trace_id
+        assert request.start_time_unix_nano - 10_000_000 <= span.start_time_unix_nano <= span.end_time_unix_nano
+
+
+def test_no_value_is_told(make_world: MakeWorld, collector: Collector) -> None:
+    world = a_world(make_world, collector)
+    person = world.a_person()
+    name = give_password(world, person)
+    party = RelyingParty.of(world, name="Invoices")
+    with world.identity.running():
+        browser = Browser(world)
+        browser.open(party.ask().url, by=party.origin)
+        browser.sign_in(name, PASSWORD)
+        world.a_robot().access_token()
+    assert collector.named("hash")
+    assert b"db.query.text" in collector.bodies
+    for secret in {name, PASSWORD, person.id, *world.client.secrets}:
+        assert secret.encode() not in collector.bodies
+
+
+def test_the_context_of_a_trusted_proxy_counts_and_no_other(make_world: MakeWorld, collector: Collector) -> None:
+    world = a_world(make_world, collector)
+    with world.identity.running():
+        for peer in (PROXY, "192.0.2.8"):
+            sent = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+            world.client.request("GET", f"{world.issuer}/healthz", headers=sent, environ={PEER: peer})
+    trusted, stranger = collector.named("GET healthz")
+    assert (trusted.trace_id.hex(), trusted.parent_span_id.hex()) == (TRACE, PARENT)
+    assert stranger.trace_id.hex() != TRACE
+    assert not stranger.parent_span_id
+
+
+def test_none_are_kept_where_none_are_wanted(make_world: MakeWorld, collector: Collector) -> None:
+    world = a_world(make_world, collector, per_thousand="0")
+    with world.identity.running():
+        world.client.get(f"{world.issuer}/healthz")
+    assert collector.spans == []
+
+
+def test_a_collector_that_is_away_harms_nobody(make_world: MakeWorld, collector: Collector) -> None:
+    world = a_world(make_world, collector, endpoint="http://127.0.0.1:1/v1/traces")
+    with world.identity.running():
+        assert world.client.get(f"{world.issuer}/healthz").status_int == 200
+    assert json.loads(world.client.get(f"{world.issuer}/healthz").text) == {"status": "alive"}
+
+
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:4318", "ftp://example.com", "http://", "http://[::1"])
+def test_an_endpoint_is_an_address(endpoint: str) -> None:
+    with pytest.raises(BadSetting, match=r"tracing\.endpoint"):
+        PluginHost.load(["tracing"], {"tracing": {"endpoint": endpoint}})
+
+
+def test_without_the_library_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("identity.plugins.tracing.find_spec", lambda name: None)
+    with pytest.raises(BadSetting, match=r"identity\[tracing\]"):
+        PluginHost.load(["tracing"], {"tracing": {"endpoint": "http://127.0.0.1:4318/v1/traces"}})
