@@ -1,0 +1,260 @@
+"""Three MariaDB servers that are one database (Galera): each takes writes, and what meets at one row is refused."""
+
+import gc
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from identity.domain.tokens import TokenFamily
+from identity.plugins.sql import Settings, SqlBackend
+from identity.storage.backend import Storage
+from identity.storage.contract.base import add
+from identity.storage.contract.factories import (
+    NOW,
+    a_code,
+    a_family,
+    a_human_user,
+    a_project,
+    a_refresh_token,
+    an_application,
+    an_organization,
+)
+from identity.storage.contract.races import redeem, rotate
+from identity.storage.contract.racing import Outcome, Outcomes
+from identity.storage.contract.racing import _try as attempted
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import AlreadyUsed, StorageError
+
+pytest.importorskip("pymysql")
+
+from identity.testing.mariadb import MariadbServer, new_database, program
+
+pytestmark = pytest.mark.thorough
+
+PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
+NODES = 3
+ROOM = Path("/dev/shm")  # noqa: S108
+_OPTIONS = (
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-log-file-size=48M",
+    "--innodb-autoinc-lock-mode=2",
+    "--binlog-format=ROW",
+    "--performance-schema=OFF",
+    "--bind-address=127.0.0.1",
+    "--wsrep-on=ON",
+    f"--wsrep-provider={PROVIDER}",
+    "--wsrep-cluster-name=identity",
+    "--wsrep-sync-wait=7",
+    "--wsrep-sst-method=rsync",
+)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+class Cluster:
+    """Three nodes on loopback; the first one begins, and sends the others its data."""
+
+    def __init__(self, folder: Path) -> None:
+        ports = [[free_port() for _ in range(4)] for _ in range(NODES)]
+        self._addresses = ",".join(f"127.0.0.1:{group}" for _, group, *_ in ports)
+        self.nodes = [MariadbServer(folder / str(at), self._options(at, *one)) for at, one in enumerate(ports)]
+        self.nodes[0].start("--wsrep-new-cluster")
+        for node in self.nodes[1:]:
+            node.start()
+
+    def _options(self, at: int, port: int, group: int, transfer: int, state: int) -> tuple[str, ...]:
+        provider = f"base_port={group};ist.recv_addr=127.0.0.1:{transfer};gcache.size=32M;pc.recovery=no"
+        # A node that says nothing is left out soon.
+        provider += ";evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S;evs.keepalive_period=PT0.5S"
+        return (
+            *_OPTIONS,
+            f"--port={port}",
+            f"--wsrep-node-name=node{at}",
+            f"--wsrep-node-address=127.0.0.1:{group}",
+            f"--wsrep-sst-receive-address=127.0.0.1:{state}",
+            f"--wsrep-cluster-address=gcomm://{self._addresses}",
+            f"--wsrep-provider-options={provider};gmcast.listen_addr=tcp://127.0.0.1:{group}",
+        )
+
+    def wait_for(self, size: int, at: int = 0) -> None:
+        """Return when this node sees so many, itself included, and takes writes."""
+        give_up_at = time.monotonic() + 120
+        while self._seen(at) != (str(size), "ON"):
+            assert time.monotonic() < give_up_at, f"node {at} does not see {size}"
+            time.sleep(0.1)
+
+    def _seen(self, at: int) -> tuple[str, str]:
+        rows = dict(self.nodes[at].execute("SHOW STATUS LIKE 'wsrep%'"))
+        return rows["wsrep_cluster_size"], rows["wsrep_ready"]
+
+    def close(self) -> None:
+        """End all."""
+        for node in self.nodes:
+            node.close()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    program("mariadbd")
+    program("rsync")
+    if not PROVIDER.exists():
+        pytest.skip("MariaDB is not installed: there is no Galera")
+    folder = Path(tempfile.mkdtemp(prefix="identity-galera-", dir=ROOM if ROOM.is_dir() else None))
+    # Nodes run in the account of MariaDB's package.
+    folder.chmod(0o755)
+    made = Cluster(folder)
+    try:
+        made.wait_for(NODES)
+        yield made
+    finally:
+        made.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def backends(cluster: Cluster) -> Iterator[list[SqlBackend]]:
+    """The same database, once by each node."""
+    name = urlsplit(new_database(cluster.nodes[0])).path.lstrip("/")
+    backends = [SqlBackend(Settings(url=node.url(name))) for node in cluster.nodes]
+    backends[0].migrate()
+    for node, backend in zip(cluster.nodes, backends, strict=True):
+        # It waits until the node has what others have: to connect does not.
+        node.execute("SELECT 1 FROM information_schema.tables")
+        backend.check()
+    yield backends
+    for backend in backends:
+        backend.close()
+
+
+@pytest.fixture
+def family(backends: list[SqlBackend]) -> TokenFamily:
+    organization = an_organization()
+    project, user = a_project(organization), a_human_user(organization)
+    application = an_application(project)
+    family = a_family(user, application)
+    save(backends[0], organization, project, application, user, family)
+    return family
+
+
+def save(backend: SqlBackend, *values: object) -> None:
+    with committing(backend, Transactions()) as storage:
+        for value in values:
+            add(storage, value)
+
+
+def race(backends: list[SqlBackend], attempt: Callable[[Storage, int], object], times: int) -> Outcomes:
+    """Make the attempt so often at the same moment, each time by another node than the time before."""
+    together, transactions = threading.Barrier(times), Transactions()
+
+    def run(number: int) -> Outcome:
+        together.wait(60)
+        return attempted(backends[number % NODES], transactions, attempt, number)
+
+    with ThreadPoolExecutor(times) as pool:
+        return Outcomes(tuple(pool.map(run, range(times))))
+
+
+def test_of_uses_of_a_code_at_all_nodes_one_wins(backends: list[SqlBackend], family: TokenFamily) -> None:
+    for _ in range(4):
+        code = a_code(family)
+        save(backends[1], code)
+        outcomes = race(backends, partial(redeem, digest=code.digest, client_id=code.client_id, at=NOW), 30)
+        assert len(outcomes.won) == 1
+        assert set(outcomes.errors) <= {"AlreadyUsed", "Contended"}
+        for backend in backends:
+            with pytest.raises(AlreadyUsed), committing(backend, Transactions()) as storage:
+                storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
+
+
+def test_of_uses_of_a_refresh_token_at_all_nodes_one_wins(backends: list[SqlBackend], family: TokenFamily) -> None:
+    for _ in range(4):
+        token, successors = a_refresh_token(family), [a_refresh_token(family) for _ in range(30)]
+        save(backends[2], token)
+        outcomes = race(backends, partial(rotate, digest=token.digest, successors=successors, at=NOW), 30)
+        assert len(outcomes.won) == 1
+        assert set(outcomes.errors) <= {"AlreadyUsed", "Contended"}
+        for backend in backends:
+            with backend.reading() as storage:
+                found = [one for one in successors if storage.tokens.find_presented(one.digest) is not None]
+            assert found == [successors[outcomes.won[0].number]], "the winner's successor alone is stored"
+
+
+class Load:
+    """Writes at each node until it is told to end. ``acknowledged`` are the ids of what was committed."""
+
+    def __init__(self, backends: list[SqlBackend]) -> None:
+        self.acknowledged: list[list[str]] = [[] for _ in backends]
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._write, args=one) for one in enumerate(backends)]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, at: int, backend: SqlBackend) -> None:
+        while not self._over.is_set():
+            organization = an_organization()
+            try:
+                save(backend, organization)
+            except StorageError:
+                time.sleep(0.05)
+            else:
+                self.acknowledged[at].append(organization.id)
+
+    def wait_for_more(self, *nodes: int) -> None:
+        """Return when each of these nodes has taken ten more."""
+        wanted = {at: len(self.acknowledged[at]) + 10 for at in nodes}
+        give_up_at = time.monotonic() + 120
+        while any(len(self.acknowledged[at]) < number for at, number in wanted.items()):
+            assert time.monotonic() < give_up_at, "nothing is taken any more"
+            time.sleep(0.05)
+
+    def end(self) -> set[str]:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        return {one for of_node in self.acknowledged for one in of_node}
+
+
+# PyMySQL leaves it to Python to close a socket at which nobody listens.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_nothing_that_was_acknowledged_is_lost_when_nodes_fall_silent_and_die(
+    cluster: Cluster, backends: list[SqlBackend]
+) -> None:
+    load = Load(backends)
+    try:
+        load.wait_for_more(0, 1, 2)
+        os.kill(cluster.nodes[2].process_id, signal.SIGSTOP)
+        cluster.wait_for(2)
+        load.wait_for_more(0, 1)
+        os.kill(cluster.nodes[2].process_id, signal.SIGCONT)
+        cluster.wait_for(3)
+        load.wait_for_more(0, 1, 2)
+        with backends[2].reading() as storage:
+            known = {one for of_node in load.acknowledged for one in list(of_node)}
+            assert set(storage.organizations.find_many(known)) == known, "what it missed it was sent"
+        cluster.nodes[2].kill()
+        cluster.wait_for(2)
+        load.wait_for_more(0, 1)
+    finally:
+        acknowledged = load.end()
+    for backend in backends[:2]:
+        with backend.reading() as storage:
+            assert set(storage.organizations.find_many(acknowledged)) == acknowledged
+    del load
+    gc.collect()
