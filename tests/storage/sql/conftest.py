@@ -92,7 +92,7 @@ def mariadb_url(mariadb_database: str, mariadb_server: "MariadbServer") -> Itera
     mariadb_server.execute("SET SESSION foreign_key_checks = 0", *emptied, f"TRUNCATE TABLE {name}.audit_events")
 
 
-@pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest) -> str:
     """A migrated, empty database, once of each kind."""
     url: str = request.getfixturevalue(f"{request.param}_url")
