@@ -88,6 +88,8 @@ class TestEnvironment:
             "REMOTE_ADDR": "192.0.2.7",
             "REMOTE_HOST": "192.0.2.7",
             "REMOTE_PORT": "4711",
+            # As our waitress says whose connection it is, before words of a proxy are taken for it.
+            "identity.peer": "192.0.2.7",
             "REQUEST_METHOD": "POST",
             "PATH_INFO": "/oauth/v2/token",
             "QUERY_STRING": "a=b",
