@@ -27,17 +27,24 @@ from psycopg import sql
 #: What a URL says so that each transaction is as if it were alone.
 SERIALIZABLE = urlencode({"options": "-c default_transaction_isolation=serializable"}, quote_via=quote)
 
-#: Tests do not outlive the machine: without waiting for its disk the server is several times faster.
-_SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+#: Tests do not outlive the machine: without waiting for its disk the server is several times faster. Each pytest-xdist
+#: worker has worlds of its own, each of which keeps connections.
+_SETTINGS = "fsync = off\nfull_page_writes = off\nsynchronous_commit = off\nmax_connections = 500\n"
 
 
 class PostgresqlServer:
     """A server with its own folder, reached by a socket in it; shared by all processes that name that folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._server: Any = _wheel().get_server(folder, cleanup_mode="delete")
-        # Whoever gave it up and takes it again gets the same object back, and is not counted as a user any more.
-        self._server.global_process_id_list.get_and_add(os.getpid())
+        self._server: Any = _wheel().get_server(folder, cleanup_mode="delete", start=False)
+        with self._server._lock:
+            self._server.ensure_pgdata_inited()
+            own = folder / "postgresql.auto.conf"
+            if _SETTINGS not in own.read_text():
+                with own.open("a") as file:
+                    file.write(_SETTINGS)
+        # Whoever gave it up and takes it again gets the same object back, and is counted as a user anew.
+        self._server.start()
 
     def url(self, database: str = "postgres") -> str:
         """The URL of one of its databases."""
@@ -72,9 +79,6 @@ def running_server(folder: Path) -> Iterator[PostgresqlServer]:
     """A server on this folder, which is made if need be and deleted after its last user is done."""
     server = PostgresqlServer(folder)
     try:
-        for name, value in _SETTINGS.items():
-            server.execute(sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
-        server.execute(sql.SQL("SELECT pg_reload_conf()"))
         yield server
     finally:
         server.close()

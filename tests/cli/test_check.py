@@ -22,6 +22,7 @@ ANY = {
     "identity.default_domain",
     "identity.smtp.host",
     "identity.smtp.user",
+    "identity.plugin.tracing.service_name",
     # Only the directory itself can judge them.
     *(
         f"identity.plugin.ldap.{name}"

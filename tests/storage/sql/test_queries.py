@@ -291,7 +291,8 @@ def test_a_read_is_one_statement(backend: SqlBackend, statements: Statements, na
 def test_a_write_is_one_statement(backend: SqlBackend, statements: Statements, name: str) -> None:
     with committing(backend, Transactions()) as storage:
         WRITES[name](storage)
-    assert len(statements.sent) == 1
+    # The trail's own guard has to know first what may go.
+    assert len(statements.sent) == (2 if name == f"purge {Purged.AUDIT_EVENTS}" else 1)
 
 
 @pytest.mark.parametrize("name", [*READS, *WRITES, *INDEXED])
