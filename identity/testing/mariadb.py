@@ -69,9 +69,12 @@ class MariadbServer:
         self._process: subprocess.Popen[bytes] | None = None
         # As the package's own account: what sends one node's data to another does not work as root.
         self._account = ("--user=mysql",) if os.geteuid() == 0 else ()
-        folder.mkdir(parents=True, exist_ok=True)
-        if self._account:
-            shutil.chown(folder, "mysql")
+        # A server that starts deletes temporary tables where it keeps its own, whosever they are.
+        self._environ = {**os.environ, "TMPDIR": str(folder / "tmp")}
+        for one in (folder, folder / "tmp"):
+            one.mkdir(parents=True, exist_ok=True)
+            if self._account:
+                shutil.chown(one, "mysql")
         if not (folder / "data").exists():
             self._install()
 
@@ -119,6 +122,7 @@ class MariadbServer:
                 ],
                 stdout=log,
                 stderr=log,
+                env=self._environ,
             )
 
     def wait(self) -> None:
@@ -165,7 +169,11 @@ class MariadbServer:
     def _install(self) -> None:
         install = [program("mariadb-install-db"), "--no-defaults", *self._account, f"--datadir={self.folder / 'data'}"]
         words = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
-        subprocess.run([*install, *words], check=True, capture_output=True, timeout=_PATIENCE * 2)  # noqa: S603
+        ran = subprocess.run(  # noqa: S603
+            [*install, *words], capture_output=True, timeout=_PATIENCE * 2, env=self._environ, text=True, check=False
+        )
+        if ran.returncode:
+            raise RuntimeError(ran.stdout + ran.stderr)
 
 
 @contextmanager
