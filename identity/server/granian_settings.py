@@ -8,6 +8,8 @@ from typing import Any
 
 from waitress.adjustments import Adjustments
 
+from identity.server.listening import bind
+
 #: The settings of waitress that mean the same here, or the same that they mean there: nothing.
 _UNDERSTOOD = frozenset(
     {
@@ -37,22 +39,10 @@ def check(adjustments: Adjustments, settings: Mapping[str, Any]) -> None:
 
 def listening(adjustments: Adjustments) -> socket.socket:
     """A socket that listens where the settings say. Raises OSError."""
-    bound: socket.socket
-    if adjustments.sockets:
-        [bound] = adjustments.sockets
-    else:
-        [(family, kind, protocol, address)] = adjustments.listen
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            bound.bind(address)
-        except OSError:
-            bound.close()
-            raise
-    bound.listen(adjustments.backlog)
-    return bound
+    taken: socket.socket
+    [taken] = adjustments.sockets or [bind(*one) for one in adjustments.listen]
+    taken.listen(adjustments.backlog)
+    return taken
 
 
 def common(adjustments: Adjustments, bound: socket.socket) -> dict[str, Any]:

@@ -70,12 +70,12 @@ def take(settings: Mapping[str, Any], count: int) -> list[list[socket.socket]]:
         spread = count > 1 and _SPREADS
         if spread:
             # Sockets that spread what comes also find room beside those of another service: that would share it.
-            _bound(family, kind, protocol, address).close()
-        one = _bound(family, kind, protocol, address, spread=spread)
+            bind(family, kind, protocol, address).close()
+        one = bind(family, kind, protocol, address, spread=spread)
         where = one.getsockname()
         for number, sockets in enumerate(taken):
             if number and spread:
-                one = _bound(family, kind, protocol, where, spread=True)
+                one = bind(family, kind, protocol, where, spread=True)
             sockets.append(one)
     for sockets in taken:
         for one in sockets:
@@ -83,7 +83,8 @@ def take(settings: Mapping[str, Any], count: int) -> list[list[socket.socket]]:
     return taken
 
 
-def _bound(family: int, kind: int, protocol: int, address: Any, *, spread: bool = False) -> socket.socket:
+def bind(family: int, kind: int, protocol: int, address: Any, *, spread: bool = False) -> socket.socket:
+    """A socket that has taken the address; others can take it too if it is ``spread``. Raises OSError."""
     made = socket.socket(family, kind, protocol)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -17,7 +17,7 @@ from tests.house.served import ROOT, Served, free_port
 pytestmark = pytest.mark.thorough
 
 FILE = ROOT / "docs" / "operators" / "examples" / "Containerfile"
-MIRROR, RELEASE = "http://deb.debian.org/debian", "bookworm"
+RELEASE = "bookworm"
 #: Whom this machine trusts, and where it may be in the root: an installation there makes a list of its own.
 TRUSTED, THERE = Path("/etc/ssl/certs/ca-certificates.crt"), "/trusted.crt"
 #: Not in memory: a root is large.
@@ -85,7 +85,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         pytest.skip("no container is tried: that takes root and debootstrap (Debian: apt-get install debootstrap).")
     folder = FOLDER / f"identity-container-{os.getpid()}"
-    made = run("debootstrap", "--variant=minbase", RELEASE, folder, MIRROR)
+    made = run("debootstrap", "--variant=minbase", RELEASE, folder)
     if made.returncode:
         shutil.rmtree(folder, ignore_errors=True)
         pytest.skip(f"no container is tried: no bare Debian can be had here. {made.stdout.splitlines()[-1:]}")

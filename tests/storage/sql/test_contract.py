@@ -16,25 +16,23 @@ from identity.testing.pgbouncer import is_installed, pooled
 from identity.testing.postgresql import SERIALIZABLE
 
 
-class TestSqlite(StorageContract):
+class Sql:
+    """A backend as ``reopen`` of each database makes it."""
+
     @pytest.fixture
     def backend(self, reopen: Callable[[], SqlBackend]) -> Iterator[SqlBackend]:
         backend = reopen()
         yield backend
         backend.close()
 
+
+class TestSqlite(Sql, StorageContract):
     @pytest.fixture
     def reopen(self, sqlite_url: str) -> Callable[[], SqlBackend]:
         return partial(SqlBackend, Settings(url=sqlite_url))
 
 
-class TestPostgresql(StorageContract):
-    @pytest.fixture
-    def backend(self, reopen: Callable[[], SqlBackend]) -> Iterator[SqlBackend]:
-        backend = reopen()
-        yield backend
-        backend.close()
-
+class TestPostgresql(Sql, StorageContract):
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
         return partial(SqlBackend, Settings(url=postgresql_url))
@@ -51,15 +49,15 @@ class TestSerializable(TestPostgresql):
 
 @pytest.mark.thorough
 class TestPgbouncer(
-    BackendContract, TransactionContract, RaceContract, AuthorizationCodeContract, RefreshTokenContract, RecordContract
+    Sql,
+    BackendContract,
+    TransactionContract,
+    RaceContract,
+    AuthorizationCodeContract,
+    RefreshTokenContract,
+    RecordContract,
 ):
     """What a pooler could get wrong that gives each transaction any of its few connections."""
-
-    @pytest.fixture
-    def backend(self, reopen: Callable[[], SqlBackend]) -> Iterator[SqlBackend]:
-        backend = reopen()
-        yield backend
-        backend.close()
 
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Iterator[Callable[[], SqlBackend]]:
@@ -70,13 +68,7 @@ class TestPgbouncer(
 
 
 @pytest.mark.thorough
-class TestMariadb(StorageContract):
-    @pytest.fixture
-    def backend(self, reopen: Callable[[], SqlBackend]) -> Iterator[SqlBackend]:
-        backend = reopen()
-        yield backend
-        backend.close()
-
+class TestMariadb(Sql, StorageContract):
     @pytest.fixture
     def reopen(self, mariadb_url: str) -> Callable[[], SqlBackend]:
         return partial(SqlBackend, Settings(url=mariadb_url))
