@@ -6,12 +6,14 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks import growth as growths
+from benchmarks import scaling as scalings
 from benchmarks import sharing as sharings
 from benchmarks.filling import PER_APPLICATION
 from benchmarks.flood import Flood
 from benchmarks.growth import Growth
 from benchmarks.measuring import ROWS_PER_COMMIT, Sample, Units
 from benchmarks.results import Result, Whole
+from benchmarks.scaling import Scaling
 from benchmarks.service import ROOT, Setup
 from benchmarks.sharing import Sharing
 from benchmarks.targets import Figure, Reading, target_of, verdict
@@ -44,6 +46,8 @@ def _lines(result: Result) -> Iterator[str]:
         yield from _sharing(result.sharing)
     if result.growth is not None:
         yield from _growth(result.growth)
+    if result.scaling is not None:
+        yield from _scaling(result.scaling)
     for note in result.notes:
         yield f"\n{note}"
     yield from _verdict(result)
@@ -189,6 +193,22 @@ def _growth(growth: Growth) -> Iterator[str]:
         yield (
             f"{title:<24}{target:>8}{ratio:>7.2f} {word:<7}{large.ratio:>7.2f}{small.ratio:>8.2f}"
             f"{(large.p50 or 0) * 1e3:>8.2f}{(small.p50 or 0) * 1e3:>8.2f}"
+        )
+
+
+def _scaling(scaling: Scaling) -> Iterator[str]:
+    setup = scaling.setup
+    yield f"\n{setup.title}; each worker has {scalings.SHARE:.0%} of a processor; before: one worker"
+    yield (
+        f"{f'{scalings.CONNECTIONS} connections':<24}{'target':>8}{'times':>7} {'':<7}{'req/s':>8}{'before':>8}"
+        f"{'cost':>7}{'before':>8}"
+    )
+    for name, title in scaling.titles.items():
+        several, one, gain = scaling.several[name], scaling.one[name], scaling.gains[name]
+        target, word = _judged(Reading(Figure.SCALING, setup.server, setup.storage, name, gain), setup)
+        yield (
+            f"{title:<24}{target:>8}{gain:>7.2f} {word:<7}{several.rate:>8.0f}{one.rate:>8.0f}"
+            f"{several.ratio:>7.2f}{one.ratio:>8.2f}"
         )
 
 

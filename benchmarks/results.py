@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.flood import Flood
 from benchmarks.growth import Growth
 from benchmarks.measuring import Figures, Sample, Units
+from benchmarks.scaling import Scaling
 from benchmarks.service import ROOT, Setup
 from benchmarks.sharing import Sharing
 from benchmarks.targets import Figure, Reading, target_of
@@ -64,6 +65,7 @@ class Result:
     floods: Mapping[Setup, Flood] = field(default_factory=dict)
     sharing: Sharing | None = None
     growth: Growth | None = None
+    scaling: Scaling | None = None
     notes: Sequence[str] = ()
 
     def readings(self) -> Iterator[Reading]:
@@ -86,11 +88,14 @@ class Result:
         if self.growth is not None:
             for name, ratio in self.growth.ratios.items():
                 yield _reading(Figure.GROWTH, self.growth.setup, ratio, name)
+        if self.scaling is not None:
+            for name, gain in self.scaling.gains.items():
+                yield _reading(Figure.SCALING, self.scaling.setup, gain, name)
 
     def title(self, case: str) -> str:
         """What a case is called."""
         known = [*self.titles.values(), *(flood.titles for flood in self.floods.values())]
-        known += [one.titles for one in (self.sharing, self.growth) if one is not None]
+        known += [one.titles for one in (self.sharing, self.growth, self.scaling) if one is not None]
         return next((titles[case] for titles in known if case in titles), case)
 
 
@@ -123,6 +128,7 @@ def as_json(result: Result) -> dict[str, Any]:
         ],
         "sharing": None if result.sharing is None else _sharing(result.sharing),
         "growth": None if result.growth is None else _growth(result.growth),
+        "scaling": None if result.scaling is None else _scaling(result.scaling),
         "readings": [_judged(reading) for reading in result.readings()],
     }
 
@@ -152,6 +158,14 @@ def _growth(growth: Growth) -> dict[str, Any]:
         "ratios": dict(growth.ratios),
         "small": {name: _figures(sample) for name, sample in growth.small.items()},
         "large": {name: _figures(sample) for name, sample in growth.large.items()},
+    }
+
+
+def _scaling(scaling: Scaling) -> dict[str, Any]:
+    return {
+        "gains": dict(scaling.gains),
+        "one": {name: _figures(sample) for name, sample in scaling.one.items()},
+        "several": {name: _figures(sample) for name, sample in scaling.several.items()},
     }
 
 

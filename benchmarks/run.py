@@ -12,14 +12,17 @@ from itertools import product
 from pathlib import Path
 from typing import NoReturn
 
+from psutil import Process  # type: ignore[import-untyped]
+
 from benchmarks import flood as login_flood
-from benchmarks import growth, imports, machine, report, service, sharing
+from benchmarks import growth, imports, machine, report, scaling, service, sharing
 from benchmarks.cases import CODE_FLOW
 from benchmarks.filling import NoRoom
 from benchmarks.installation import Installation, folder_on_disk, installed, placed
 from benchmarks.load import LoadFailed, generator
 from benchmarks.measuring import Amount, Served, measure
 from benchmarks.results import Result, Whole, as_json
+from benchmarks.scaling import NoControl
 from benchmarks.service import Setup
 from benchmarks.slow_disk import NoCompiler
 from benchmarks.stock import prepared
@@ -64,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         with generator() as pool, generator() as another:
             result = _run(options, setups, (pool, another))
-    except (LoadFailed, NoRoom, service.NotServing) as problem:
+    except (LoadFailed, NoControl, NoRoom, service.NotServing) as problem:
         print(f"The benchmark was given up: {problem}")
         return 1
     except KeyboardInterrupt:
@@ -82,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--storage", nargs="+", choices=tuple(THREADS), help="storages (sqlite)")
     where.add_argument("--threads", type=int, metavar="N", help="threads that answer (1 on SQLite, 8 on PostgreSQL)")
     where.add_argument("--workers", type=int, default=0, metavar="N", help="processes under a supervisor (none)")
+    where.add_argument(
+        "--set", nargs="+", type=_setting, default=[], metavar="NAME=VALUE", help="settings besides development.ini's"
+    )
     where.add_argument("--against", type=Path, metavar="PATH", help="another checkout, in turn with this one")
     what = parser.add_argument_group("what", "by default everything but single-use, and what stands instead")
     what.add_argument("--cases", nargs="+", choices=KNOWN, metavar="CASE", help=f"these alone: {', '.join(KNOWN)}")
@@ -102,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TOKENS",
         help=f"what requests cost where so many tokens are stored ({growth.LARGE:,}), instead: takes minutes and GB",
     )
+    what.add_argument("--scaling", action="store_true", help="what further workers gain, instead; takes root")
     what.add_argument("--profile", choices=("start", *KNOWN[1:]), metavar="CASE", help="where the time of one goes")
     what.add_argument("--console", action="store_true", help="console pages over a large database, instead")
     much = parser.add_argument_group("how much")
@@ -119,6 +126,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text} is no NAME=VALUE")
+    return name, value
+
+
 def _setups(options: argparse.Namespace) -> list[Setup]:
     """What is measured, this checkout's setups first."""
     pairs: Iterable[tuple[str, str]] = DEFAULT
@@ -126,13 +140,20 @@ def _setups(options: argparse.Namespace) -> list[Setup]:
         options.flood
         or options.slow_disk is not None
         or options.sizes is not None
+        or options.scaling
         or options.profile is not None
         or options.console
     )
     if alone or options.server is not None or options.storage is not None:
         pairs = product(options.server or ["waitress"], options.storage or ["sqlite"])
     ours = [
-        Setup(server, storage, options.threads or THREADS[storage], workers=options.workers)
+        Setup(
+            server,
+            storage,
+            options.threads or THREADS[storage],
+            settings=tuple(options.set),
+            workers=options.workers,
+        )
         for server, storage in pairs
     ]
     if options.against is None:
@@ -145,6 +166,10 @@ def _run(options: argparse.Namespace, setups: Sequence[Setup], pools: tuple[Exec
     if options.sizes is not None:
         _say("filling a database")
         return _growth(options, setups, pools[0], result)
+    if options.scaling:
+        _say("holding workers back")
+        found = scaling.find(setups[0], pools[0], rounds=options.rounds, seconds=2 * options.seconds)
+        return replace(result, scaling=found)
     everything = options.cases is None and not options.flood and options.slow_disk is None
     cases, flood = everything or options.cases is not None, everything or options.flood
     with folder_on_disk() as folder, ExitStack() as stack:
@@ -182,12 +207,17 @@ def _cases(
         result,
         titles={one.setup: _titles(one, names[one.setup]) for one in running},
         wholes={
-            one.setup: Whole(one.starts, one.memory_at_start, one.service.rss(), one.service.workers())
+            one.setup: Whole(one.starts, one.memory_at_start, one.service.rss(), _memory(one.service.workers()))
             for one in running
         },
         figures=figures,
         units=units,
     )
+
+
+def _memory(workers: Sequence[Process]) -> list[tuple[int, int]]:
+    """Of each the resident memory in bytes, and what it shares with none."""
+    return [(one.rss, one.uss) for one in (worker.memory_full_info() for worker in workers)]
 
 
 def _names(options: argparse.Namespace, setup: Setup) -> list[str]:

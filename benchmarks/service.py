@@ -115,11 +115,9 @@ class Service:
         """Its resident memory in bytes, over all its processes."""
         return sum(process.memory_info().rss for process in self._processes())
 
-    def workers(self) -> list[tuple[int, int]]:
-        """Of each worker under a supervisor: resident memory in bytes, and what it shares with none."""
-        loaded = [one for generation in self._process.children() for one in generation.children()]
-        memory = [one.memory_full_info() for one in loaded]
-        return [(one.rss, one.uss) for one in memory]
+    def workers(self) -> list[psutil.Process]:
+        """Those that a supervisor has."""
+        return [one for generation in self._process.children() for one in generation.children()]
 
     def alive(self) -> bool:
         """True until it ends."""

@@ -42,7 +42,7 @@ def find(setup: Setup, against: Path | None, pool: Executor, *, delay: float, ro
     Raises LoadFailed, NotServing, NoCompiler.
     """
     setup = replace(setup, slow_disk=delay)
-    apart = replace(setup, settings=_APART) if against is None else replace(setup, checkout=against)
+    apart = replace(setup, settings=(*setup.settings, *_APART)) if against is None else replace(setup, checkout=against)
     with ExitStack() as stack:
         installations = [stack.enter_context(installed(one, pool)) for one in (setup, apart)]
         served = [Served.of(one, name) for name in CASES for one in installations]

@@ -26,12 +26,14 @@ class Figure(StrEnum):
     """Resident megabytes when the first answer has come."""
     START = "start"
     """CPU seconds until the first answer."""
+    SCALING = "scaling"
+    """Requests per second of several workers, as a multiple of those of one."""
     GROWTH = "growth"
     """The cost with a large database, as a multiple of the cost with a small one."""
 
 
 #: Figures of which there should be much; of the others there should be little.
-_MUCH = frozenset({Figure.SHARED})
+_MUCH = frozenset({Figure.SHARED, Figure.SCALING})
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ TARGETS = (
     Target(Figure.WORKER, 110.0),
     Target(Figure.PRIVATE, 45.0),
     Target(Figure.START, 1.0, storage="sqlite"),
+    Target(Figure.SCALING, 1.8),
     Target(Figure.GROWTH, 1.15),
 )
 
