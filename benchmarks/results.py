@@ -163,6 +163,7 @@ def _growth(growth: Growth) -> dict[str, Any]:
 
 def _scaling(scaling: Scaling) -> dict[str, Any]:
     return {
+        **_named(scaling.setup),
         "gains": dict(scaling.gains),
         "one": {name: _figures(sample) for name, sample in scaling.one.items()},
         "several": {name: _figures(sample) for name, sample in scaling.several.items()},

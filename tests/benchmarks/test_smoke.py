@@ -1,6 +1,7 @@
 """The benchmarks run, tell what they found and leave nothing behind. How fast anything is is no test's business."""
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -95,6 +96,19 @@ def test_what_is_stored_before_holds_together_and_is_asked_about(tmp_path: Path)
     assert 2000 < counts["access_tokens"] < 2010
     assert 200 < counts["refresh_tokens"] < 210
     assert 4 < counts["users"] < 14
+
+
+@pytest.mark.skipif(not os.access("/sys/fs/cgroup", os.W_OK), reason="control groups are not ours to make here")
+def test_workers_are_held_back_alike_with_the_settings_that_are_given(tmp_path: Path) -> None:
+    token = tmp_path / "metrics.token"
+    token.write_text("0123456789abcdef" * 3)
+    token.chmod(0o600)
+    setting = f"identity.plugin.metrics.token_file={token}"
+    found = figures(tmp_path / "figures.json", "--scaling", "--set", setting)["scaling"]
+    assert set(found["gains"]) == {"opaque", "introspection", "userinfo"}
+    assert not [*Path("/sys/fs/cgroup").glob("**/identity-benchmark-*")]
+    assert found["workers"] == 2
+    assert found["settings"] == [setting.split("=")]
 
 
 def test_another_checkout_is_measured_beside_and_not_judged(tmp_path: Path) -> None:
