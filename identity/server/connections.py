@@ -120,12 +120,14 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
     def handle_write(self) -> None:
         """Send what is there; ``end`` after the last answer."""
-        if not self.close_when_flushed or self.will_close:
-            super().handle_write()
-            return
-        self._flush_exception(self._flush_some)
-        if self.connected and not self.will_close and not self.total_outbufs_len:
-            self.end()
+        # A thread whose answer is over may still tell the other side to go on (100), and would share the buffer.
+        with self.outbuf_lock:
+            if not self.close_when_flushed or self.will_close:
+                super().handle_write()
+                return
+            self._flush_exception(self._flush_some)
+            if self.connected and not self.will_close and not self.total_outbufs_len:
+                self.end()
 
     def answer(self) -> None:
         """Answer the request whose turn it is, in the loop."""

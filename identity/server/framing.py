@@ -87,11 +87,12 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         self.adj = copy(self.adj)
         self.adj.max_request_body_size = most + 1
         self.error, self.completed, self.admitted, self._to_answer = None, False, True, True
-        self.expect_continue = self._expects
         left, self._left = self._left, b""
         if self.received(left) < len(left):
             # Whoever sends more before there is an answer says it again.
             self.headers["CONNECTION"] = "close"
+        # Whoever has begun to send does not wait to be told (RFC 9110 §10.1.1).
+        self.expect_continue = self._expects and not left
 
     def close(self) -> None:
         """Let go of the body, unless it was admitted just now: it may have come whole, and is yet to be answered."""

@@ -14,6 +14,7 @@ import pytest
 
 from identity import fibers
 from identity.fibers import Apart
+from identity.server.connections import Channel
 from identity.server.framing import ADMIT_BODY
 from identity.server.sockets import Sockets
 from identity.server.waitress_server import Server
@@ -288,6 +289,51 @@ def test_who_sends_the_body_without_waiting_for_leave_is_answered(application: A
             heard = b""
             while b'"body": "abc"' not in heard:
                 heard += connection.recv(4096)
+
+
+def test_who_sends_a_large_body_without_waiting_for_leave_is_answered(application: Application) -> None:
+    asked = b"POST /admits HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\nExpect: 100-continue\r\n\r\n" + b"y" * 20
+    with (
+        serving(application, max_request_body_size="10") as port,
+        socket.create_connection(("127.0.0.1", port), timeout=WAIT) as connection,
+    ):
+        for _ in range(2):
+            connection.sendall(asked)
+            heard = b""
+            while piece := b"" if heard.endswith(b"}") else connection.recv(4096):
+                heard += piece
+            assert heard.startswith(b"HTTP/1.1 200 OK")
+
+
+def test_who_waits_for_leave_is_told_once_while_the_loop_looks_at_what_a_thread_sends(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+    twice = threading.Event()
+    send = Channel.send
+
+    def slowly(channel: Channel, data: bytes, *more: Any, **named: Any) -> int:
+        sent: int = send(channel, data, *more, **named)
+        if data.startswith(b"HTTP/1.1 100"):
+            told.append(True)
+            if len(told) > 1:
+                twice.set()
+            else:
+                # What was sent is still in the buffer, and the loop is told that there is something to send.
+                channel.server.pull_trigger()
+                twice.wait(0.5)
+        return sent
+
+    monkeypatch.setattr(Channel, "send", slowly)
+    with (
+        serving(application, max_request_body_size="10") as port,
+        socket.create_connection(("127.0.0.1", port), timeout=WAIT) as connection,
+    ):
+        connection.sendall(b"POST /admits HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\nExpect: 100-continue\r\n\r\n")
+        assert connection.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"y" * 20)
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200 OK")
+    assert len(told) == 1
 
 
 def test_the_oldest_clients_are_answered(application: Application) -> None:
