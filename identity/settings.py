@@ -268,7 +268,19 @@ class Settings:
         "A style sheet of the operator, linked after ours, to set other values for its tokens.", default=None
     )
     purge_interval: timedelta = span("How often expired rows are looked for.", "5m")
-    purge_after: timedelta = span("How long expired rows are kept before they are purged.", "24h", at_least="0")
+    purge_after: timedelta = span(
+        "How long what has expired is kept before it is purged, but for what the next ones say.", "24h", at_least="0"
+    )
+    session_retention: timedelta = span(
+        "How long sessions are kept after their end, beside the time in which a token may live that names them.",
+        "24h",
+        at_least="0",
+    )
+    token_retention: timedelta = span(
+        "How long access tokens, refresh tokens and authorization codes are kept after they have expired.",
+        "24h",
+        at_least="0",
+    )
     audit_retention: timedelta | None = setting(
         "How long audit events are kept, at least 30d; none keeps them for ever. What is under a legal hold stays.",
         default=None,

@@ -1,6 +1,6 @@
 """Delete what has expired, in small batches, so that no other writer waits long."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from identity.domain.attempts import REMEMBERED
@@ -16,15 +16,24 @@ _FEWEST, _MOST = 25, 2000
 #: A writer who comes at the wrong moment waits for one batch: no longer than this, as far as the last one tells.
 _LONGEST_SECONDS = 0.02
 
-#: What is kept for longer. A session that was ended is kept for as long as a token that names it.
-_KEPT: Mapping[Purged, timedelta] = {Purged.SESSIONS: LONGEST_TOKEN_LIFETIME, Purged.ATTEMPTS: REMEMBERED}
+_TOKENS = frozenset({Purged.ACCESS_TOKENS, Purged.FAMILIES, Purged.CODES})
 
 
 def purged_before(purged: Purged, settings: Settings, now: datetime) -> datetime | None:
     """What of these was over before this moment goes; None if they are kept for ever."""
     if purged is Purged.AUDIT_EVENTS:
         return None if settings.audit_retention is None else now - settings.audit_retention
-    return now - settings.purge_after - _KEPT.get(purged, timedelta())
+    return now - _kept(purged, settings)
+
+
+def _kept(purged: Purged, settings: Settings) -> timedelta:
+    """How long these are kept after they were over."""
+    if purged is Purged.SESSIONS:
+        # One that was ended is kept for as long as a token that names it.
+        return settings.session_retention + LONGEST_TOKEN_LIFETIME
+    if purged in _TOKENS:
+        return settings.token_retention
+    return settings.purge_after + (REMEMBERED if purged is Purged.ATTEMPTS else timedelta())
 
 
 def purge(storage: Storage, purged: Purged, before: datetime, limit: int, held: Collection[str]) -> int:

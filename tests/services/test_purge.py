@@ -21,7 +21,7 @@ def fill(identity: Identity, count: int, **fields: object) -> None:
 
 @pytest.fixture
 def expired(identity: Identity, clock: MovableClock) -> dict[str, object]:
-    at = clock() - identity.settings.purge_after - timedelta(hours=1)
+    at = clock() - identity.settings.token_retention - timedelta(hours=1)
     return {
         "issued_at": at,
         "expires_at": at,
@@ -36,7 +36,7 @@ def test_expired_rows_go_in_batches_and_live_ones_stay(
     identity: Identity, expired: dict[str, object], clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(identity, purge.BATCH + 3, **expired)
-    live = {**expired, "expires_at": clock() - identity.settings.purge_after}
+    live = {**expired, "expires_at": clock() - identity.settings.token_retention}
     fill(identity, 2, **live)
     assert identity.jobs.purge() == {"access tokens": purge.BATCH + 3}
     assert identity.jobs.purge() == {}
@@ -75,6 +75,31 @@ def test_what_a_sign_in_leaves_behind_goes_too(identity: Identity, clock: Movabl
     assert identity.jobs.purge() == {"sessions": 1}
     clock.advance(days=30)
     assert identity.jobs.purge() == {"attempts": 1}
+
+
+class TestAges:
+    @pytest.fixture
+    def further(self) -> dict[str, str]:
+        return {"identity.session_retention": "3d", "identity.token_retention": "2d", "identity.purge_after": "1d"}
+
+    def test_sessions_and_tokens_each_have_their_own(
+        self, identity: Identity, expired: dict[str, object], clock: MovableClock
+    ) -> None:
+        """A session may be named by tokens for twelve hours after its end, which come first."""
+        fill(identity, 1, **{**expired, "expires_at": clock()})
+        with identity.transaction() as services:
+            anna = subject_of(services, a_person(services, an_organization(services)))
+            signed_in, _ = services.sessions.sign_in(anna, (), proofs=(), user_agent="")
+            services.storage.outbox.add(an_outgoing_message(next_at=clock(), expires_at=clock()))
+        gone: dict[str, timedelta] = {}
+        began = clock()
+        for _ in range(12 * 24):
+            clock.advance(hours=1)
+            gone |= dict.fromkeys(identity.jobs.purge(), clock() - began)
+        hour, day = timedelta(hours=1), timedelta(days=1)
+        after_its_end = gone["sessions"] - (signed_in.session.ends_at - began)
+        assert (gone["outgoing messages"], gone["access tokens"]) == (day + hour, 2 * day + hour)
+        assert after_its_end == 3 * day + 12 * hour + hour
 
 
 def test_mails_that_may_still_go_out_stay(identity: Identity, clock: MovableClock) -> None:
