@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Read all of it and check it, before anything is written; then write it in one transaction."""
+    """Read all of it and check it, before anything is written; then write it in one transaction, and tell the trail."""
     with opened(arguments) as identity, Progress() as progress:
         from identity.services.backups import Backup
 
@@ -27,6 +27,8 @@ def run(arguments: Namespace) -> int:
             if not arguments.check:
                 with Progress() as writing:
                     identity.backend.restore(backup.dump(lambda more: writing.add(more, "{:,} rows restored")))
+                with identity.transaction() as services:
+                    manifest.record(services.audit, "backup.restored")
     done = "would be restored" if arguments.check else "were restored"
     print(f"{manifest.rows:,} rows of {len(manifest.tables)} tables {done}, as of {manifest.made_at}.")
     if not arguments.check:

@@ -156,6 +156,7 @@ EVENTS: frozenset[str] = frozenset(
         "manager": ("added", "changed", "removed"),
         "signing_key": ("added", "removed", "rewrapped"),
         "legal_hold": ("placed", "released"),
+        "backup": ("made", "restored"),
         "token": ("revoked", "replayed"),
         "authentication": ("refused",),
         "authorization": ("refused",),

@@ -21,6 +21,7 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import same
 from identity.domain.errors import DomainError
+from identity.services.audit import Recorder
 from identity.storage.dump import Cell, Dump, Rows
 
 FORMAT = "identity-backup"
@@ -69,6 +70,11 @@ class Manifest:
     def rows(self) -> int:
         """How many rows there are in all tables."""
         return sum(table.rows for table in self.tables)
+
+    def record(self, audit: Recorder, event: str) -> None:
+        """Write an audit event of this backup."""
+        detail = {"made_at": self.made_at, "made_by": self.made_by, "rows": self.rows}
+        audit.record(event, kind="instance", id=None, organization_id=None, detail=detail)
 
 
 def write_backup(file: IO[bytes], dump: Dump, sealer: Sealer, *, at: datetime, by: str, say: Say) -> Manifest:

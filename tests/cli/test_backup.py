@@ -1,9 +1,12 @@
 """identity backup and restore: a drill, from the service that runs to one that runs elsewhere."""
 
+import json
 import shutil
+import sqlite3
 import stat
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,29 @@ class TestDrill:
         assert ran.status == 1
         assert ran.err.startswith("identity: The database is not empty: ")
         assert on_data("check").status == 0
+
+
+class TestTrail:
+    def test_it_tells_of_a_backup_and_in_the_restored_database_of_which_one_it_is(
+        self, run: Run, on_data: Run, backup: Path, elsewhere: Path
+    ) -> None:
+        there = ("-c", INI, f"data={elsewhere}")
+        assert run("restore", *there, "--file", backup, "--check").status == 0
+        told = json.loads(on_data("audit", "--event", "backup").out)
+        assert (told["event"], told["actor"]["kind"], told["object_kind"]) == ("backup.made", "operator", "instance")
+        assert told["detail"].keys() == {"made_at", "made_by", "rows"}
+        assert run("restore", *there, "--file", backup).status == 0
+        restored = json.loads(run("audit", *there, "--event", "backup").out)
+        assert (restored["event"], restored["detail"]) == ("backup.restored", told["detail"])
+
+    def test_a_backup_is_made_also_where_nothing_can_be_written(
+        self, on_data: Run, backup: Path, data: Path, tmp_path: Path
+    ) -> None:
+        with closing(sqlite3.connect(data / "identity.sqlite")) as database, database:
+            database.execute("ALTER TABLE audit_events RENAME COLUMN once TO another")
+        ran = on_data("backup", "--output", tmp_path / "second")
+        assert (ran.status, ran.err.partition(". ")[0]) == (0, "No audit event tells of it")
+        assert on_data("restore", "--file", tmp_path / "second", "--check").status == 0
 
 
 class TestFile:
