@@ -59,7 +59,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvent:
-    """One line of the audit trail; never changed, never holding a secret.
+    """One line of the audit trail; never holding a secret, and never changed but for what ERASED says.
 
     ``sequence`` is given by the storage and orders events. ``once`` makes a second event with the same value a
     no-op: it bounds how often one refusal is written.
@@ -77,6 +77,10 @@ class AuditEvent:
     detail: Mapping[str, object] = field(default_factory=dict)
     once: str | None = None
     sequence: int | None = None
+
+
+#: The detail of events about a person who is deleted: it told names, addresses and browsers.
+ERASED: Mapping[str, object] = {"erased": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ class Entities(UseCases, Generic[Thing]):
         with told(self._noun, id):
             self._stored.remove(id)
         self._record_removed(f"{self.kind}.removed", self.kind, thing, organization_id)
+        self._after_removal(thing)
 
     # --- rules -----------------------------------------------------------------------------------------------------
 
@@ -49,6 +50,9 @@ class Entities(UseCases, Generic[Thing]):
 
     def _before_removal(self, thing: Thing) -> None:
         """Note what has to stay when the thing is gone."""
+
+    def _after_removal(self, thing: Thing) -> None:
+        """Forget what goes with the thing."""
 
     def _organization_id(self, thing: Any) -> str | None:
         """The organization whose audit trail tells of it."""

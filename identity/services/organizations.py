@@ -95,6 +95,9 @@ class Organizations(Lifecycle[Organization]):
         forget(self._storage.records, thing.id)
         self._policies.forget(thing.id)
 
+    def _after_removal(self, thing: Organization) -> None:
+        self._storage.audit.erase(thing.id)
+
     def _organization_id(self, thing: Organization) -> str:
         return thing.id
 

@@ -57,7 +57,8 @@ class NewPerson:
 
 
 class Users(Lifecycle[HumanUser]):
-    """People's accounts. Nobody signs in to one that is deactivated, and the last IAM_OWNER stays."""
+    """People's accounts. Nobody signs in to one that is deactivated, and the last IAM_OWNER stays. When one is deleted,
+    its audit events forget what they tell of the person."""
 
     kind = "user"
     store = "users"
@@ -333,6 +334,9 @@ class Users(Lifecycle[HumanUser]):
 
     def _refuse_end(self, thing: HumanUser) -> None:
         refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)
+
+    def _after_removal(self, thing: HumanUser) -> None:
+        self._storage.audit.erase(thing.id)
 
     def _refuse_deactivated(self, user: HumanUser) -> None:
         if not user.active:

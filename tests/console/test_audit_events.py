@@ -71,6 +71,20 @@ def test_no_row_tells_a_bare_id(world: World, owner: Browser, organization: Orga
     assert any(project.name in text for text in named)
 
 
+def test_of_a_person_who_is_deleted_there_is_no_name(world: World, owner: Browser, organization: Organization) -> None:
+    person = world.a_person(organization)
+    world.operator.users.remove(person.id)
+    page = events(owner, organization, "?event=user.created")
+    row, *_ = page.html.select("tbody tr")
+    assert "Deleted user" in row.get_text(" ", strip=True)
+    page = owner.open(row.th.a["href"])
+    text = page.html.main.get_text(" ", strip=True)
+    assert "This person is deleted. What the event told of them is erased." in text
+    assert person.id in text
+    assert person.profile.given_name not in text
+    assert not page.html.select("#detail, #changes")
+
+
 def test_what_a_person_did_is_told_with_everything(world: World, owner: Browser, organization: Organization) -> None:
     robot = world.a_robot(organization, display_name="CI runner")
     owner.open(f"/console/service-users/{robot.id}/edit")

@@ -1,8 +1,13 @@
-"""Whoever is deleted is gone from every table but the audit trail, as ``docs/operators/privacy.rst`` says."""
+"""Whoever is deleted is gone from every table, and the audit trail keeps no more than an id, as
+``docs/operators/privacy.rst`` says."""
 
 import pytest
 
+from identity.domain.audit import ERASED
 from identity.domain.permissions import INSTANCE
+from identity.domain.users import HumanUser
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import RelyingParty
@@ -17,9 +22,8 @@ def tables_that_name(world: World, text: str) -> set[str]:
         return {part.table for part in dump.tables for row in part.rows if text in repr(row)}
 
 
-@pytest.mark.storages("sqlite", "postgresql")  # memory has no tables
-def test_whoever_is_deleted_is_in_no_table_but_the_trail(make_world: MakeWorld) -> None:
-    world = make_world()
+def somebody(world: World) -> HumanUser:
+    """A person who has been here, of whom many tables tell, and whose names were changed."""
     project = world.a_project()
     person = world.a_person()
     world.a_user_grant(person, project)
@@ -29,9 +33,52 @@ def test_whoever_is_deleted_is_in_no_table_but_the_trail(make_world: MakeWorld) 
     browser.open("/login")
     browser.sign_in(give_password(world, person))
     party.signed_in(browser, "code", "openid profile offline_access")
+    with world.transaction() as services:
+        for name in ("Formerly", "Ada Later"):
+            command = ChangeHumanUser(family_name=name, email="ada.later@mail.example")
+            person = services.users.change(person.id, command, by=THE_OPERATOR)
+    return person
+
+
+@pytest.mark.storages("sqlite", "postgresql")  # memory has no tables
+def test_whoever_is_deleted_is_in_no_table_but_the_trail_and_there_by_id_alone(make_world: MakeWorld) -> None:
+    world = make_world()
+    person = somebody(world)
     kept = {"users", "passwords", "sessions", "user_grants", "managers", "access_tokens", "token_families", TRAIL}
+    told = (person.user_name, "Formerly", "Ada Later", "ada.later@mail.example")
     assert tables_that_name(world, person.id) >= kept
-    assert tables_that_name(world, person.user_name) >= {"users", TRAIL}
+    for one in told:
+        assert TRAIL in tables_that_name(world, one)
     world.operator.users.remove(person.id)
     assert tables_that_name(world, person.id) == {TRAIL}
-    assert tables_that_name(world, person.user_name) == {TRAIL}
+    for one in told:
+        assert tables_that_name(world, one) == set()
+
+
+def test_the_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: MakeWorld) -> None:
+    world = make_world()
+    person, other = somebody(world), world.a_person()
+    before = {event.id: event for event in world.audit_events()}
+    world.operator.users.remove(person.id)
+    after = {event.id: event for event in world.audit_events()}
+    [removed] = after.keys() - before.keys()
+    about = [event for event in after.values() if event.object_id == person.id and event.detail]
+    assert {event.event for event in about} >= {"user.created", "user.changed", "session.started", "user.removed"}
+    assert {tuple(event.detail.items()) for event in about} == {tuple(ERASED.items())}
+    assert after[removed].event == "user.removed"
+    for event in about:
+        if event.id != removed:
+            was = before[event.id]
+            assert (event.at, event.event, event.actor, event.sequence) == (was.at, was.event, was.actor, was.sequence)
+    [created] = [one for one in after.values() if (one.event, one.object_id) == ("user.created", other.id)]
+    assert created == before[created.id]
+
+
+def test_with_an_organization_its_people_are_forgotten(make_world: MakeWorld) -> None:
+    world = make_world()
+    organization = world.an_organization()
+    person, other = world.a_person(organization=organization), world.a_person()
+    world.operator.organizations.remove(organization.id)
+    told = {one.object_id: one.detail for one in world.audit_events(event="user.created")}
+    assert told[person.id] == ERASED
+    assert told[other.id] != ERASED

@@ -99,7 +99,9 @@ class Parties:
             name, homes = self._named[key]
             seen = any(self._page.services.access.sees(self._page.principal, one) for one in homes)
             return Named(name, f"{CONSOLE}/{kind.replace('_', '-')}s/{identifier}" if seen else "")
-        return Named(self._called.get(key, identifier), "")
+        # Of people who are deleted no event tells what they were called.
+        bare = self._page.words.t("Deleted user") if kind == "user" else identifier
+        return Named(self._called.get(key, bare), "")
 
     def kind(self, kind: str) -> str:
         """The kind of thing, in words."""

@@ -1,5 +1,6 @@
 """What is demanded of the audit store."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.audit import Actor, ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.audit import ERASED, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import NOW, an_audit_event, an_id
 from identity.storage.contract.paging import check_order, walk
@@ -81,6 +82,43 @@ class AuditContract(ContractBase):
     def left(self, on: On) -> list[str]:
         """The ids of the events that are there, in their order."""
         return [event.id for event in on.read.audit.after(0, 100)]
+
+    def test_audit_events_forget_what_they_tell_of_people_who_are_gone(self, on: On) -> None:
+        """And of nobody else, nor anything else of theirs."""
+        gone, stays, acme = an_id(), on.human_user.id, an_id()
+        told = {"profile": {"given_name": "Ada"}, "reason": "ü"}
+
+        def about(person: str, kind: str = "user", detail: Mapping[str, object] = told) -> AuditEvent:
+            actor = Actor(kind=ActorKind.USER, id=gone, client_address="192.0.2.1")
+            return an_audit_event(
+                object_kind=kind, object_id=person, organization_id=acme, detail=detail, actor=actor, once=an_id()
+            )
+
+        erased = [about(gone), about(gone)]
+        others = [about(stays), about(gone, kind="user_grant"), about(gone, detail={}), about(an_id())]
+        self.append(on, *erased, *others)
+        assert on.write.audit.erase(gone) == 2
+        assert on.write.audit.erase(gone) == 0
+        assert on.write.audit.erase(stays) == 0, "who is there still"
+        found = {event.id: replace(event, sequence=None) for event in on.read.audit.after(0, 10)}
+        assert [found[event.id] for event in erased] == [replace(event, detail=ERASED) for event in erased]
+        assert [found[event.id] for event in others] == others
+
+    def test_audit_events_forget_what_they_tell_of_the_people_of_an_organization(self, on: On) -> None:
+        acme, told = an_id(), {"user_name": "ada"}
+        events = [
+            an_audit_event(object_kind=kind, object_id=id_, organization_id=organization, detail=told)
+            for kind, id_, organization in (
+                ("user", an_id(), acme),
+                ("user", an_id(), acme),
+                ("user", on.human_user.id, acme),
+                ("user", an_id(), an_id()),
+                ("project", an_id(), acme),
+            )
+        ]
+        self.append(on, *events)
+        assert on.write.audit.erase(acme) == 2
+        assert [event.detail for event in on.read.audit.after(0, 10)] == [ERASED, ERASED, told, told, told]
 
     def test_audit_a_taken_id_is_refused(self, on: On) -> None:
         event = an_audit_event(object_id="first")

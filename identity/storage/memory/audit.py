@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 
-from identity.domain.audit import EVERYTHING, AuditEvent, AuditFilter
+from identity.domain.audit import ERASED, EVERYTHING, AuditEvent, AuditFilter
 from identity.storage.memory.entities import MemoryStore
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, Sort, page_sorted
 from identity.storage.stores.audit import AuditStore
@@ -26,6 +26,19 @@ class MemoryAuditStore(MemoryStore, AuditStore):
     def append_many(self, events: Sequence[AuditEvent]) -> None:
         for event in events:
             self.append(event)
+
+    def erase(self, gone: str) -> int:
+        doomed = [
+            (key, event)
+            for key, event in self._tables.audit_events.rows.items()
+            if gone in (event.object_id, event.organization_id)
+            and event.object_kind == "user"
+            and (event.object_id or "") not in self._tables.users
+            and event.detail not in ({}, ERASED)
+        ]
+        for key, event in doomed:
+            self._tables.audit_events.put(key, replace(event, detail=ERASED))
+        return len(doomed)
 
     def find(self, event_id: str) -> AuditEvent | None:
         return self._tables.audit_events.find(event_id)

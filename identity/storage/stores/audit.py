@@ -1,4 +1,4 @@
-"""The audit trail: it can be appended to and read."""
+"""The audit trail: it can be appended to and read, and forgets what it told of people who are deleted."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 
 class AuditStore(ABC):
-    """There is no way to change or delete an event. Pages are newest first."""
+    """There is no way to delete an event, and none to change one but ``erase``. Pages are newest first."""
 
     @abstractmethod
     def append(self, event: AuditEvent) -> bool:
@@ -18,6 +18,14 @@ class AuditStore(ABC):
     @abstractmethod
     def append_many(self, events: Sequence[AuditEvent]) -> None:
         """Write events that have no ``once``, in this order."""
+
+    @abstractmethod
+    def erase(self, gone: str) -> int:
+        """Put ERASED in the place of each detail that there is in events about this person, or about people of this
+        organization, and leave the rest of the events as it is; returns how many events that were.
+
+        Events about people who are there keep what they tell: whoever deletes one calls this afterwards.
+        """
 
     @abstractmethod
     def find(self, event_id: str) -> AuditEvent | None:

@@ -14,11 +14,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect, text
 
+from identity.domain.audit import ERASED
 from identity.plugins.sql import Settings, SqlBackend, migrations
 from identity.plugins.sql.migrations import HEAD, REVISIONS
 from identity.plugins.sql.migrations.runner import script_directory
 from identity.plugins.sql.tables import metadata
-from identity.storage.contract.factories import an_audit_event, an_organization
+from identity.storage.contract.factories import a_human_user, an_audit_event, an_organization
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
 from identity.testing.postgresql import SERIALIZABLE, PostgresqlServer, drop_database, new_database
@@ -185,6 +186,45 @@ def test_an_audit_event_cannot_be_changed(opened: Callable[[], SqlBackend], conn
         connection.rollback()
     with backend.reading() as reading:
         assert reading.audit.find(event.id) is not None
+
+
+ERASURE = """UPDATE audit_events SET detail = '{"erased": true}'"""
+
+
+def test_what_an_audit_event_tells_of_a_person_can_be_erased_when_nobody_is_there_any_more(
+    opened: Callable[[], SqlBackend], connection: Connection
+) -> None:
+    """And nothing else of it, nor of any other event."""
+    backend = opened()
+    backend.migrate()
+    organization = an_organization()
+    person = a_human_user(organization)
+    events = [
+        an_audit_event(object_kind=kind, object_id=id_, detail={"name": "Ada"})
+        for kind, id_ in (("user", "gone"), ("user", person.id), ("project", "gone"), ("user", None))
+    ]
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(organization)
+        storage.users.add(person)
+        storage.audit.append_many(events)
+
+    def refused(statement: str, **values: object) -> None:
+        with pytest.raises(Exception, match="never changed"):
+            connection.execute(text(statement), values)
+        connection.rollback()
+
+    for event in events[1:3]:
+        refused(f"{ERASURE} WHERE id = :id", id=event.id)
+    gone = events[0].id
+    refused("UPDATE audit_events SET detail = '{}' WHERE id = :id", id=gone)
+    for column in ("id", "event", "actor_id", "client_address", "object_id", "organization_id", "reason", "once"):
+        refused(f"{ERASURE}, {column} = 'other' WHERE id = :id", id=gone)
+    refused(f"{ERASURE}, at = 1 WHERE id = :id", id=gone)
+    connection.execute(text(f"{ERASURE} WHERE id = :id"), {"id": gone})
+    connection.commit()
+    with backend.reading() as reading:
+        found = [reading.audit.find(event.id) for event in events]
+    assert [event and event.detail for event in found] == [ERASED, *[{"name": "Ada"}] * 3]
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from markupsafe import Markup
 
-from identity.domain.audit import AuditEvent, AuditFilter, Result
+from identity.domain.audit import ERASED, AuditEvent, AuditFilter, Result
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
@@ -16,7 +16,7 @@ from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.event_parties import Parties
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
-from identity.plugins.console.sections import Facts, Table
+from identity.plugins.console.sections import Facts, Note, Table
 from identity.storage.paging import Page, PageRequest
 
 SECTION = "audit-events"
@@ -24,6 +24,7 @@ FROM, TO, ACTOR, EVENT, OBJECT, RESULT = "from", "to", "actor", "event", "object
 
 _RESULTS = {Result.SUCCESS: say("Done"), Result.REFUSED: say("Refused")}
 _DAY = timedelta(days=1)
+_FORGOTTEN = Note(say("This person is deleted. What the event told of them is erased."), faint=True)
 
 
 class AuditEventList(AskingPage, ListPage):
@@ -33,7 +34,7 @@ class AuditEventList(AskingPage, ListPage):
     section = SECTION
     fields = (FROM, TO, EVENT, RESULT, ACTOR, OBJECT)
     title = say("Audit events")
-    lead = say("What was done and what was refused. Events are never changed or deleted. Times are in UTC.")
+    lead = say("What was done and what was refused, as it was written then. Times are in UTC.")
     columns = (say("What"), say("When"), say("Who, where from"), say("Object"), say("Result"))
     has_state = False
     empty_title = say("No audit events yet")
@@ -173,7 +174,8 @@ class AuditEventPage(ConsolePage):
         return [(AuditEventList.title, f"{self.root}/{SECTION}")]
 
     def show(self) -> Mapping[str, object]:
-        changes, told = _detail(self.event)
+        erased = self.event.detail == ERASED
+        changes, told = ([], []) if erased else _detail(self.event)
         columns = (say("Field"), say("Before"), say("After"))
         sections = [
             Table("changes", say("What changed"), columns=columns, rows=self._cells(changes)),
@@ -184,7 +186,7 @@ class AuditEventPage(ConsolePage):
             "badges": [result_badge(self.event, self)],
             "actions": (),
             "facts": self._facts(),
-            "sections_of": [one for one in sections if one.rows],
+            "sections_of": [_FORGOTTEN] if erased else [one for one in sections if one.rows],
             "said": self.said,
         }
 

@@ -27,7 +27,8 @@ class Actor(Representation):
 
 
 class AuditEvent(Representation):
-    """One line of the audit trail. It never changes and holds no secret; `detail` says what became of what."""
+    """One line of the audit trail. It holds no secret; `detail` says what became of what, or `erased` where that was
+    about a person who is deleted. The rest never changes."""
 
     id: str
     at: Moment

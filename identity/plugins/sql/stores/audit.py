@@ -1,12 +1,13 @@
 """The audit trail in SQL."""
 
+import json
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, select, text
+from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, or_, select, text, update
 
-from identity.domain.audit import EVERYTHING, AuditEvent, AuditFilter
+from identity.domain.audit import ERASED, EVERYTHING, AuditEvent, AuditFilter
 from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.errors import Contended
 from identity.plugins.sql.mapping import Mapped, readable
@@ -14,6 +15,7 @@ from identity.plugins.sql.mariadb import MARIADB
 from identity.plugins.sql.paging import PagedStore, first_of
 from identity.plugins.sql.rows import add_unless_there
 from identity.plugins.sql.tables import audit_events as table
+from identity.plugins.sql.tables import users
 from identity.storage.paging import FIRST_PAGE, MOST_COUNTED, Cursor, Page, PageRequest, Total, page_of
 from identity.storage.stores.audit import AuditStore
 
@@ -23,6 +25,17 @@ _PLACE = [[column.name for column in _ROWS.columns].index(name) for name in ("se
 
 _APPEND = add_unless_there(table, table.c.once)
 _FIND = _ROWS.select.where(table.c.id == bindparam("key"))
+_ERASED = json.dumps(ERASED)
+_ERASE = (
+    update(table)
+    .where(
+        or_(table.c.object_id == bindparam("gone"), table.c.organization_id == bindparam("gone")),
+        table.c.object_kind == "user",
+        table.c.detail.not_in(["{}", _ERASED]),
+        ~select(users.c.id).where(users.c.id == table.c.object_id).exists(),
+    )
+    .values(detail=_ERASED)
+)
 _ORDER = (table.c.sequence,)
 _LAST = select(func.coalesce(func.max(table.c.sequence), 0))
 # With MariaDB whoever appends has passed this gate with others, from before it gets a number until its end.
@@ -40,7 +53,7 @@ _STEP_SECONDS = 0.01
 
 
 class SqlAuditStore(PagedStore, AuditStore):
-    """One row each; the database refuses to change or delete any."""
+    """One row each; the database refuses to change or delete any, but for those that are old enough or erased."""
 
     def append(self, event: AuditEvent) -> bool:
         self._pass_gate()
@@ -53,6 +66,9 @@ class SqlAuditStore(PagedStore, AuditStore):
     def _pass_gate(self) -> None:
         if self._link.dialect.name == MARIADB:
             self._all(_PASS)
+
+    def erase(self, gone: str) -> int:
+        return self._change(_ERASE, {"gone": gone})
 
     def find(self, event_id: str) -> AuditEvent | None:
         return self._find(_ROWS.of, _FIND, {"key": event_id})
