@@ -1,23 +1,43 @@
-"""identity rotate-keys: the next signing key."""
+"""identity rotate-keys: the next signing key, and the end of those that others may know."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from identity.cli.program import add_ini_arguments, opened
+from identity.cli.program import Failed, add_ini_arguments, opened
 from identity.operations import Command
+
+if TYPE_CHECKING:
+    from identity.services.signing_keys import SigningKeyState
+
+_ALL = "all"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --emergency."""
+    """-c INI, --emergency or --withdraw."""
     add_ini_arguments(parser)
-    parser.add_argument(
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument(
         "--emergency", action="store_true", help="sign with the new key after 30 seconds, without announcing it first"
+    )
+    way.add_argument(
+        "--withdraw",
+        metavar="KID",
+        action="append",
+        default=[],
+        help="a key that others may know is not published and not accepted any more from now on, and a new one signs"
+        " in place of the active one; may be given several times; all stands for every key",
     )
 
 
 def run(arguments: Namespace) -> int:
-    """Announce the next signing key, unless one is waiting already."""
+    """Announce the next signing key, unless one is waiting already; or withdraw keys."""
+    return _withdraw(arguments) if arguments.withdraw else _rotate(arguments)
+
+
+def _rotate(arguments: Namespace) -> int:
     with opened(arguments) as identity, identity.transaction() as services:
-        present = {key.id for key in services.storage.signing_keys.all()}
+        present = {one.key.id for one in services.signing_keys.states()}
         key = services.signing_keys.rotate(emergency=arguments.emergency)
         new = key.id not in present
     print(
@@ -27,4 +47,31 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = Command("rotate-keys", "announce the next signing key", add_arguments, run)
+def _withdraw(arguments: Namespace) -> int:
+    with opened(arguments) as identity:
+        from identity.services.signing_keys import CACHE_AGE
+
+        with identity.transaction() as services:
+            chosen = _chosen(arguments.withdraw, services.signing_keys.states())
+            new = services.signing_keys.withdraw(chosen)
+    for key_id in chosen:
+        print(f"The signing key {key_id} is withdrawn.")
+    print(
+        "The active signing key goes on signing." if new is None else f"The new signing key {new.id} signs from now on."
+    )
+    print(f"Every process follows within {CACHE_AGE.seconds} seconds, clients when they fetch the key list again.")
+    return 0
+
+
+def _chosen(asked: Sequence[str], stored: "Sequence[SigningKeyState]") -> tuple[str, ...]:
+    """The ids that are asked for, each once. Raises Failed, telling those there are, if one is none of them."""
+    ids = tuple(one.key.id for one in stored)
+    chosen = ids if _ALL in asked else tuple(dict.fromkeys(asked))
+    for key_id in chosen:
+        if key_id not in ids:
+            listed = ", ".join(f"{one.key.id} ({one.state})" for one in stored)
+            raise Failed(f"There is no signing key {key_id}. There are: {listed or 'none'}.")
+    return chosen
+
+
+COMMAND = Command("rotate-keys", "announce the next signing key, or withdraw one that is known", add_arguments, run)

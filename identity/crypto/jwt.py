@@ -106,6 +106,20 @@ def unverified_payload(text: str, *, max_length: int = 16384) -> dict[str, Any]:
         return {}
 
 
+@lru_cache(maxsize=64)
+def _header_of(part: str) -> Mapping[str, Any]:
+    return _json_object(part, "header")
+
+
+def unverified_key_id(text: str) -> str | None:
+    """The kid in the header of a JWT whose text is known to be ours already; None if there is none."""
+    try:
+        key_id = _header_of(text.partition(".")[0]).get("kid")
+    except Malformed:
+        return None
+    return key_id if isinstance(key_id, str) else None
+
+
 def verify(token: UnverifiedToken, key: PublicKey, *, algorithm: str) -> dict[str, Any]:
     """The claims, once the signature holds under ``key`` and ``algorithm``.
 

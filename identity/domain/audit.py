@@ -158,7 +158,7 @@ EVENTS: frozenset[str] = frozenset(
         "branding": ("changed",),
         "client_secret": ("added", "removed"),
         "manager": ("added", "changed", "removed"),
-        "signing_key": ("added", "removed", "rewrapped"),
+        "signing_key": ("added", "removed", "withdrawn", "rewrapped"),
         "legal_hold": ("placed", "released"),
         "backup": ("made", "restored"),
         "token": ("revoked", "replayed"),

@@ -17,8 +17,8 @@ class KeyState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """A key of the service. ``generation`` counts up without gaps and is unique, so two nodes cannot both add
-    the next one. ``sealed_private_key`` is encrypted under a master key; ``public_key`` is DER."""
+    """A key of the service. ``generation`` counts up and is unique, so two nodes cannot both add the next one.
+    ``sealed_private_key`` is encrypted under a master key; ``public_key`` is DER."""
 
     id: str
     generation: int
@@ -40,6 +40,10 @@ class KeySchedule:
     def of(cls, keys: Iterable[SigningKey], published_age: timedelta) -> "KeySchedule":
         """Order the keys by generation. ``published_age`` is how long a retired key stays published."""
         return cls(tuple(sorted(keys, key=lambda key: key.generation)), published_age)
+
+    def find(self, key_id: str | None) -> SigningKey | None:
+        """The key of this id, if it is stored."""
+        return next((key for key in self.keys if key.id == key_id), None)
 
     def active(self, now: datetime) -> SigningKey | None:
         """The key to sign with: the newest generation whose time has come, else the oldest; None if there is no key.

@@ -136,6 +136,11 @@ _EVENTS = {
     "manager.added": (say("Manager added"), say("The manager role is given.")),
     "manager.changed": (say("Manager roles changed"), say("The manager roles are changed.")),
     "manager.removed": (say("Manager removed"), say("The manager roles are taken.")),
+    # Before that of the key which is made in its place.
+    "signing_key.withdrawn": (
+        say("Signing key withdrawn"),
+        say("The signing key is withdrawn. What it signed does not count any more."),
+    ),
     "signing_key.added": (say("Signing key made"), say("The next signing key is made.")),
     "signing_key.removed": (say("Signing key removed"), ""),
     "signing_key.rewrapped": (say("Signing key sealed under another master key"), ""),

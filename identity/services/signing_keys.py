@@ -1,7 +1,7 @@
 """The service's signing keys: current, published, rotated, sealed anew."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -9,21 +9,22 @@ from typing import NamedTuple
 from identity.crypto.keys import PrivateKey, PublicKey, UnreadableKey, generate_private_key
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import new_id
+from identity.domain.errors import NotFound
 from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
 from identity.log_format import OnceAMinute
 from identity.services.changes import Look, UseCases
 from identity.settings import Settings
 from identity.storage.backend import Storage
-from identity.storage.errors import Duplicate, Unavailable
+from identity.storage.errors import Duplicate, Missing, Unavailable
 
 log = logging.getLogger(__name__)
 log.addFilter(OnceAMinute())
 
 ALGORITHM = "RS256"
 
-#: How long a node may believe its copy of the key list. Well below EMERGENCY_DELAY: when an emergency key signs first,
-#: every node publishes it.
-CACHE_AGE = timedelta(seconds=20)
+#: How long a process may believe its copy of the key list: so soon a withdrawn key is gone everywhere. Well below
+#: EMERGENCY_DELAY: when an emergency key signs first, every node publishes it.
+CACHE_AGE = timedelta(seconds=5)
 EMERGENCY_DELAY = timedelta(seconds=30)
 #: How old a copy may be served while the storage is away.
 LAST_KNOWN_AGE = timedelta(minutes=5)
@@ -79,6 +80,9 @@ class KeyRing:
         schedule = KeySchedule.of(storage.signing_keys.all(), self.published_age)
         if schedule.keys:
             self._copy = _Copy(schedule, now)
+            stored = {key.id for key in schedule.keys}
+            self._private = {key_id: parsed for key_id, parsed in self._private.items() if key_id in stored}
+            self._public = {key_id: parsed for key_id, parsed in self._public.items() if key_id in stored}
             if schedule.is_past(now):
                 oldest = schedule.keys[0].active_at
                 log.warning("set the clock: it says %s, before the first signing key (%s), which signs", now, oldest)
@@ -149,6 +153,16 @@ class SigningKeys(UseCases):
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
         return keys
 
+    def stands_behind(self, key_id: str | None) -> bool:
+        """True if tokens under this key id count: the key was not withdrawn. One that the copy lacks is looked for.
+
+        Raises Unavailable.
+        """
+        if self.schedule().find(key_id) is not None:
+            return True
+        self._ring.forget()
+        return self.schedule().find(key_id) is not None
+
     def states(self, now: datetime | None = None) -> tuple[SigningKeyState, ...]:
         """Every stored key and where it stands, newest first; read anew, not from a copy."""
         schedule, at = self._ring.read(self._storage, self._now), now or self._now
@@ -178,6 +192,33 @@ class SigningKeys(UseCases):
         if waiting is not None and (not emergency or waiting.active_at <= self._now + EMERGENCY_DELAY):
             return waiting
         return self._add(schedule.keys[-1].generation + 1, self._now + delay)
+
+    def withdraw(self, key_ids: Collection[str]) -> SigningKey | None:
+        """Take keys back for good, because others may know them; the one that signs from now on, if it had to be made.
+
+        The key list does not show them any more, nor does the service accept what they signed: other processes follow
+        within CACHE_AGE. Clients that keep the key list follow when they fetch it again. Raises NotFound.
+        """
+        schedule = self._ring.read(self._storage, self._now)
+        signing, withdrawn = schedule.active(self._now), [self._taken_back(schedule, key_id) for key_id in key_ids]
+        self._ring.forget()
+        made = None
+        if signing is None or signing in withdrawn or not self._ring.opens(signing):
+            # The generation that follows may be one that another node has just announced, and that signs later.
+            made = self._add(schedule.keys[-1].generation + 1, self._now)
+            while made.active_at > self._now:
+                made = self._add(made.generation + 1, self._now)
+        for key in withdrawn:
+            self._record("signing_key.withdrawn", key)
+        return made
+
+    def _taken_back(self, schedule: KeySchedule, key_id: str) -> SigningKey:
+        key = self._found(schedule.find(key_id), "signing key", key_id)
+        try:
+            self._storage.signing_keys.remove(key_id)
+        except Missing:
+            raise NotFound("signing key", key_id) from None
+        return key
 
     def rotation_due(self) -> bool:
         """True if the active key's age leaves just time for the announcement of the next one, or if it is damaged."""

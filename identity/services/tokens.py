@@ -3,6 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 
+from identity.crypto.jwt import unverified_key_id
 from identity.crypto.secrets import digest
 from identity.domain.applications import ApplicationType, Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
@@ -10,10 +11,11 @@ from identity.domain.errors import Denied, DomainError
 from identity.domain.parties import Party
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshToken, RefreshToken, TokenFamily
-from identity.domain.users import ServiceUser
+from identity.domain.users import ServiceUser, TokenFormat
 from identity.services.changes import Look, UseCases
 from identity.services.last_uses import LastUses
 from identity.services.projects import Projects
+from identity.services.signing_keys import SigningKeys
 from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed, Missing
 
@@ -33,6 +35,7 @@ class Tokens(UseCases):
 
     _look: Look
     _projects: Projects
+    _signing_keys: SigningKeys
     _uses: LastUses
     _settings: Settings
 
@@ -114,10 +117,13 @@ class Tokens(UseCases):
     def find_live(self, text: str) -> IssuedToken | None:
         """The access token with its owner and client, if nothing stands against it right now.
 
-        Its audience has lost the projects to which its user or its client has lost the right meanwhile.
+        A signed one counts until its key is withdrawn. Its audience has lost the projects to which its user or its
+        client has lost the right meanwhile.
         """
         issued = self._storage.tokens.find_issued(digest(text))
         if issued is None or not issued.live(self._now):
+            return None
+        if issued.token.format is TokenFormat.JWT and not self._signing_keys.stands_behind(unverified_key_id(text)):
             return None
         issued = self._narrowed(issued)
         if issued.token.personal_access_token_id is not None:

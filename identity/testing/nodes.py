@@ -146,6 +146,18 @@ def rotate(settings: Mapping[str, str], times: int) -> list[tuple[str, ...]]:
         world.close()
 
 
+def withdraw_signing_keys(settings: Mapping[str, str], key_ids: Sequence[str]) -> str:
+    """Withdraw signing keys, of which one is the active one; the id of the new one. It needs no Nodes."""
+    world = _world(settings)
+    try:
+        with world.transaction() as services:
+            new = services.signing_keys.withdraw(key_ids)
+        assert new is not None
+        return new.id
+    finally:
+        world.close()
+
+
 def _asked(
     settings: Mapping[str, str], ask: Callable[[ServiceClient], tuple[int, str]], times: int
 ) -> list[tuple[int, str]]:

@@ -111,6 +111,7 @@ shown(
 )
 shown("console-signing-keys", "/instance/signing-keys")
 shown("console-rotate", "/instance/signing-keys/rotate")
+shown("console-signing-key-withdraw", "/instance/signing-keys/{e.ids[signing_key]}/delete")
 shown("console-not-found", "/organizations/nothing", status=404)
 
 # --- managers ---------------------------------------------------------------------------------------------------------

@@ -95,6 +95,7 @@ def estate(site: Acme, long: bool) -> Estate:
             "token": token.id,
             "secret": secret.id,
             "application_secret": services.applications.secrets(application.id)[0].id,
+            "signing_key": services.signing_keys.states()[-1].key.id,
         }
     world.make_manager(manager.user, "IAM_OWNER", resource=INSTANCE)
     world.make_manager(robot, "ORG_OWNER")

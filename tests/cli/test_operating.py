@@ -104,6 +104,44 @@ class TestRotateKeys:
         assert moment - datetime.now(UTC) <= timedelta(seconds=31)
 
 
+class TestWithdraw:
+    def test_a_known_key_goes_and_a_new_one_signs(self, on_data, stored):
+        [first] = stored.signing_keys.all()
+        ran = on_data("rotate-keys", "--withdraw", first.id)
+        assert (ran.status, ran.err) == (0, "")
+        [second] = stored.signing_keys.all()
+        assert second.id != first.id
+        assert second.active_at <= datetime.now(UTC)
+        assert ran.out == (
+            f"The signing key {first.id} is withdrawn.\nThe new signing key {second.id} signs from now on.\n"
+            "Every process follows within 5 seconds, clients when they fetch the key list again.\n"
+        )
+
+    def test_one_that_does_not_sign_goes_alone_and_all_go_at_once(self, on_data, stored):
+        [first] = stored.signing_keys.all()
+        on_data("rotate-keys")
+        _, waiting = stored.signing_keys.all()
+        ran = on_data("rotate-keys", "--withdraw", waiting.id, "--withdraw", waiting.id)
+        assert "The active signing key goes on signing." in ran.out
+        assert stored.signing_keys.all() == (first,)
+        on_data("rotate-keys")
+        assert on_data("rotate-keys", "--withdraw", "all").out.count("is withdrawn") == 2
+        [new] = stored.signing_keys.all()
+        assert new.id not in (first.id, waiting.id)
+
+    def test_an_unknown_one_changes_nothing_and_all_are_named(self, on_data, stored):
+        [first] = stored.signing_keys.all()
+        ran = on_data("rotate-keys", "--withdraw", first.id, "--withdraw", "abc")
+        assert (ran.status, ran.err) == (
+            1,
+            f"identity: There is no signing key abc. There are: {first.id} (active).\n",
+        )
+        assert stored.signing_keys.all() == (first,)
+
+    def test_it_is_one_or_the_other(self, on_data):
+        assert on_data("rotate-keys", "--withdraw", "all", "--emergency").status == 2
+
+
 class TestRotateMasterKey:
     def test_seals_anew_under_the_first_and_says_which_is_not_needed_any_more(self, run, ini, data, tmp_path):
         words, new = ["-c", tmp_path / "two.ini", f"data={data}"], tmp_path / "new.key"

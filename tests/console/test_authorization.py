@@ -89,7 +89,7 @@ PAGES = {
     "session.delete": below(USER, "connections/{application}/delete sessions/delete sessions/{session}/delete"),
     "session.read": below(USER, "sessions"),
     "signing_key.read": ("/instance/signing-keys",),
-    "signing_key.write": ("/instance/signing-keys/rotate",),
+    "signing_key.write": ("/instance/signing-keys/rotate", "/instance/signing-keys/{signing_key}/delete"),
     "upstream_provider.delete": below(UPSTREAM, "delete"),
     "upstream_provider.read": (*below(ORGANIZATION, "upstream-providers"), UPSTREAM),
     "upstream_provider.write": (

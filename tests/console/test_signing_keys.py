@@ -25,7 +25,8 @@ def test_the_first_key_signs(own_world: World) -> None:
     browser = manager(own_world)
     page = browser.open(KEYS)
     assert page.status_int == 200
-    [[state, since, retires, published]] = rows(browser)
+    [[state, since, retires, published, withdraw]] = rows(browser)
+    assert withdraw.startswith("Withdraw …")
     assert state == "Active"
     assert since.endswith("UTC")
     assert (retires, published) == ("Not before its successor", "No end yet")
@@ -87,3 +88,25 @@ def test_who_only_reads_has_no_button(own_world: World) -> None:
     assert page.status_int == 200
     assert page.html.main.select("a.button") == []
     assert browser.open(f"{KEYS}/rotate").status_int == 403
+
+
+def test_a_known_key_is_withdrawn_after_a_question(own_world: World) -> None:
+    browser = manager(own_world)
+    [first] = [key["kid"] for key in own_world.client.keys().json["keys"]]
+    browser.open(KEYS)
+    browser.click("Withdraw …")
+    assert f"Key id: {first}" in browser.page
+    assert "A new key signs from now on." in browser.page
+    assert "It cannot be undone." in browser.page
+    page = browser.submit(form="page-form")
+    assert "The signing key is withdrawn." in page
+    [row] = rows(browser)
+    assert row[0] == "Active"
+    assert first not in page
+    browser.open(f"{KEYS}/{first}/delete")
+    assert browser.page.status_int == 404
+
+
+def test_whoever_only_reads_withdraws_nothing(own_world: World) -> None:
+    browser = manager(own_world, "IAM_OWNER_VIEWER")
+    assert "Withdraw" not in browser.open(KEYS)

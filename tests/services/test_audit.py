@@ -199,7 +199,7 @@ def test_every_change_has_its_event_and_none_holds_a_secret(services: Services) 
     elsewhere = {
         *("instance.bootstrapped", "organization.exported", "organization.imported", "password.link_asked"),
         *("service_user_key.expiring", "personal_access_token.expiring", "token.revoked"),
-        *("signing_key.removed", "signing_key.rewrapped", "backup.made", "backup.restored"),
+        *("signing_key.removed", "signing_key.withdrawn", "signing_key.rewrapped", "backup.made", "backup.restored"),
         *("authentication.refused", "authorization.refused", "access.refused"),
         # By whom somebody else has made the grant.
         "project_grant.accepted",

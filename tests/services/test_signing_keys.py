@@ -8,6 +8,7 @@ import pytest
 
 from identity.app import assemble
 from identity.crypto.sealing import MasterKey, Sealer, Unsealable, read_master_keys
+from identity.domain.errors import NotFound
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.signing_keys import KeyState
 from identity.process import Identity
@@ -197,6 +198,84 @@ def test_the_list_tells_what_comes_of_each_key(identity: Identity, clock: Movabl
     assert older.published_until is not None
     assert older.published_until > older.retires_at
     assert later.state is KeyState.ACTIVE
+
+
+# --- withdrawn keys ---------------------------------------------------------------------------------------------------
+
+
+def withdraw(identity: Identity, *key_ids: str) -> str | None:
+    with identity.transaction() as services:
+        made = services.signing_keys.withdraw(key_ids)
+    return None if made is None else made.id
+
+
+def test_a_withdrawn_key_is_gone_and_a_new_one_signs_at_once(identity: Identity, clock: MovableClock) -> None:
+    first, second = two_keys(identity, clock)
+    third = withdraw(identity, second)
+    assert third not in (None, first, second)
+    assert published(identity) == [third, first]
+    assert current(identity) == third
+    with identity.reading() as services:
+        assert not services.signing_keys.stands_behind(second)
+        assert services.signing_keys.stands_behind(first)
+        assert second not in [one.id for one in services.storage.signing_keys.all()]
+        events = [event for event in services.storage.audit.page().items if event.event == "signing_key.withdrawn"]
+    assert [event.object_id for event in events] == [second]
+    clock.advance(days=1)
+    assert current(identity) == third
+
+
+def test_all_keys_can_be_withdrawn_at_once(identity: Identity, clock: MovableClock) -> None:
+    keys = (*two_keys(identity, clock), rotate(identity))
+    new = withdraw(identity, *keys)
+    assert published(identity) == [new]
+    assert current(identity) == new
+
+
+def test_a_key_that_does_not_sign_goes_without_a_new_one(identity: Identity, clock: MovableClock) -> None:
+    first, second = two_keys(identity, clock)
+    waiting = rotate(identity)
+    assert withdraw(identity, first, waiting) is None
+    assert published(identity) == [second]
+    assert current(identity) == second
+
+
+def test_a_new_key_signs_where_a_damaged_one_leaves_nobody_to_do_it(identity: Identity, clock: MovableClock) -> None:
+    first, second = two_keys(identity, clock)
+    damage(identity, second, sealed_private_key=b"\x00" * 64)
+    assert current(identity) == first
+    new = withdraw(identity, first)
+    assert new is not None
+    assert current(identity) == new
+
+
+def test_what_another_node_announces_meanwhile_does_not_delay_the_new_key(
+    identity: Identity, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = add_first(identity)
+    other = assemble_on(identity, clock)
+    remove = MemorySigningKeyStore.remove
+    with identity.reading() as services:
+        [stored] = services.storage.signing_keys.all()
+
+    def announced_meanwhile(store: MemorySigningKeyStore, key_id: str) -> None:
+        remove(store, key_id)
+        store.add(replace(stored, id="other", generation=2, active_at=clock() + timedelta(minutes=6)))
+
+    monkeypatch.setattr(MemorySigningKeyStore, "remove", announced_meanwhile)
+    new = withdraw(identity, first)
+    assert published(identity) == [new, "other"]
+    assert new not in (None, first, "other")
+    assert current(identity) == new
+    assert current(other) == new
+
+
+def test_an_unknown_key_is_not_withdrawn_and_nothing_else_is(identity: Identity) -> None:
+    first = add_first(identity)
+    with pytest.raises(NotFound):
+        withdraw(identity, first, "unknown")
+    assert published(identity) == [first]
+    assert current(identity) == first
 
 
 # --- damaged rows (security 9.8) --------------------------------------------------------------------------------------

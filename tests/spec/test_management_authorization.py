@@ -30,7 +30,7 @@ ROUTES = {
     "instance_manager.read": "GET /instance/managers",
     "instance_manager.write": "POST /instance/managers",
     "signing_key.read": "GET /instance/signing-keys",
-    "signing_key.write": "POST /instance/signing-keys/rotate",
+    "signing_key.write": "POST /instance/signing-keys/rotate; DELETE /instance/signing-keys/{signing_key}",
     "audit_event.read": "GET /audit-events; GET /audit-events/{audit_event};"
     " GET /organizations/{organization}/audit-events; GET /organizations/{organization}/overview;"
     " GET /instance/overview",

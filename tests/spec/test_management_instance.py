@@ -35,6 +35,19 @@ def test_signing_keys_are_listed_and_rotated(own_world: World) -> None:
     assert event.object_id == urgent["id"]
 
 
+def test_a_known_key_is_withdrawn(own_world: World) -> None:
+    api = Api.of(own_world.a_manager("IAM_OWNER", resource=INSTANCE))
+    [first] = api.list("/instance/signing-keys")
+    waiting = api.post("/instance/signing-keys/rotate", status=200)
+    api.delete(f"/instance/signing-keys/{first['id']}")
+    new, announced = api.list("/instance/signing-keys")
+    assert (new["state"], announced["id"]) == ("active", waiting["id"])
+    assert {one["kid"] for one in own_world.client.keys().json["keys"]} == {new["id"], waiting["id"]}
+    check_api_error(api.ask("DELETE", f"/instance/signing-keys/{first['id']}"), 404, "not_found")
+    [event] = own_world.audit_events(event="signing_key.withdrawn")
+    assert (event.object_id, event.detail["generation"]) == (first["id"], 1)
+
+
 def test_there_are_two_ways_to_rotate(api: Api) -> None:
     answer = api.ask("POST", "/instance/signing-keys/rotate", {"mode": "slow"})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"mode"}

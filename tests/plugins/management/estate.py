@@ -72,6 +72,7 @@ def an_estate(world: World) -> Estate:
     with world.reading() as services:
         [client_secret] = services.applications.secrets(application.client_id)
         [secret] = services.service_users.secrets(robot.id)
+        signing_key = services.signing_keys.states()[0].key
     [event] = world.audit_events(event="organization.created", object_id=organization.id)
     places = {
         "organization": organization.id,
@@ -91,6 +92,7 @@ def an_estate(world: World) -> Estate:
         "upstream_provider": provider.id,
         "manager": managers["organization"],
         "audit_event": event.id,
+        "signing_key": signing_key.id,
     }
     return Estate(organization, holder, project, grant, places, managers)
 

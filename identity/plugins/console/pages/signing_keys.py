@@ -1,6 +1,6 @@
 """Signing keys: where each stands, and the next one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from markupsafe import Markup
@@ -13,7 +13,7 @@ from identity.http import targets
 from identity.pages.forms import Form
 from identity.plugins.console.badges import Badge
 from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_page import CONSOLE
+from identity.plugins.console.console_page import CONSOLE, pick
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
 from identity.services.signing_keys import EMERGENCY_DELAY, SigningKeyState
@@ -41,6 +41,7 @@ class SigningKeyList(ListPage):
     title = say("Signing keys")
     lead = say("The service signs tokens with the active key. Clients find the published ones in the key list (JWKS).")
     columns = (say("Key id"), say("State"), say("Active from"), say("Retires"), say("Published until"))
+    actions = True
     searchable = False
     empty_title = say("No signing keys yet")
     empty_text = say("The operator makes the first one with identity bootstrap.")
@@ -57,7 +58,13 @@ class SigningKeyList(ListPage):
             self.ui.when(one.key.active_at, clock=True),
             self._when(one.retires_at, say("Not before its successor")),
             self._when(one.published_until, say("No end yet")),
+            self._withdrawal(one),
         )
+
+    def _withdrawal(self, one: SigningKeyState) -> Markup:
+        if one.state is KeyState.REMOVED or not self.may("signing_key.write"):
+            return Markup()
+        return self.buttons(f"{self.list_href}/{one.key.id}", one.key.id, remove=say("Withdraw …"), change=False)
 
     def _when(self, moment: datetime | None, absent: str) -> Markup:
         drawn: Markup = self.faint(absent) if moment is None else self.ui.when(moment, clock=True)
@@ -131,9 +138,39 @@ class Rotate(ConfirmPage):
         return self.redirect(self.done(self.back))
 
 
+class Withdraw(ConfirmPage):
+    """Asks before what a key signed counts no more."""
+
+    section = SECTION
+    of_instance = True
+    title = say("Withdraw this signing key?")
+    trail = ((SigningKeyList.title, f"{CONSOLE}/{SECTION}"),)
+    label = say("Withdraw signing key")
+
+    @property
+    def found(self) -> SigningKeyState:
+        """Which one. Raises NotFound."""
+        one: SigningKeyState = pick(self, self.services.signing_keys.states(), "signing_key", by="key.id")
+        return one
+
+    @property
+    def effects(self) -> Sequence[str]:
+        one = self.found
+        return [
+            say("Key id: {id}", id=one.key.id),
+            say("Do this if others may know the private key. It cannot be undone."),
+            say("Tokens that it signed are refused here at once, and by applications when they fetch the keys again."),
+            say("A new key signs from now on.") if one.state is KeyState.ACTIVE else "",
+        ]
+
+    def act(self) -> None:
+        self.services.signing_keys.withdraw([self.found.key.id])
+
+
 _LIST = f"/{SECTION}"
 
 PLACES = (
     Place(_LIST, SigningKeyList, "signing_key.read", targets.instance),
+    Place(f"{_LIST}/{{signing_key}}/delete", Withdraw, "signing_key.write", targets.instance),
     Place(f"{_LIST}/rotate", Rotate, "signing_key.write", targets.instance),
 )

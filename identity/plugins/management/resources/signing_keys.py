@@ -48,6 +48,8 @@ _KEYS = Resource(
     show=_shown,
 )
 
+_ONE = "/instance/signing-keys/{signing_key}"
+
 OPERATIONS = (
     _KEYS.lists("Lists the signing keys, newest first.", lambda call: call.services.signing_keys.states(), paged=False),
     _KEYS.does(
@@ -58,5 +60,14 @@ OPERATIONS = (
         description="A normal one is announced before it signs, so that no client meets a key that it does not know."
         " In an emergency it signs after 30 seconds.",
         command=RotateSigningKey,
+    ),
+    _KEYS.removes(
+        "Withdraws a signing key that others may know, at once.",
+        lambda call: call.services.signing_keys.withdraw([call.names["signing_key"]]),
+        description="The key list shows it no more, and tokens that it signed do not count here any more. If it was"
+        " the active one, a new key signs from now on.",
+        verb="withdraw",
+        path=_ONE,
+        permission="signing_key.write",
     ),
 )
