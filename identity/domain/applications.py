@@ -184,12 +184,16 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """An application with everything that decides whether it may act: secrets, project, organization."""
+    """An application with everything that decides whether it may act: secrets, project, organization.
+
+    ``secret_id`` names the secret that it has just shown.
+    """
 
     application: Application
     secrets: tuple[ClientSecret, ...]
     project: Project
     organization: Organization
+    secret_id: str | None = None
 
     @property
     def id(self) -> str:

@@ -40,8 +40,9 @@ class AccessToken:
     """An access token as it is recorded, known by the SHA-256 of what its bearer shows.
 
     ``user_id`` is None where an application acts for itself; ``key_id`` or ``secret_id`` names what a service user
-    obtained it with, ``personal_access_token_id`` the personal access token whose live form it is. ``actors`` are the
-    subjects of those who act for its subject, the present one first.
+    obtained it with, ``client_secret_id`` what an application obtained its own with. ``personal_access_token_id`` is
+    the personal access token whose live form it is. ``actors`` are the subjects of those who act for its subject, the
+    present one first.
     """
 
     id: str
@@ -57,6 +58,7 @@ class AccessToken:
     application_id: str | None = None
     key_id: str | None = None
     secret_id: str | None = None
+    client_secret_id: str | None = None
     personal_access_token_id: str | None = None
     family_id: str | None = None
     session_id: str | None = None

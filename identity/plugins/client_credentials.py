@@ -24,8 +24,8 @@ from identity.provider.scope import check_form
 class ClientCredentials(Grant):
     """Nobody signs in, so neither openid nor an ID token, and no refresh token: whoever asks can ask again.
 
-    An application's token is about no user. A service user's is about the service user, as one for an assertion is,
-    and ends with the secret that obtained it.
+    An application's token is about no user. A service user's is about the service user, as one for an assertion is.
+    Both end with the secret that obtained them.
     """
 
     grant_type = "client_credentials"
@@ -62,6 +62,7 @@ def _authorization(
         client=client,
         client_id=client_id,
         asked=asked,
+        client_secret_id=None if client is None else client.secret_id,
         authenticated_at=context.now,
         id_token=False,
     )

@@ -88,8 +88,8 @@ class Authorization:
 
     ``authenticated_at`` is when the subject last proved to be it, ``methods`` how (RFC 8176), ``acr`` what that amounts
     to where a class was asked for, ``session_id`` in which session. ``key_id`` or ``secret_id`` ties the tokens to what
-    a service user showed, so that they end with it, ``family_id`` to the sign-in they come from. ``one_time`` is used
-    up when they are recorded.
+    a service user showed, so that they end with it, ``client_secret_id`` an application's own to what that showed,
+    ``family_id`` to the sign-in they come from. ``one_time`` is used up when they are recorded.
 
     Without ``id_token`` the answer has none, whatever was granted; ``nonce`` stands in it. ``refreshing`` asks for a
     refresh token. ``userinfo_claims`` and ``id_token_claims`` are asked for beside scopes (OpenID Connect Core §5.5).
@@ -106,6 +106,7 @@ class Authorization:
     authenticated_at: datetime
     key_id: str | None = None
     secret_id: str | None = None
+    client_secret_id: str | None = None
     session_id: str | None = None
     nonce: str | None = None
     family_id: str | None = None

@@ -199,6 +199,7 @@ def _access_token(
         application_id=None if client is None else client.id,
         key_id=authorization.key_id,
         secret_id=authorization.secret_id,
+        client_secret_id=authorization.client_secret_id,
         family_id=authorization.family_id,
         session_id=authorization.session_id,
         scope=granted.words,

@@ -156,7 +156,7 @@ class Applications(Lifecycle[Application]):
         return text
 
     def remove_secret(self, application_id: str, secret_id: str, *, by: Principal) -> None:
-        """End one secret at once. Raises NotFound, Denied."""
+        """End one secret, and the tokens that the application got for itself by it. Raises NotFound, Denied."""
         application = self._governed(application_id, by)
         with told("client secret", secret_id):
             self._storage.applications.remove_secret(application_id, secret_id)
@@ -174,7 +174,7 @@ class Applications(Lifecycle[Application]):
         if client is None or not client.active or not matching:
             return None
         self._uses.of_client_secret(matching[0], self._now)
-        return _without_secrets(client)
+        return replace(_without_secrets(client), secret_id=matching[0])
 
     def defaults(self, type: ApplicationType) -> dict[str, Any]:  # noqa: A002
         """What follows from the type where a command says nothing, by its fields: people sign in with a code, if the

@@ -97,6 +97,22 @@ def test_the_application_revokes_it(world: World, client: Credentials) -> None:
     check_inactive(world.client.introspect(token, client))
 
 
+def test_it_ends_with_the_secret_that_brought_it(world: World) -> None:
+    """Security 3.2, 7.4: with a secret that is known, all that was got by it. What people have lives on."""
+    client = world.a_web_application(grant_types=GRANTS | {"authorization_code"})
+    of_a_person = world.tokens(client)["access_token"]
+    known = token_of(world, client)
+    [old] = world.operator.applications.secrets(client.client_id)
+    _, text = world.operator.applications.add_secret(client.client_id)
+    renewed = replace(client, secret=text)
+    new = token_of(world, renewed)
+    world.operator.applications.remove_secret(client.client_id, old.id)
+    check_inactive(world.client.introspect(known, renewed))
+    assert world.client.introspect(new, renewed).json["active"] is True
+    assert world.client.introspect(of_a_person, renewed).json["active"] is True
+    check_refused(ask(world, client), "invalid_client", status=401)
+
+
 def test_it_ends_with_its_application(world: World) -> None:
     """Security 7.9: seen by another application of the same project."""
     project = world.a_project()

@@ -79,6 +79,8 @@ class EndSecret(OfSecrets, ConfirmPage):
     #: What stops working; and that it is the only one, where that means more.
     loss: ClassVar[str]
     last_loss: ClassVar[str] = ""
+    #: What becomes of tokens, where that is not said by it.
+    tokens: ClassVar[str] = ""
     title = say("End this client secret of {name}?")
     label = say("End client secret")
 
@@ -94,7 +96,7 @@ class EndSecret(OfSecrets, ConfirmPage):
     @property
     def effects(self) -> Sequence[str]:
         loss = self.last_loss if self.last_loss and len(self.live) == 1 else self.loss
-        return [say("Created {when} UTC."), last_used(self.secret.last_used_at), loss]
+        return [say("Created {when} UTC."), last_used(self.secret.last_used_at), loss, self.tokens]
 
     def act(self) -> str | None:
         self.use_case.remove_secret(self.thing.id, self.secret.id, by=self.principal)

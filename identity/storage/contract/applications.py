@@ -8,7 +8,7 @@ import pytest
 
 from identity.domain.applications import Client
 from identity.storage.contract.base import ContractBase, On, there
-from identity.storage.contract.factories import NOW, a_client_secret, an_application, an_id
+from identity.storage.contract.factories import NOW, a_client_secret, an_access_token, an_application, an_id
 from identity.storage.contract.paging import check_query
 from identity.storage.errors import Missing, Stale
 
@@ -145,6 +145,18 @@ class ApplicationContract(ContractBase):
             storage.applications.update(replace(application, name="Store", version=2))
         assert on.read.applications.secrets(application.id) == (kept,)
         assert on.read.applications.secrets(other.id) == (foreign,)
+
+    def test_applications_tokens_of_their_own_go_with_the_secret_that_brought_them(self, on: On) -> None:
+        application, kept, removed = on.application, on.saved_client_secret(), on.saved_client_secret()
+        own, other, unknown = (
+            an_access_token(None, application, client_secret_id=secret) for secret in (removed.id, kept.id, None)
+        )
+        of_a_person = an_access_token(on.human_user, application, on.family)
+        on.save(own, other, unknown, of_a_person)
+        on.write.applications.remove_secret(application.id, removed.id)
+        assert on.left(own, other, unknown, of_a_person) == [other, unknown, of_a_person]
+        with pytest.raises(Missing):
+            on.write.tokens.add_access(an_access_token(None, application, client_secret_id=removed.id))
 
     def test_applications_touch_secrets_moves_forward_alone(self, on: On) -> None:
         application = on.application

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from identity.domain.applications import Application
+from identity.domain.applications import Application, ClientSecret
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
 from identity.domain.instance import Instance
@@ -27,6 +27,7 @@ from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract.factories import (
+    a_client_secret,
     a_family,
     a_human_user,
     a_project,
@@ -116,6 +117,12 @@ class On:
         """The value, which is stored."""
         self.save(value)
         return value
+
+    def saved_client_secret(self) -> ClientSecret:
+        """A new secret of the application."""
+        secret = a_client_secret()
+        self.write.applications.add_secret(self.application.id, secret)
+        return secret
 
     def stored(self, value: Kept) -> Kept | None:
         """The same thing as it is stored now, if it is."""

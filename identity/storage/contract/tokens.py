@@ -124,7 +124,11 @@ class TokenContract(ContractBase):
         assert on.left(other, on.family) == [other, on.family]
 
     @pytest.mark.parametrize(
-        "parent", ["user_id", "key_id", "secret_id", "personal_access_token_id", "application_id", "family_id"]
+        "parent",
+        [
+            *("user_id", "key_id", "secret_id", "client_secret_id", "personal_access_token_id", "application_id"),
+            "family_id",
+        ],
     )
     def test_access_tokens_are_of_things_that_exist(self, on: On, parent: str) -> None:
         with pytest.raises(Missing):

@@ -130,6 +130,7 @@ FULL: dict[str, Callable[[On], Any]] = {
         audience=("b", "a", "https://identity.example"),
         key_id=on.saved(a_key(on.service_user)).id,
         secret_id=on.saved(a_service_user_secret(on.service_user)).id,
+        client_secret_id=on.saved_client_secret().id,
         session_id="session",
         actors=("z", "a"),
         revoked_at=NOW + SECOND,

@@ -39,13 +39,13 @@ Row = TypeVar("Row")
 class Rules:
     """What holds for each row of a table.
 
-    ``parents`` names, by field, the table that holds what the row belongs to; ``goes_with`` tells, by table, the id of
+    ``parents`` names, by field, the table that holds what the row belongs to; ``goes_with`` tells, by table, the key of
     what else it goes with. ``unique`` makes, by the name that is told, what no two rows have; None is no such thing.
     ``key`` is what is told where the key itself is taken.
     """
 
     parents: Mapping[str, str] = field(default_factory=dict)
-    goes_with: Mapping[str, Callable[[Any, Any], str | None]] = field(default_factory=dict)
+    goes_with: Mapping[str, Callable[[Any, Any], object]] = field(default_factory=dict)
     unique: Mapping[str, Callable[[Any], object]] = field(default_factory=dict)
     key: str = "id"
 
@@ -164,7 +164,7 @@ def _table(
     *,
     key: str = "id",
     unique: Mapping[str, Callable[[Any], object]] | None = None,
-    goes_with: Mapping[str, Callable[[Any, Any], str | None]] | None = None,
+    goes_with: Mapping[str, Callable[[Any, Any], object]] | None = None,
     **parents: str,
 ) -> Any:
     return field(metadata={"rules": Rules(parents, goes_with or {}, unique or {}, key)})
@@ -228,6 +228,7 @@ class Tables:
         key="digest",
         user_id="users",
         application_id="applications",
+        goes_with={"client_secrets": lambda _, token: (token.application_id, token.client_secret_id)},
         key_id="service_user_keys",
         secret_id="service_user_secrets",  # noqa: S106
         personal_access_token_id="personal_access_tokens",  # noqa: S106

@@ -34,6 +34,8 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             self._tables.families.put(family_id, replace(family, revoked_at=at))
 
     def add_access(self, token: AccessToken) -> None:
+        if token.client_secret_id is not None:
+            self._tables.client_secrets.get((str(token.application_id), token.client_secret_id))
         self._tables.access_tokens.insert({token.digest: token})
 
     def find_issued(self, digest: bytes) -> IssuedToken | None:

@@ -174,5 +174,6 @@ PLACES = (
         OfApplication,
         loss=say("Where it is still in use, the application gets no tokens any more."),
         last_loss=say("It is the only one: the application gets no tokens until it has a new one."),
+        tokens=say("Tokens that the application got for itself by it end at once. Those of people stay."),
     ),
 )

@@ -103,7 +103,7 @@ OPERATIONS = (
         lambda call: _SECRETS.pick(call, call.services.applications.secrets(call.value.id)),
     ),
     _SECRETS.removes(
-        "Ends a client secret at once.",
+        "Ends a client secret, and the tokens that the application got for itself by it, at once.",
         _SECRETS.of_part("remove_secret"),
         verb="remove",
     ),

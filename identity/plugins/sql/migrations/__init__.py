@@ -3,6 +3,9 @@
 Revisions are numbered. Each names the oldest one whose programs work with the schema that it leaves (``oldest``), so
 that nodes can be replaced one by one: migrate first, then restart. The database holds that beside its revision, for
 programs that do not know it.
+
+MariaDB commits each change of a schema by itself. Whoever writes a revision says there ``IF NOT EXISTS``, ``IF EXISTS``
+or ``OR REPLACE``, so that one that was killed is gone on with by the next run: a test kills each after every statement.
 """
 
 from pathlib import Path
