@@ -17,7 +17,7 @@ from identity.testing.nodes import PROCESSES, Nodes
 from identity.testing.service import KeyPool
 from identity.testing.world import World
 
-pytestmark = pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
+pytestmark = pytest.mark.storages("sqlite", "postgresql", "mariadb")  # memory belongs to one process
 
 
 def test_of_fifty_uses_of_one_assertion_one_succeeds(own_world: World, nodes: Nodes) -> None:

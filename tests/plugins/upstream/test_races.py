@@ -11,8 +11,8 @@ from tests.plugins.upstream.conftest import Scene
 from tests.plugins.upstream.elsewhere import _json
 from tests.plugins.upstream.test_sign_in import NAMES, people, registered
 
-# Where racing transactions are refused, and may be until nobody tries again, the storage contract has them race.
-pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql")
+# Serializable transactions are refused until nobody tries again: the storage contract has them race.
+pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql", "mariadb")
 
 ROUNDS = 5
 
