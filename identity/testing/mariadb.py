@@ -89,6 +89,11 @@ class MariadbServer:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def runs(self) -> bool:
+        """True from its start until it ends, by itself or not."""
+        return self._process is not None and self._process.poll() is None
+
     def url(self, database: str) -> str:
         """The URL of one of its databases."""
         return f"mariadb://root@localhost/{database}?{urlencode({'unix_socket': str(self.socket)})}"
@@ -129,8 +134,7 @@ class MariadbServer:
         """Return when it answers. Raises RuntimeError if it does not."""
         give_up_at = time.monotonic() + _PATIENCE
         while not self._answers():
-            ended = self._process is None or self._process.poll() is not None
-            if ended or time.monotonic() > give_up_at:
+            if not self.runs or time.monotonic() > give_up_at:
                 raise RuntimeError((self.folder / "log").read_text(errors="replace")[-4000:])
             time.sleep(0.1)
 

@@ -1,18 +1,11 @@
 """Three MariaDB servers that are one database (Galera): each takes writes, and what meets at one row is refused."""
 
 import gc
-import os
-import shutil
-import signal
-import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -38,101 +31,26 @@ from identity.storage.errors import AlreadyUsed, StorageError
 
 pytest.importorskip("pymysql")
 
-from identity.testing.mariadb import MariadbServer, new_database, program
+from identity.testing.galera import NODES, Cluster, missing, running_cluster
+from identity.testing.mariadb import program
 
 pytestmark = pytest.mark.thorough
-
-PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
-NODES = 3
-ROOM = Path("/dev/shm")  # noqa: S108
-_OPTIONS = (
-    "--innodb-flush-log-at-trx-commit=0",
-    "--innodb-buffer-pool-size=64M",
-    "--innodb-log-file-size=48M",
-    "--innodb-autoinc-lock-mode=2",
-    "--binlog-format=ROW",
-    "--performance-schema=OFF",
-    "--bind-address=127.0.0.1",
-    "--wsrep-on=ON",
-    f"--wsrep-provider={PROVIDER}",
-    "--wsrep-cluster-name=identity",
-    "--wsrep-sync-wait=7",
-    "--wsrep-sst-method=rsync",
-)
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
-class Cluster:
-    """Three nodes on loopback; the first one begins, and sends the others its data."""
-
-    def __init__(self, folder: Path) -> None:
-        ports = [[free_port() for _ in range(4)] for _ in range(NODES)]
-        self._addresses = ",".join(f"127.0.0.1:{group}" for _, group, *_ in ports)
-        self.nodes = [MariadbServer(folder / str(at), self._options(at, *one)) for at, one in enumerate(ports)]
-        self.nodes[0].start("--wsrep-new-cluster")
-        for node in self.nodes[1:]:
-            node.start()
-
-    def _options(self, at: int, port: int, group: int, transfer: int, state: int) -> tuple[str, ...]:
-        provider = f"base_port={group};ist.recv_addr=127.0.0.1:{transfer};gcache.size=32M;pc.recovery=no"
-        # A node that says nothing is left out soon.
-        provider += ";evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S;evs.keepalive_period=PT0.5S"
-        return (
-            *_OPTIONS,
-            f"--port={port}",
-            f"--wsrep-node-name=node{at}",
-            f"--wsrep-node-address=127.0.0.1:{group}",
-            f"--wsrep-sst-receive-address=127.0.0.1:{state}",
-            f"--wsrep-cluster-address=gcomm://{self._addresses}",
-            f"--wsrep-provider-options={provider};gmcast.listen_addr=tcp://127.0.0.1:{group}",
-        )
-
-    def wait_for(self, size: int, at: int = 0) -> None:
-        """Return when this node sees so many, itself included, and takes writes."""
-        give_up_at = time.monotonic() + 120
-        while self._seen(at) != (str(size), "ON"):
-            assert time.monotonic() < give_up_at, f"node {at} does not see {size}"
-            time.sleep(0.1)
-
-    def _seen(self, at: int) -> tuple[str, str]:
-        rows = dict(self.nodes[at].execute("SHOW STATUS LIKE 'wsrep%'"))
-        return rows["wsrep_cluster_size"], rows["wsrep_ready"]
-
-    def close(self) -> None:
-        """End all."""
-        for node in self.nodes:
-            node.close()
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     program("mariadbd")
     program("rsync")
-    if not PROVIDER.exists():
-        pytest.skip("MariaDB is not installed: there is no Galera")
-    folder = Path(tempfile.mkdtemp(prefix="identity-galera-", dir=ROOM if ROOM.is_dir() else None))
-    # Nodes run in the account of MariaDB's package.
-    folder.chmod(0o755)
-    made = Cluster(folder)
-    try:
-        made.wait_for(NODES)
-        yield made
-    finally:
-        made.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    if missing() is not None:
+        pytest.skip(f"MariaDB is not installed: {missing()}")
+    with running_cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
 def backends(cluster: Cluster) -> Iterator[list[SqlBackend]]:
     """The same database, once by each node."""
-    name = urlsplit(new_database(cluster.nodes[0])).path.lstrip("/")
-    backends = [SqlBackend(Settings(url=node.url(name))) for node in cluster.nodes]
+    backends = [SqlBackend(Settings(url=url)) for url in cluster.new_database()]
     backends[0].migrate()
     for node, backend in zip(cluster.nodes, backends, strict=True):
         # It waits until the node has what others have: to connect does not.
@@ -239,10 +157,10 @@ def test_nothing_that_was_acknowledged_is_lost_when_nodes_fall_silent_and_die(
     load = Load(backends)
     try:
         load.wait_for_more(0, 1, 2)
-        os.kill(cluster.nodes[2].process_id, signal.SIGSTOP)
+        cluster.freeze(2)
         cluster.wait_for(2)
         load.wait_for_more(0, 1)
-        os.kill(cluster.nodes[2].process_id, signal.SIGCONT)
+        cluster.thaw(2)
         cluster.wait_for(3)
         load.wait_for_more(0, 1, 2)
         with backends[2].reading() as storage:

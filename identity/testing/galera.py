@@ -1,0 +1,137 @@
+"""Three MariaDB servers for tests that are one database (Galera): each takes writes."""
+
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pymysql
+
+from identity.testing.mariadb import MariadbServer, find_program, new_database
+
+NODES = 3
+PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
+_ROOM = Path("/dev/shm")  # noqa: S108
+_PATIENCE = 120
+#: What is stored lives on in the other nodes, so none waits for its disk.
+_OPTIONS = (
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-log-file-size=48M",
+    "--innodb-autoinc-lock-mode=2",
+    "--binlog-format=ROW",
+    "--max-connections=500",
+    "--performance-schema=OFF",
+    "--bind-address=127.0.0.1",
+    "--wsrep-on=ON",
+    f"--wsrep-provider={PROVIDER}",
+    "--wsrep-cluster-name=identity",
+    "--wsrep-sync-wait=7",
+    "--wsrep-sst-method=rsync",
+)
+
+
+def missing() -> str | None:
+    """What is not installed of it, in a sentence; None if all is."""
+    for name in ("mariadbd", "rsync"):
+        if find_program(name) is None:
+            return f"there is no {name}"
+    return None if PROVIDER.exists() else "there is no Galera"
+
+
+class Cluster:
+    """Three nodes on loopback; the first one begins, and sends the others its data."""
+
+    def __init__(self, folder: Path) -> None:
+        ports = [[_free_port() for _ in range(4)] for _ in range(NODES)]
+        self._addresses = ",".join(f"127.0.0.1:{group}" for _, group, *_ in ports)
+        self.nodes = [MariadbServer(folder / str(at), self._options(at, *one)) for at, one in enumerate(ports)]
+        try:
+            self.nodes[0].start("--wsrep-new-cluster")
+            for node in self.nodes[1:]:
+                node.start()
+            self.wait_for(NODES)
+        except BaseException:
+            self.close()
+            raise
+
+    def _options(self, at: int, port: int, group: int, transfer: int, state: int) -> tuple[str, ...]:
+        provider = f"base_port={group};ist.recv_addr=127.0.0.1:{transfer};gcache.size=32M;pc.recovery=no"
+        # A node that says nothing is left out soon.
+        provider += ";evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S;evs.keepalive_period=PT0.5S"
+        return (
+            *_OPTIONS,
+            f"--port={port}",
+            f"--wsrep-node-name=node{at}",
+            f"--wsrep-node-address=127.0.0.1:{group}",
+            f"--wsrep-sst-receive-address=127.0.0.1:{state}",
+            f"--wsrep-cluster-address=gcomm://{self._addresses}",
+            f"--wsrep-provider-options={provider};gmcast.listen_addr=tcp://127.0.0.1:{group}",
+        )
+
+    def new_database(self) -> tuple[str, ...]:
+        """An empty database: its URL by each node."""
+        name = new_database(self.nodes[0]).partition("?")[0].rpartition("/")[2]
+        for node in self.nodes[1:]:
+            # It waits until the node has what others have: to connect does not.
+            node.execute("SELECT 1 FROM information_schema.tables")
+        return tuple(node.url(name) for node in self.nodes)
+
+    def wait_for(self, size: int, at: int = 0) -> None:
+        """Return when this node sees so many, itself included, and takes writes. Raises TimeoutError."""
+        give_up_at = time.monotonic() + _PATIENCE
+        while self._seen(at) != (str(size), "ON"):
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"node {at} does not see {size}")
+            time.sleep(0.1)
+
+    def freeze(self, at: int) -> None:
+        """Have a node do nothing."""
+        os.kill(self.nodes[at].process_id, signal.SIGSTOP)
+
+    def thaw(self, at: int) -> None:
+        """The inverse of ``freeze``."""
+        os.kill(self.nodes[at].process_id, signal.SIGCONT)
+
+    def cut_off(self, at: int, *, off: bool = True) -> None:
+        """Let a node hear nothing of the others, nor they of it; or let it again."""
+        self.nodes[at].execute(f"SET GLOBAL wsrep_provider_options = 'gmcast.isolate={int(off)}'")
+
+    def close(self) -> None:
+        """End all."""
+        for node in self.nodes:
+            node.close()
+
+    def _seen(self, at: int) -> tuple[str, str]:
+        with suppress(pymysql.Error):
+            rows = dict(self.nodes[at].execute("SHOW STATUS LIKE 'wsrep%'"))
+            return rows["wsrep_cluster_size"], rows["wsrep_ready"]
+        return "", ""
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """A cluster of one's own, ended and deleted afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="identity-galera-", dir=_ROOM if _ROOM.is_dir() else None))
+    # Nodes run in the account of MariaDB's package.
+    folder.chmod(0o755)
+    try:
+        cluster = Cluster(folder)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
