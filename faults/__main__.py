@@ -11,47 +11,60 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from faults.databases import Unsuitable, opened, small_disk
+from faults.databases import Unsuitable, small_disk
 from faults.nodes import placed, stop_in_order
 from faults.of_clients import CLIENTS
+from faults.of_clusters import CLUSTERS
 from faults.of_databases import DATABASES
 from faults.of_migrations import MIGRATIONS
 from faults.of_nodes import NODES
 from faults.report import printed, troubles
 from faults.scene import Fault, Report, Scene, tried
 from faults.stock import prepared
+from faults.storages import STORAGES, USUAL, faults_of, missing, opened
 
-FAULTS: Sequence[Fault] = (*NODES, *DATABASES, *CLIENTS)
-_STORAGES = ("sqlite", "postgresql")
-#: PostgreSQL behind a pooler, where it is asked for.
-_POOLED = "pgbouncer"
+FAULTS: Sequence[Fault] = (*NODES, *DATABASES, *CLIENTS, *CLUSTERS)
+#: Where a quick run has all of them.
+_QUICK = "postgresql"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if all is well, 1 if something has to be mended."""
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
-    names = sorted([fault.name for fault in FAULTS] + [one.name for one in MIGRATIONS])
+    names = sorted({fault.name for fault in (*FAULTS, *MIGRATIONS)})
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=", ".join(names))
-    parser.add_argument("--storage", choices=(*_STORAGES, _POOLED), help="one of the storages alone")
+    parser.add_argument("--storage", action="append", choices=STORAGES, help="such storages alone")
+    parser.add_argument("--quick", action="store_true", help=f"all faults on {_QUICK}, elsewhere what databases decide")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a fault lasts, about (3)")
     parser.add_argument("--expired", type=int, default=10_000, help="how many expired tokens are purged (10000)")
     given = parser.parse_args(arguments)
     stop_in_order()
-    storages = [given.storage] if given.storage else _STORAGES
     reports: list[Report] = []
-    for storage in storages:
-        for fault in MIGRATIONS:
-            if given.only is None or fault.name in given.only:
+    left_out = {}
+    for storage in given.storage or USUAL:
+        reason = missing(storage)
+        if reason is not None:
+            left_out[storage] = reason
+            continue
+        for migration in MIGRATIONS:
+            if faults_of(storage) in migration.storages and (given.only is None or migration.name in given.only):
                 with _folder() as folder:
-                    reports.append(fault.run(storage, folder))
-        like = "postgresql" if storage == _POOLED else storage
-        wanted = [fault for fault in FAULTS if like in fault.storages]
-        wanted = [fault for fault in wanted if given.only is None or fault.name in given.only]
+                    reports.append(migration.run(storage, folder))
+        wanted = [fault for fault in FAULTS if _is_wanted(fault, storage, given)]
         # Those that need the same kind of place share one.
         for _, group in itertools.groupby(wanted, key=lambda fault: fault.place):
             reports += _all(list(group), storage, given.seconds, given.expired)
     print(printed(reports))
-    return 0 if all(report.is_good for report in reports) else 1
+    for storage, reason in left_out.items():
+        print(f"left out: {storage}: {reason}")
+    is_asked_for = given.storage and left_out
+    return 0 if all(report.is_good for report in reports) and not is_asked_for else 1
+
+
+def _is_wanted(fault: Fault, storage: str, given: argparse.Namespace) -> bool:
+    if faults_of(storage) not in fault.storages or (given.only is not None and fault.name not in given.only):
+        return False
+    return not given.quick or storage == _QUICK or fault.everywhere or len(fault.storages) == 1
 
 
 def _all(faults: Sequence[Fault], storage: str, span: float, expired: int) -> Iterator[Report]:

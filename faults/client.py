@@ -96,16 +96,27 @@ class Tally:
 
 
 class Client:
-    """Asks one node of several over a connection that is kept, and the next node when that one does not answer."""
+    """Asks one node of several over a connection that is kept, and the next node when that one does not answer.
+
+    ``in_turn``: the next one each time.
+    """
 
     def __init__(
-        self, ports: Sequence[int], host: str, tally: Tally, *, first: int = 0, fitting: Collection[int] = ()
+        self,
+        ports: Sequence[int],
+        host: str,
+        tally: Tally,
+        *,
+        first: int = 0,
+        fitting: Collection[int] = (),
+        in_turn: bool = False,
     ) -> None:
         self._ports = ports
         self._host = host
         self._tally = tally
         self._turn = first
         self._fitting = fitting
+        self._in_turn = in_turn
         self._connection: http.client.HTTPConnection | None = None
 
     def post(self, path: str, form: Mapping[str, str], authorization: str | None, *expected: int) -> Answer | None:
@@ -162,8 +173,9 @@ class Client:
         self._connection.request(method, path, body, {"Host": self._host, **headers})
         answer = self._connection.getresponse()
         content = answer.read()
-        if answer.will_close:
+        if answer.will_close or self._in_turn:
             self.close()
+            self._turn += self._in_turn
         return Answer(answer.status, content, answer.headers["Location"] or "", answer.headers["Retry-After"])
 
     def _failed(self, kind: Kind, began: float, words: str) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
@@ -22,6 +22,7 @@ PROGRAM = (sys.executable, "-c", "from identity.cli import main; raise SystemExi
 
 _START_LIMIT = 90.0
 _STOP_LIMIT = 20.0
+_NOT_YET = (OSError, HTTPException)
 
 #: Codes outlive the faults, so that those which nobody has shown can be shown in the end.
 SETTINGS = {"identity.authorization_code_lifetime": "10m"}
@@ -69,6 +70,16 @@ class Node:
         [generation] = psutil.Process(self._process.pid).children()
         return generation
 
+    def wait_for_generation(self, other_than: psutil.Process) -> None:
+        """Return when another one has all of its workers. Raises NotServing."""
+        give_up_at = time.monotonic() + _START_LIMIT
+        while time.monotonic() < give_up_at:
+            with suppress(psutil.NoSuchProcess, ValueError):
+                if self.generation != other_than and len(self.generation.children()) == self._workers:
+                    return
+            time.sleep(0.02)
+        raise NotServing("no other workers were started")
+
     def send(self, number: int) -> None:
         """Send it a signal, and go on."""
         assert self._process is not None  # noqa: S101 - it was started
@@ -78,12 +89,10 @@ class Node:
         """Return when it answers. Raises NotServing."""
         give_up_at = time.monotonic() + _START_LIMIT
         while time.monotonic() < give_up_at and self.is_alive:
-            connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
-            with suppress(OSError, HTTPException):
+            with closing(HTTPConnection("127.0.0.1", self.port, timeout=5)) as connection, suppress(*_NOT_YET):
                 connection.request("GET", "/healthz", headers={"Host": self._host})
                 if connection.getresponse().status == 200:
                     return
-            connection.close()
             time.sleep(0.02)
         raise NotServing(f"a node did not start. It said:\n{self.log.read_text('utf-8', 'replace')[-2000:]}")
 
@@ -142,9 +151,13 @@ class Nodes(Sequence[Node]):
         began = time.monotonic()
         for node in self._nodes:
             node.start()
+        self.wait_until_serving()
+        return time.monotonic() - began
+
+    def wait_until_serving(self) -> None:
+        """Return when all answer. Raises NotServing."""
         for node in self._nodes:
             node.wait_until_serving()
-        return time.monotonic() - began
 
 
 @contextmanager
@@ -163,14 +176,14 @@ def placed(
         "identity.master_keys": f"1:{key}",
     }
     nodes = []
-    for port in [first, *(free_port() for _ in range(number - 1))]:
+    for at, port in enumerate([first, *(free_port() for _ in range(number - 1))]):
         ini = folder / f"node-{port}.ini"
         write_ini(
             ini,
             Setup(settings=tuple(settings.items())),
             port=port,
             data=folder / "data",
-            database_url=database.url,
+            database_url=database.url_of(at),
         )
         nodes.append(Node(ini, port, f"localhost:{first}", environment, workers))
     try:

@@ -7,12 +7,14 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from benchmarks.service import ROOT
 from faults.client import Client, Tally
 from faults.clock import environment, set_wrong
+from faults.ledger import refreshing
 from faults.nodes import PROGRAM
 from faults.paths import TOKEN
 from faults.scene import Fault, Scene
@@ -67,20 +69,32 @@ def _send(scene: Scene, request: bytes) -> None:
             raise AssertionError(f"a wrong request was answered {answer[:100]!r}")
 
 
-def _redemptions(scene: Scene) -> None:
-    """A hundred at the same moment show one code, to all processes; of three codes."""
+def redemptions(scene: Scene) -> None:
+    """A hundred at the same moment show one code, to all processes, and one refresh token; of three each."""
     for _ in range(3):
-        asking = Client(scene.nodes.ports, scene.nodes.host, Tally())
+        for form in (_code(scene), _refresh_token(scene)):
+            statuses = _raced(scene, form)
+            if statuses != {200: 1, 400: 99}:
+                raise AssertionError(f"one {form['grant_type']} was answered {dict(statuses)}")
+
+
+def _code(scene: Scene) -> dict[str, str]:
+    with closing(Client(scene.nodes.ports, scene.nodes.host, Tally())) as asking:
         answer = asking.get(scene.stock.authorize_path, scene.stock.visitor, 303)
-        asking.close()
-        if answer is None:
-            raise AssertionError("there was no code to be had")
-        statuses = _raced(scene, code_form(parse_qs(urlsplit(answer.location).query)["code"][0]))
-        if statuses != {200: 1, 400: 99}:
-            raise AssertionError(f"one code was answered {dict(statuses)}")
+    if answer is None:
+        raise AssertionError("there was no code to be had")
+    return code_form(parse_qs(urlsplit(answer.location).query)["code"][0])
 
 
-def _raced(scene: Scene, form: dict[str, str]) -> Counter[int]:
+def _refresh_token(scene: Scene) -> Mapping[str, str]:
+    with closing(Client(scene.nodes.ports, scene.nodes.host, Tally())) as asking:
+        answer = asking.post(TOKEN, _code(scene), scene.stock.application, 200)
+    if answer is None:
+        raise AssertionError("there was no refresh token to be had")
+    return refreshing(answer.members["refresh_token"])
+
+
+def _raced(scene: Scene, form: Mapping[str, str]) -> Counter[int]:
     together = threading.Barrier(100)
     statuses: Counter[int] = Counter()
     headers = {
@@ -144,7 +158,9 @@ def _clock_steps(scene: Scene) -> None:
 
 
 CLIENTS = (
-    Fault("redemptions", "100 redemptions of one code at one moment", _redemptions, nodes=4),
+    Fault(
+        "redemptions", "100 at one moment show one code, and one refresh token", redemptions, nodes=4, everywhere=True
+    ),
     Fault("resets", "10,000 connections that are reset", _resets),
     Fault("hostile", "slow clients, huge bodies, ambiguous framing", _hostile),
     Fault("rotations", "two nodes rotate the signing key", _rotations, is_quiet=True),

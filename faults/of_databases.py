@@ -5,23 +5,19 @@ import time
 from collections.abc import Callable
 
 from benchmarks.service import ROOT
-from faults.databases import Postgresql
 from faults.nodes import PROGRAM
 from faults.scene import Fault, Scene
+from faults.servers import Server
 
-_POSTGRESQL = ("postgresql",)
-
-
-def _postgresql(scene: Scene) -> Postgresql:
-    assert isinstance(scene.database, Postgresql)  # noqa: S101 - the fault says so
-    return scene.database
+_SERVERS = ("postgresql", "mariadb")
 
 
 def _between(
-    begin: Callable[[Postgresql], None], end: Callable[[Postgresql], None], factor: float = 1.0
+    begin: Callable[[Server], None], end: Callable[[Server], None], factor: float = 1.0
 ) -> Callable[[Scene], None]:
     def happens(scene: Scene) -> None:
-        database = _postgresql(scene)
+        database = scene.database
+        assert isinstance(database, Server)  # noqa: S101 - the fault says so
         begin(database)
         time.sleep(scene.span * factor)
         end(database)
@@ -29,11 +25,11 @@ def _between(
     return happens
 
 
-def _slow_down(database: Postgresql) -> None:
+def _slow_down(database: Server) -> None:
     database.relay.delay = 0.2
 
 
-def _speed_up(database: Postgresql) -> None:
+def _speed_up(database: Server) -> None:
     database.relay.delay = 0.0
 
 
@@ -41,14 +37,14 @@ def _disk_full(scene: Scene) -> None:
     scene.database.fill_up()
     time.sleep(scene.span)
     scene.database.make_room()
-    if isinstance(scene.database, Postgresql):
-        # It ends by itself when there is no room for its log; then its operator starts it.
+    if isinstance(scene.database, Server):
+        # One ends by itself when there is no room for its log; then its operator starts it.
         scene.database.start()
 
 
 def _damaged_keys(scene: Scene) -> None:
     """The private signing keys cannot be read; nodes that are started now have never seen them whole."""
-    damage = "'\\x00'::bytea" if isinstance(scene.database, Postgresql) else "X'00'"
+    damage = scene.database.damage
     scene.database.execute("CREATE TABLE kept AS SELECT id, sealed_private_key AS kept FROM signing_keys")
     scene.database.execute(f"UPDATE signing_keys SET sealed_private_key = {damage}")  # noqa: S608 - constants
     scene.nodes[0].kill()
@@ -62,24 +58,36 @@ def _damaged_keys(scene: Scene) -> None:
     scene.database.execute("DROP TABLE kept")
 
 
+#: Texts whose form is ours, by their tables: all that are there are no longer of that form.
+_TEXTS = {"applications": "grant_types", "sessions": "proofs"}
+
+
+def _damaged_rows(scene: Scene) -> None:
+    """What stands in rows cannot be understood, and can again."""
+    for table, column in _TEXTS.items():
+        scene.database.execute(f"UPDATE {table} SET {column} = 'x' || {column}")  # noqa: S608 - constants
+    time.sleep(scene.span)
+    for table, column in _TEXTS.items():
+        whole = f"substr({column}, 2) WHERE {column} LIKE 'x%'"
+        scene.database.execute(f"UPDATE {table} SET {column} = {whole}")  # noqa: S608 - constants
+
+
 #: A batch of copies of a token that is there, expired long ago; short, since SQLite has one writer at a time.
 _BATCH = 2000
 _EXPIRED = """
-    WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {batch})
     INSERT INTO access_tokens
         (id, digest, format, subject, client_id, scope, audience, issued_at, expires_at, actors)
+    WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {batch})
     SELECT '{batch_id}-' || number, {digest}, format, subject, client_id, scope, audience, 1, 2, actors
     FROM numbers CROSS JOIN (SELECT * FROM access_tokens LIMIT 1) AS one
 """
-_DIGESTS = {True: "sha256(('{batch_id}-' || number)::bytea)", False: "randomblob(32)"}
 
 
 def _purged(scene: Scene) -> None:
     """Tokens that have expired are deleted while others are issued."""
-    digest = _DIGESTS[isinstance(scene.database, Postgresql)]
     for number in range(scene.expired // _BATCH):
-        values = {"batch": _BATCH, "batch_id": number, "digest": digest.format(batch_id=number)}
-        scene.database.execute(_EXPIRED.format(**values))
+        digest = scene.database.digest.format(text=f"'{number}-' || number")
+        scene.database.execute(_EXPIRED.format(batch=_BATCH, batch_id=number, digest=digest))
         time.sleep(0.02)
     purging = [*PROGRAM, "purge", "-c", str(scene.nodes[0].ini)]
     done = subprocess.run(purging, check=False, capture_output=True, text=True, cwd=ROOT)
@@ -91,25 +99,31 @@ def _purged(scene: Scene) -> None:
 
 
 DATABASES = (
-    Fault("stopped", "the database is stopped", _between(Postgresql.stop, Postgresql.start), _POSTGRESQL),
+    Fault("stopped", "the database is stopped", _between(lambda one: one.stop(), lambda one: one.start()), _SERVERS),
     Fault(
-        "crashed", "kill -9 of all the database's processes", _between(Postgresql.kill, Postgresql.start), _POSTGRESQL
+        "crashed",
+        "kill -9 of all the database's processes",
+        _between(lambda one: one.kill(), lambda one: one.start()),
+        _SERVERS,
+        everywhere=True,
     ),
     Fault(
         "frozen",
         "the database does nothing (SIGSTOP)",
-        _between(Postgresql.freeze, Postgresql.thaw, 4),
-        _POSTGRESQL,
+        _between(lambda one: one.freeze(), lambda one: one.thaw(), 4),
+        _SERVERS,
         slowest=10.0,
+        everywhere=True,
     ),
-    Fault("slow", "each message to the database takes 0.2 s", _between(_slow_down, _speed_up, 2), _POSTGRESQL),
+    Fault("slow", "each message to the database takes 0.2 s", _between(_slow_down, _speed_up, 2), _SERVERS),
     Fault(
         "refusing",
         "the database's address refuses connections",
-        _between(lambda database: database.relay.gone(), lambda database: database.relay.heal()),
-        _POSTGRESQL,
+        _between(lambda one: one.relay.gone(), lambda one: one.relay.heal()),
+        _SERVERS,
     ),
-    Fault("disk-full", "the database's disk is full", _disk_full, disk=400),
+    Fault("disk-full", "the database's disk is full", _disk_full, disk=400, everywhere=True),
     Fault("damaged", "private keys in the database are damaged", _damaged_keys),
-    Fault("purge", "expired tokens are purged", _purged, is_quiet=True, slowest=5.0),
+    Fault("damaged-rows", "rows in the database are damaged", _damaged_rows, everywhere=True),
+    Fault("purge", "expired tokens are purged", _purged, is_quiet=True, slowest=5.0, everywhere=True),
 )

@@ -3,16 +3,17 @@
 import os
 import random
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.service import ROOT
 from faults.client import Client, Tally
-from faults.databases import opened
 from faults.nodes import PROGRAM, placed
 from faults.paths import TOKEN
 from faults.scene import Fault, Report
 from faults.stock import prepared
+from faults.storages import opened
 
 _TIMES = 5
 
@@ -23,6 +24,7 @@ class Killed:
 
     name: str
     title: str
+    storages: Collection[str] = ("sqlite", "postgresql", "mariadb")
 
     def run(self, storage: str, folder: Path) -> Report:
         """What came of it."""

@@ -13,7 +13,8 @@ def _one_killed(scene: Scene) -> None:
     scene.nodes[0].start()
 
 
-def _all_killed(scene: Scene) -> None:
+def all_killed(scene: Scene) -> None:
+    """All at once, under load."""
     for node in scene.nodes:
         node.kill()
     time.sleep(scene.span / 2)
@@ -62,7 +63,10 @@ def _workers_killed(scene: Scene) -> None:
 
 def _generation_killed(scene: Scene) -> None:
     """What has the code loaded, and forks the workers: they end with it, and another one is started."""
-    scene.nodes[0].generation.kill()
+    node = scene.nodes[0]
+    before = node.generation
+    before.kill()
+    node.wait_for_generation(other_than=before)
 
 
 def _reloaded(scene: Scene) -> None:
@@ -72,7 +76,7 @@ def _reloaded(scene: Scene) -> None:
 
 NODES = (
     Fault("kill-one", "kill -9 of one of two processes", _one_killed, starts_nodes=True),
-    Fault("kill-all", "kill -9 of all processes", _all_killed, starts_nodes=True),
+    Fault("kill-all", "kill -9 of all processes", all_killed, starts_nodes=True, everywhere=True),
     Fault("kill-often", "kill -9 of one after the other", _killed_again_and_again, starts_nodes=True),
     Fault("terminate", "SIGTERM to one of two processes", _terminated, starts_nodes=True),
     Fault(
