@@ -16,9 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, event
 
 from identity import fibers, watching
+from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import MariadbLink
 from identity.plugins.sql.mariadb import open_engine as open_mariadb
@@ -161,7 +162,7 @@ def _sqlite(url: URL, settings: Settings, **options: Any) -> Engine:
     wait = settings.busy_timeout.total_seconds()
     # isolation_level None: the driver begins nothing by itself.
     arguments = {"isolation_level": None, "check_same_thread": False, "timeout": wait}
-    engine = create_engine(url, connect_args=arguments, hide_parameters=True, poolclass=NullPool, **options)
+    engine = hiding_engine(url, connect_args=arguments, **options)
 
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         _switch_to_wal(connection, wait)
@@ -247,13 +248,7 @@ def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **optio
         arguments["prepare_threshold"] = None
     else:
         arguments["options"] = " ".join(words).strip()
-    engine = create_engine(
-        url.difference_update_query(["options"]),
-        connect_args=arguments,
-        hide_parameters=True,
-        poolclass=NullPool,
-        **options,
-    )
+    engine = hiding_engine(url.difference_update_query(["options"]), connect_args=arguments, **options)
     only_reads = settings.pooler and "default_transaction_read_only" in session
     event.listen(engine, "do_connect", _connecting_with(_patience(session["statement_timeout"]), only_reads=only_reads))
     return engine

@@ -4,9 +4,10 @@ import re
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, ExceptionContext, NullPool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError
 
+from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.settings import MARIADB, Settings
 from identity.watching import STATEMENT, each_timed
@@ -115,7 +116,7 @@ def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: b
         "charset": "utf8mb4",
         "init_command": "SET " + ", ".join(f"SESSION {name} = {value}" for name, value in session.items()),
     }
-    engine = create_engine(url, connect_args=arguments, hide_parameters=True, poolclass=NullPool, **options)
+    engine = hiding_engine(url, connect_args=arguments, **options)
     event.listen(engine, "handle_error", _note_undone)
     return engine
 
