@@ -56,10 +56,13 @@ def nothing_was_said() -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_secret_in_any_line() -> Iterator[None]:
+def no_secret_in_any_line(request: pytest.FixtureRequest) -> Iterator[None]:
     """With --search-logs no line that a test has logged holds a secret that was made or given in it."""
     yield
     if SEARCH is not None:
+        # What processes write whose errors nobody asked for is heard by pytest.
+        for _, kind, text in request.node._report_sections:
+            SEARCH.lines += text.splitlines() if kind == "stderr" else ()
         assert SEARCH.found() == []
 
 

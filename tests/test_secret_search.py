@@ -1,10 +1,62 @@
-"""The search for secrets in what is logged finds them."""
+"""The search for secrets in what is logged finds them: what was noted, what looks like one, wherever it is told."""
 
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from tests.secret_search import Search
+from tests.secret_search.exchanges import Exchanges
+from tests.secret_search.search import Search
+
+SECRET = "Zq8-a-secret-token"
+TOKEN = "Z4k3fGVaeRbK894yaj96UxqkOxfDoFmx5oH6QVaRfd7"
+
+#: Each of these tests lets something be told that must not be.
+PLANTED = """
+import logging, subprocess, sys
+from identity.testing.browser import Browser, give_password
+
+log = logging.getLogger("planted")
+
+def test_what_is_typed(world):
+    name = give_password(world, world.a_person(), "pa$$ wörd")
+    browser = Browser(world)
+    browser.open(f"{world.identity.settings.login_url}/login")
+    browser.submit({"login_name": name})
+    browser.submit({"password": "a wröng one"})
+    log.debug("login_name=ada&password=a+wr%C3%B6ng+one")
+
+def test_what_is_issued(world):
+    log.debug("issued %s", world.a_robot().access_token())
+
+def test_master_key(world):
+    with open(world.settings["identity.master_keys"].partition(":")[2]) as file:
+        log.debug("opened with %r", file.read())
+
+def test_file_of_a_process(world, tmp_path):
+    with (tmp_path / "log").open("wb") as output:
+        told = f"print({world.a_robot().access_token()!r})"
+        subprocess.run([sys.executable, "-c", told], stdout=output, check=True)
+
+def test_errors_of_a_process_that_nobody_asks_for(world):
+    told = f"import sys; print({world.a_robot().access_token()!r}, file=sys.stderr)"
+    subprocess.run([sys.executable, "-c", told], check=True)
+
+def test_errors_of_a_process(world):
+    told = f"import sys; print({world.a_robot().access_token()!r}, file=sys.stderr)"
+    subprocess.run([sys.executable, "-c", told], check=True, capture_output=True)
+
+def test_errors_of_a_command(world, capsys):
+    print(world.a_robot().access_token(), file=sys.stderr)
+    capsys.readouterr()
+
+def test_nothing(world):
+    log.debug("issued to %s", world.a_robot().id)
+    print(world.a_robot().access_token())
+"""
 
 
 def line(message: str, *arguments: object, failed: BaseException | None = None) -> logging.LogRecord:
@@ -15,27 +67,131 @@ def line(message: str, *arguments: object, failed: BaseException | None = None) 
 @pytest.mark.parametrize(
     "record",
     [
-        line("got %s", "Zq8-a-secret-token"),
-        line("got %r", {"code": b"Zq8-a-secret-token"}),
-        line("failed", failed=ValueError("Zq8-a-secret-token")),
+        line("got %s", SECRET),
+        line("got %r", {"code": SECRET.encode()}),
+        line("failed", failed=ValueError(SECRET)),
         line("code %s", "123456"),
+        line("password=%s", "ab3"),
+        line("typed %r", "ab3"),
+        line("key %r", b"\x00\x01\x02\x03 key"),
+        line("key %s", b"\x00\x01\x02\x03 key".hex()),
         line("-----BEGIN PRIVATE KEY-----"),
+        line("got %s", f"eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxIn0.{TOKEN}"),
+        line("token=%s", TOKEN),
+        line("hash %s", "$argon2id$v=19$m=47104"),
+        line("to %s", "postgresql://identity:hidden@localhost/identity"),
+        line("one-time password %s", "k7wqa-h3mzp-9vtec-x4ns8"),
     ],
 )
 def test_a_line_with_a_secret_is_found_once(record: logging.LogRecord) -> None:
     search = Search()
-    search.note("Zq8-a-secret-token")
-    search.note_sealed(b'{"code": "123456", "to": "ada@example.com"}')
+    for one in (SECRET, "123456", "ab3", b"\x00\x01\x02\x03 key"):
+        search.note(one)
     search.hear(line("nothing of it"))
     search.hear(record)
     assert len(search.found()) == 1
     assert search.found() == []
 
 
-def test_words_and_parts_of_numbers_are_no_secrets() -> None:
+def test_words_parts_of_numbers_and_digests_are_no_secrets() -> None:
     search = Search()
-    for one in ("short", "password", "123456", None):
+    for one in (
+        "short",
+        "password",
+        "123456",
+        None,
+        "",
+        "x",
+        "0199f8a2-3c5d-7e1f-8a2b-3c4d5e6f7a8b",
+        "https://a.example/",
+    ):
         search.note(one)
-    for text in ("short password", "at 1234567 ms", "in a123456b"):
+    for text in (
+        "a short password, shorter than 'x'",
+        "at 1234567 ms",
+        "in a123456b",
+        "0199f8a2-3c5d-7e1f-8a2b-3c4d5e6f7a8b at https://a.example/",
+        "postgresql://identity:***@localhost/identity",
+        f"sha256={TOKEN}=",
+    ):
         search.hear(line(text))
     assert search.found() == []
+
+
+def test_what_nobody_guesses_is_found_in_later_tests_too() -> None:
+    search = Search()
+    search.note("Zq8-a-secret-token-that-is-long")
+    search.note("a password of words, and more")
+    assert search.found() == []
+    search.hear(line("a thread says Zq8-a-secret-token-that-is-long of a password of words, and more"))
+    assert len(search.found()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "grant_type=refresh_token&refresh_token=one+value",
+        '{"token_type": "Bearer", "access_token": "one value", "expires_in": 3600}',
+        '{"client": {"secret": "one\\u0020value"}}',
+        '--limit\r\nContent-Disposition: form-data; name="new_password"\r\n\r\none value\r\n--limit--',
+    ],
+)
+def test_bodies_are_read_for_secrets(text: str) -> None:
+    search = Search()
+    Exchanges(search).body(text.encode())
+    assert search.secrets == {"one value", "one%20value", "one+value"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Authorization", "Bearer the-one-value"),
+        ("authorization", "basic the-one-value"),
+        ("Cookie", "a=b; session=the-one-value"),
+        ("Set-Cookie", "__Host-session=the-one-value; Secure; Path=/some/where"),
+        ("Location", "https://app.example/callback?state=some-state&code=the-one-value&iss=https://id.example"),
+        ("Location", "https://app.example/callback#access_token=the-one-value&token_type=Bearer-or-so"),
+    ],
+)
+def test_headers_are_read_for_secrets(name: str, value: str) -> None:
+    search = Search()
+    Exchanges(search).header(name, value)
+    assert search.secrets == {"the-one-value"}
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"token_endpoint": "https-or-so", "access_token_type": "reference"}', b"<p>code=some-word</p>", b""]
+)
+def test_what_only_sounds_like_a_secret_is_none(body: bytes) -> None:
+    search = Search()
+    Exchanges(search).body(body)
+    assert search.secrets == set()
+
+
+def test_planted_secrets_are_found_wherever_they_are_told(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[1]
+    planted = tmp_path / "test_planted.py"
+    planted.write_text(PLANTED)
+    words = [
+        "-q",
+        "-p",
+        "tests.conftest",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        str(root / "pyproject.toml"),
+        "-rA",
+        "--tb=no",
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, "--rootdir", str(tmp_path), "--search-logs", str(planted)],
+        cwd=root,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [one.partition(" - ")[0].split() for one in ran.stdout.splitlines() if one.startswith("ERROR ")]
+    planted_in = {one.partition("(")[0].removeprefix("def ") for one in PLANTED.splitlines() if one.startswith("def ")}
+    assert {name.rpartition("::")[2].partition("[")[0] for _, name in told} == planted_in - {"test_nothing"}, ran.stdout
+    assert "8 passed, 7 errors" in ran.stdout
