@@ -2,16 +2,18 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
+from typing import Any
 
+from identity import watching
 from identity.clock import Clock
 from identity.domain.audit import SYSTEM, Actor
 from identity.domain.errors import Conflict, NotFound
 from identity.services import last_uses, leases
 from identity.services.bundle import Services
-from identity.services.purge import BATCH, next_limit, purge, purged_before
+from identity.services.purge import BATCH, LOOK, Batch, find, purge, purged_before
 from identity.services.unit_of_work import ProcessState
 from identity.storage.stores.purges import Purged
 from identity.worker import Job
@@ -21,8 +23,8 @@ log = logging.getLogger(__name__)
 _EXPIRY_INTERVAL = timedelta(hours=6)
 _DELETION_INTERVAL = timedelta(hours=1)
 _USES_INTERVAL = timedelta(minutes=1)
-#: Between batches, for others that wait to write.
-_BREATH = 0.02
+#: Between batches others that wait to write have their turn, for as long as the batch took or at least for this.
+_BREATH = 0.005
 
 
 #: Opens use cases for whoever acts.
@@ -30,7 +32,8 @@ Open = Callable[[Actor], AbstractContextManager[Services]]
 
 
 class Jobs:
-    """The background work of one process. ``stopping`` tells that it is about to end."""
+    """The background work of one process. ``relieve`` does what later writers would have to do for what was written,
+    ``stopping`` tells that the process is about to end."""
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class Jobs:
         transaction: Open,
         reading: Open,
         clock: Clock,
+        relieve: Callable[[], None],
         stopping: Callable[[], bool],
     ) -> None:
         self._process = process
@@ -46,6 +50,7 @@ class Jobs:
         self._transaction = transaction
         self._reading = reading
         self._clock = clock
+        self._relieve = relieve
         self._stopping = stopping
 
     @property
@@ -73,17 +78,33 @@ class Jobs:
         return {kind: count for kind, count in deleted.items() if count}
 
     def _purge_all(self, kind: Purged, before: datetime) -> int:
-        deleted, limit = 0, BATCH
+        deleted, limit, since = 0, BATCH, None
         while True:
-            began = time.monotonic()
-            with self._transaction(SYSTEM) as services:
-                # Asked each time: who places a hold wants what is there at that moment.
-                count = purge(services.storage, kind, before, limit, services.legal_holds.all().keys())
-            deleted += count
-            if count < limit or self._stopping():
+            with self._reading(SYSTEM) as services:
+                found = find(services.storage, kind, before, services.legal_holds.all().keys(), since)
+            start, gone = 0, 0
+            while start < len(found.keys) and not self._stopping():
+                batch = self._purge_some(kind, found.keys[start : start + limit], before)
+                start, gone, limit = start + limit, gone + batch.gone, batch.next_limit(limit)
+            deleted, since = deleted + gone, found.last
+            if not gone or len(found.keys) < LOOK or self._stopping():
                 return deleted
-            limit = next_limit(limit, time.monotonic() - began)
-            time.sleep(_BREATH)
+
+    def _purge_some(self, kind: Purged, keys: Sequence[Any], before: datetime) -> Batch:
+        """Delete these, and let others have their turn."""
+        with self._transaction(SYSTEM) as services:
+            # The turn to write may have to be waited for, and comes with the first store that is asked for.
+            _ = services.storage.purges
+            began = time.monotonic()
+            # Asked each time: who places a hold wants what is there at that moment.
+            gone = purge(services.storage, kind, keys, before, services.legal_holds.all().keys())
+            deleted = time.monotonic()
+        ended = time.monotonic()
+        batch = Batch(gone, deleted - began, ended - began)
+        watching.took(watching.PURGE, kind.value, batch.whole)
+        self._relieve()
+        time.sleep(max(_BREATH, batch.whole - (time.monotonic() - ended)))
+        return batch
 
     def purge_if_free(self) -> None:
         """Purge, unless another node is at it."""

@@ -96,6 +96,7 @@ class Identity:
             transaction=self.transaction,
             reading=self.reading,
             clock=lambda: self.clock(),
+            relieve=lambda: self.backend.relieve(),
             stopping=lambda: self.worker.stopping,
         )
         self.worker = self._idle_worker()

@@ -15,6 +15,8 @@ HASH = "hash"
 SIGNATURE = "signature"
 #: A statement of SQL, or a commit; its name is its text without values.
 STATEMENT = "statement"
+#: A batch of a purge, by what goes: for how long nobody else could write, where there is one writer at a time.
+PURGE = "purge"
 #: A way to prove who one is, tried.
 SIGN_IN = "sign-in"
 

@@ -1,22 +1,27 @@
 """Delete what has expired, in small batches, so that no other writer waits long."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from identity.domain.attempts import REMEMBERED
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.services.legal_holds import EVERYTHING
 from identity.settings import Settings
 from identity.storage.backend import Storage
-from identity.storage.stores.purges import HELD, Purged
+from identity.storage.stores.purges import HELD, Found, Purged
 
+#: How many rows are looked for at a time, while nobody waits for it.
+LOOK = 1000
 #: How many rows a batch begins with.
-BATCH = 200
-_FEWEST, _MOST = 25, 2000
-#: A writer who comes at the wrong moment waits for one batch: no longer than this, as far as the last one tells.
-_LONGEST_SECONDS = 0.02
+BATCH = 50
+_FEWEST, _MOST = 25, LOOK
+#: A writer who comes at the wrong moment waits for one batch: no longer than this, as far as the last one tells. A part
+#: of it is the disk's, and is there for the smallest batch too: hence what the deletion alone may take.
+_LONGEST_SECONDS, _LONGEST_DELETION = 0.02, 0.005
 
-_TOKENS = frozenset({Purged.ACCESS_TOKENS, Purged.FAMILIES, Purged.CODES})
+_TOKENS = frozenset({Purged.ACCESS_TOKENS, Purged.REFRESH_TOKENS, Purged.FAMILIES, Purged.CODES})
 
 
 def purged_before(purged: Purged, settings: Settings, now: datetime) -> datetime | None:
@@ -36,11 +41,20 @@ def _kept(purged: Purged, settings: Settings) -> timedelta:
     return settings.purge_after + (REMEMBERED if purged is Purged.ATTEMPTS else timedelta())
 
 
-def purge(storage: Storage, purged: Purged, before: datetime, limit: int, held: Collection[str]) -> int:
-    """Delete one batch of these; returns how many went. ``held`` are the organizations under a legal hold."""
+def find(
+    storage: Storage, purged: Purged, before: datetime, held: Collection[str], since: datetime | None = None
+) -> Found:
+    """The oldest of these, LOOK at most, that are to go. ``held`` are the organizations under a legal hold."""
+    if EVERYTHING in held and purged in HELD:
+        return Found((), None)
+    return storage.purges.find(purged, before, LOOK, held=held, since=since)
+
+
+def purge(storage: Storage, purged: Purged, keys: Sequence[Any], before: datetime, held: Collection[str]) -> int:
+    """Delete one batch of what was found; returns how many went. Others may be held now than when it was found."""
     if EVERYTHING in held and purged in HELD:
         return 0
-    return storage.purges.of(purged, before, limit, held=held)
+    return storage.purges.delete(purged, keys, before, held=held)
 
 
 def overdue(storage: Storage, purged: Purged, before: datetime, limit: int, held: Collection[str]) -> int:
@@ -50,8 +64,16 @@ def overdue(storage: Storage, purged: Purged, before: datetime, limit: int, held
     return storage.purges.over(purged, before, limit, held=held)
 
 
-def next_limit(limit: int, seconds: float) -> int:
-    """How many rows to take next, after so many took so long."""
-    if seconds > _LONGEST_SECONDS:
-        return max(_FEWEST, limit // 2)
-    return min(_MOST, limit * 2) if seconds < _LONGEST_SECONDS / 4 else limit
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a batch came to: how many rows went, the seconds that their deletion took, and with the commit."""
+
+    gone: int
+    deletion: float
+    whole: float
+
+    def next_limit(self, limit: int) -> int:
+        """How many rows to take next, after as many as this."""
+        if self.deletion > _LONGEST_DELETION or self.whole > _LONGEST_SECONDS:
+            return max(_FEWEST, limit // 2)
+        return min(_MOST, limit * 2) if self.deletion < _LONGEST_DELETION / 3 else limit

@@ -126,6 +126,12 @@ class Backend(ABC):
         when it aborts. A process passes the same transaction manager each time. Raises Unavailable.
         """
 
+    def relieve(self) -> None:  # noqa: B027 - there may be nothing of the kind
+        """Do now, while others write, what one of the next writers would otherwise have to do for all before.
+
+        Whoever writes much calls it. Raises Unavailable.
+        """
+
     @abstractmethod
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
         """Bring the schema up to this version; one runner at a time, restartable.

@@ -10,6 +10,7 @@ from pathlib import Path
 from identity.cli.program import opened
 from identity.crypto.sealing import read_master_keys
 from identity.services.commands.users import CreateHumanUser
+from identity.testing.factories import an_outgoing_message
 from tests.cli.conftest import INI
 
 MOMENT = re.compile(r"signs from (\S+ \S+) UTC")
@@ -40,6 +41,14 @@ class TestMigrate:
 
 class TestPurge:
     def test_says_when_there_was_nothing(self, on_data):
+        assert on_data("purge").out == "There was nothing to delete.\n"
+
+    def test_tells_what_went_and_how_long_others_waited_at_most(self, on_data, data):
+        with opened(Namespace(ini=INI, variables=[f"data={data}"])) as identity, identity.transaction() as services:
+            at = services.now - timedelta(days=2)
+            services.storage.outbox.add(an_outgoing_message(created_at=at, next_at=at, expires_at=at))
+        said = r" +1  outgoing messages\nThe longest batch took \d+ ms\.\n"
+        assert re.fullmatch(said, on_data("purge").out)
         assert on_data("purge").out == "There was nothing to delete.\n"
 
     def test_deletes_the_accounts_whose_two_weeks_are_over_and_no_others(self, on_data, data, stored):

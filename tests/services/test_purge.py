@@ -1,13 +1,18 @@
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from identity import jobs, watching
 from identity.domain.errors import Conflict
 from identity.process import Identity
 from identity.services import purge
 from identity.services.leases import acquire
 from identity.services.legal_holds import EVERYTHING
+from identity.storage.backend import Storage
+from identity.storage.stores.purges import Found, Purged
 from identity.testing.clock import MovableClock
 from identity.testing.factories import an_access_token, an_outgoing_message
 from tests.services.people import a_person, an_organization, subject_of
@@ -39,6 +44,52 @@ def test_expired_rows_go_in_batches_and_live_ones_stay(
     live = {**expired, "expires_at": clock() - identity.settings.token_retention}
     fill(identity, 2, **live)
     assert identity.jobs.purge() == {"access tokens": purge.BATCH + 3}
+    assert identity.jobs.purge() == {}
+
+
+def test_others_are_relieved_after_each_batch_and_whoever_watches_hears_of_it(
+    identity: Identity, expired: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    class Watching(watching.Watcher):
+        def took(self, what: str, name: str, seconds: float) -> None:
+            if what == watching.PURGE:
+                told.append(name)
+
+    def relieve() -> None:
+        told.append("relieved")
+        # The batch is committed by then, and whoever waited may write.
+        fill(identity, 1)
+
+    monkeypatch.setattr(identity.backend, "relieve", relieve)
+    monkeypatch.setattr(purge.Batch, "next_limit", lambda _self, limit: limit)
+    fill(identity, 2 * purge.BATCH + 1, **expired)
+    watcher = Watching()
+    watching.begin([watcher])
+    try:
+        assert identity.jobs.purge() == {"access tokens": 2 * purge.BATCH + 1}
+    finally:
+        watching.end([watcher])
+    assert told == 3 * ["access tokens", "relieved"]
+
+
+def test_whoever_waits_has_as_long_as_the_batch_took(
+    identity: Identity, expired: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    moments = iter([10.0, 10.1, 10.2, 10.25, 20.0, 20.001, 20.002, 20.002])
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(monotonic=lambda: next(moments), sleep=slept.append))
+    monkeypatch.setattr(purge.Batch, "next_limit", lambda _self, limit: limit)
+    fill(identity, purge.BATCH + 1, **expired)
+    identity.jobs.purge()
+    assert slept == pytest.approx([0.15, 0.005])
+
+
+def test_nobody_waits_for_a_purge_that_has_nothing_to_delete(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "purge", None)
     assert identity.jobs.purge() == {}
 
 
@@ -153,6 +204,36 @@ class TestLegalHold:
             services.legal_holds.release(held["Held"])
         assert set(identity.jobs.purge()) == {"sessions", "audit events"}
 
+    def test_what_is_held_is_passed_over_once(
+        self, identity: Identity, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in (purge, jobs):
+            monkeypatch.setattr(module, "LOOK", 2)
+        with identity.transaction() as services:
+            held = an_organization(services, "Held")
+            people = [a_person(services, one) for one in (held, an_organization(services, "Other"))]
+            services.legal_holds.place(held.id, "Case 12")
+        for person in [people[0]] * 3 + [people[1]] * 3 + [people[0], people[1]]:
+            with identity.transaction() as services:
+                services.sessions.sign_in(subject_of(services, person), (), proofs=(), user_agent="")
+            clock.advance(seconds=1)
+        clock.advance(days=365)
+        looked: list[object] = []
+        find = purge.find
+
+        def looking(storage: Storage, kind: Purged, *given: Any) -> Found:
+            found = find(storage, kind, *given)
+            if kind is Purged.SESSIONS:
+                looked.append((given[-1], len(found.keys)))
+            return found
+
+        monkeypatch.setattr(jobs, "find", looking)
+        assert identity.jobs.purge()["sessions"] == 4
+        (first, _), (second, _), (third, left) = looked
+        assert first is None
+        assert second < third
+        assert left == 0
+
     def test_everything_can_be_held(self, identity: Identity, expired: dict[str, object], clock: MovableClock) -> None:
         fill(identity, 1, **expired)
         with identity.transaction() as services:
@@ -200,8 +281,18 @@ class TestLegalHold:
 
 
 @pytest.mark.parametrize(
-    ("limit", "seconds", "following"),
-    [(200, 0.1, 100), (200, 0.01, 200), (200, 0.001, 400), (25, 0.1, 25), (2000, 0.001, 2000), (30, 0.1, 25)],
+    ("limit", "deletion", "whole", "following"),
+    [
+        (200, 0.006, 0.007, 100),
+        (200, 0.001, 0.021, 100),
+        (200, 0.004, 0.019, 200),
+        (200, 0.001, 0.019, 400),
+        (25, 0.1, 0.1, 25),
+        (30, 0.1, 0.1, 25),
+        (1000, 0.001, 0.001, 1000),
+    ],
 )
-def test_batches_become_as_small_as_they_have_to(limit: int, seconds: float, following: int) -> None:
-    assert purge.next_limit(limit, seconds) == following
+def test_batches_become_as_small_as_they_have_to_and_no_smaller_for_a_slow_disk(
+    limit: int, deletion: float, whole: float, following: int
+) -> None:
+    assert purge.Batch(limit, deletion, whole).next_limit(limit) == following

@@ -10,6 +10,7 @@ from identity.plugins.metrics.families import (
     COUNTED,
     GRANTS,
     PASSWORD_SECONDS,
+    PURGE_SECONDS,
     REQUEST_SECONDS,
     REQUESTS,
     SIGN_INS,
@@ -68,13 +69,15 @@ class Counts(Watcher):
         self.count(GRANTS, grant_type, outcome)
 
     def took(self, what: str, name: str, seconds: float) -> None:
-        """A hash, a signature or a statement has ended."""
+        """A hash, a signature, a statement or a batch of a purge has ended."""
         if what == watching.STATEMENT:
             self.time(STATEMENT_SECONDS, seconds, *self._first_word(name))
         elif what == watching.SIGNATURE:
             self.time(SIGNATURE_SECONDS, seconds, name)
         elif what == watching.HASH:
             self.time(PASSWORD_SECONDS, seconds)
+        elif what == watching.PURGE:
+            self.time(PURGE_SECONDS, seconds, name)
 
     def came_to(self, what: str, name: str, outcome: str) -> None:
         """A sign-in was tried."""

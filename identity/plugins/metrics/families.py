@@ -57,6 +57,12 @@ STATEMENT_SECONDS = Family(
     ("statement",),
     bounds=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
 )
+PURGE_SECONDS = Family(
+    "identity_purge_batch_seconds",
+    "How long batches of a purge took with their commit, by what went. On SQLite nobody else could write meanwhile.",
+    ("what",),
+    bounds=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
+)
 #: What is counted while requests are answered.
 COUNTED = (
     REQUESTS,
@@ -67,6 +73,7 @@ COUNTED = (
     PASSWORD_SECONDS,
     SIGNATURE_SECONDS,
     STATEMENT_SECONDS,
+    PURGE_SECONDS,
 )
 
 IN_USE = Family(

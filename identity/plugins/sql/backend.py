@@ -87,6 +87,13 @@ class SqlBackend(Backend):
             transaction.set_data(self, storage)
         return storage
 
+    def relieve(self) -> None:
+        """Carry what stands in SQLite's log over into the file. Otherwise whoever commits next does, when the log has
+        become large, and everybody waits for it."""
+        if self._settings.database_url().get_backend_name() == SQLITE:
+            with self.reading() as storage:
+                storage.link.send("PRAGMA wal_checkpoint(PASSIVE)")  # type: ignore[attr-defined]
+
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
         """Bring the schema up to this version, or tell what would be done."""
         # Alembic takes 10 MB: requests never load it.

@@ -11,19 +11,15 @@ from typing import Any
 from sqlalchemy import (
     Column,
     ColumnElement,
-    Delete,
     Dialect,
     PrimaryKeyConstraint,
-    Select,
     Table,
     UniqueConstraint,
     Update,
     and_,
     bindparam,
-    delete,
     literal,
     select,
-    tuple_,
     update,
 )
 from sqlalchemy import insert as plain_insert
@@ -122,23 +118,6 @@ class Upsert(Changing):
 
     def _names(self) -> list[str]:
         return [column.key for column in self._table.c if column.identity is None]
-
-
-class DeleteFirst:
-    """Deletes the rows of which ``keys`` selects the first few, by the parameter ``limit``, of those that fit the
-    conditions."""
-
-    def __init__(self, keys: Select[Any], *conditions: ColumnElement[bool]) -> None:
-        self._keys = keys
-        self._conditions = conditions
-
-    def statement(self, dialect: Dialect, limit: int) -> Delete:
-        """What this kind of database is sent. MariaDB knows no LIMIT in a subquery of IN, and has one of its own."""
-        key = list(self._keys.selected_columns)
-        (table,) = {column.table for column in key}
-        if dialect.name == MARIADB:
-            return delete(table).where(*self._conditions).with_dialect_options(mariadb_limit=limit)
-        return delete(table).where(tuple_(*key).in_(self._keys))
 
 
 def _new(column: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -198,7 +198,7 @@ class AttemptContract(ContractBase):
                     storage.attempts.reserve(key, at=at, user_id=user_id)
                 for number in range(MOST_ATTEMPTS, 0, -1):
                     storage.attempts.reserve(f"spent {key}", at=before - number * LONGEST_DELAY, user_id=user_id)
-        assert on.write.purges.of(Purged.ATTEMPTS, NOW, 10) == 3
+        assert on.purged(Purged.ATTEMPTS, NOW, 10) == 3
         with on.writing() as storage:
             for key in keys:
                 assert [failures(storage, f"{word}{key}") for word in ("old ", "", "spent ")] == [0, 2, 100]
@@ -209,7 +209,7 @@ class AttemptContract(ContractBase):
         with on.writing() as storage:
             for _ in range(5):
                 storage.attempts.reserve(an_id(), at=NOW)
-        counts = [on.write.purges.of(Purged.ATTEMPTS, NOW + SECOND, 2) for _ in range(4)]
+        counts = [on.purged(Purged.ATTEMPTS, NOW + SECOND, 2) for _ in range(4)]
         assert counts == [2, 2, 1, 0]
 
     def test_attempts_races_no_more_are_allowed_than_are_free(self, on: On) -> None:

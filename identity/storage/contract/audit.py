@@ -57,7 +57,7 @@ class AuditContract(ContractBase):
         old = [an_audit_event(at=NOW - step * SECOND) for step in (5, 4, 3, 2, 1)]
         new = [an_audit_event(at=NOW), an_audit_event(at=NOW + SECOND)]
         self.append(on, *old, *new)
-        assert [on.write.purges.of(Purged.AUDIT_EVENTS, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
+        assert [on.purged(Purged.AUDIT_EVENTS, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
         assert self.left(on) == [event.id for event in new]
         later = an_audit_event()
         self.append(on, later)
@@ -69,13 +69,13 @@ class AuditContract(ContractBase):
         held, other = an_id(), an_id()
         events = [an_audit_event(at=NOW - SECOND, organization_id=one) for one in (held, other, None, held)]
         self.append(on, *events, an_audit_event(at=NOW))
-        assert on.write.purges.of(Purged.AUDIT_EVENTS, NOW, 10, held={held}) == 2
+        assert on.purged(Purged.AUDIT_EVENTS, NOW, 10, held={held}) == 2
         assert self.left(on)[:2] == [events[0].id, events[3].id]
-        assert on.write.purges.of(Purged.AUDIT_EVENTS, NOW, 10) == 2
+        assert on.purged(Purged.AUDIT_EVENTS, NOW, 10) == 2
 
     def test_audit_the_newest_event_keeps_its_number(self, on: On) -> None:
         self.append(on, an_audit_event(at=NOW - SECOND), an_audit_event(at=NOW - SECOND))
-        on.write.purges.of(Purged.AUDIT_EVENTS, NOW, 10)
+        on.purged(Purged.AUDIT_EVENTS, NOW, 10)
         self.append(on, an_audit_event())
         assert on.read.audit.page(PageRequest()).items[0].sequence == 3
 

@@ -48,7 +48,7 @@ class AuthorizationCodeContract(ContractBase):
         found = [on.read.tokens.find_code(code.digest) for code in codes]
         assert [each is not None and each.session_ended for each in found] == [True, False, False]
         assert not any(each is not None and each.family.revoked_at for each in found)
-        assert on.write.purges.of(Purged.SESSIONS, on.session.ends_at + SECOND, 10) == 1
+        assert on.purged(Purged.SESSIONS, on.session.ends_at + SECOND, 10) == 1
         found = [on.read.tokens.find_code(code.digest) for code in codes]
         assert [each is not None and each.session_ended for each in found] == [False, False, False]
         assert [each and each.code for each in found] == codes

@@ -1,8 +1,9 @@
 """What all parts of the storage contract share: the backend under test, and what a test does with it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -40,6 +41,7 @@ from identity.storage.contract.factories import (
 from identity.storage.contract.racing import Attempt, Outcomes, Racers, race_over_threads
 from identity.storage.contract.transactions import Transactions, aborting, committing
 from identity.storage.errors import Missing
+from identity.storage.stores.purges import Purged
 
 Kept = TypeVar("Kept")
 
@@ -133,6 +135,11 @@ class On:
     def left(self, *values: object) -> list[object]:
         """Those of the values that are stored, unchanged."""
         return [value for value in values if self.stored(value) == value]
+
+    def purged(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
+        """How many of these went that were found just before."""
+        keys = self.read.purges.find(purged, before, limit, held=held).keys
+        return self.write.purges.delete(purged, keys, before, held=held)
 
     def race(self, attempt: Attempt, times: int) -> Outcomes:
         """Make the attempt so often at once, over processes where the backend can be shared."""

@@ -114,7 +114,8 @@ class CascadeContract(ContractBase):
             for secret in CLIENT_SECRETS:
                 storage.applications.add_secret(SHOP.id, secret)
             if thing is FAMILY:
-                storage.purges.of(Purged.FAMILIES, FAMILY.ends_at.replace(second=1), 10)
+                before = FAMILY.ends_at.replace(second=1)
+                storage.purges.delete(Purged.FAMILIES, storage.purges.find(Purged.FAMILIES, before, 10).keys, before)
             else:
                 remove(storage, thing)
         assert on.left(*VALUES) == [value for value in VALUES if not goes(value, thing)]

@@ -105,7 +105,7 @@ class RefreshTokenContract(ContractBase):
         on.write.sessions.end(on.session.id, NOW)
         found = [on.read.tokens.find_presented(token.digest) for token in tokens]
         assert [each is not None and each.session_ended for each in found] == [True, False, False]
-        assert on.write.purges.of(Purged.SESSIONS, on.session.ends_at + SECOND, 10) == 1
+        assert on.purged(Purged.SESSIONS, on.session.ends_at + SECOND, 10) == 1
         found = [on.read.tokens.find_presented(token.digest) for token in tokens]
         assert [each is not None and each.session_ended for each in found] == [False, False, False]
         assert [each and each.token for each in found] == tokens

@@ -110,7 +110,7 @@ class TokenContract(ContractBase):
         on.write.sessions.end(on.session.id, NOW)
         assert [self.issued(on, token).live(NOW) for token in tokens] == [False, True, True]
         assert [self.issued(on, token).session_ended for token in tokens] == [True, False, False]
-        assert on.write.purges.of(Purged.SESSIONS, on.session.ends_at + SECOND, 10) == 1
+        assert on.purged(Purged.SESSIONS, on.session.ends_at + SECOND, 10) == 1
         assert all(self.issued(on, token).live(NOW) for token in tokens)
         assert on.left(*tokens, on.family) == [*tokens, on.family], "nothing is written to them"
 

@@ -322,21 +322,68 @@ class ValueContract(ContractBase):
         stored = on.read.purges.kept(purged, 1000)
         assert [on.read.purges.over(purged, NOW, limit) for limit in (2, 1000)] == [2, 5]
         assert on.read.purges.kept(purged, 2) >= 2
-        assert [on.write.purges.of(purged, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
+        assert [on.purged(purged, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
         assert on.left(*over, *kept, *others) == [*kept, *others]
         assert on.read.purges.over(purged, NOW, 2) == 0
         assert on.read.purges.kept(purged, 1000) == stored - 5
+
+    def test_values_that_were_over_are_found_oldest_first_and_from_a_moment_on(self, on: On) -> None:
+        over = [PURGED[Purged.REQUESTS](on, NOW - step * SECOND) for step in (2, 3, 1)]
+        on.save(*over)
+        latest, _, newest = over
+        found = on.read.purges.find(Purged.REQUESTS, NOW, 2)
+        assert found.last == latest.expires_at
+        assert on.write.purges.delete(Purged.REQUESTS, found.keys[:1], NOW) == 1
+        assert on.left(*over) == [latest, newest]
+        found = on.read.purges.find(Purged.REQUESTS, NOW, 10, since=newest.expires_at)
+        assert (len(found.keys), found.last) == (1, newest.expires_at)
+        assert on.write.purges.delete(Purged.REQUESTS, found.keys, NOW) == 1
+        assert on.left(*over) == [latest]
+        found = on.read.purges.find(Purged.REQUESTS, NOW, 10, since=NOW - SECOND)
+        assert (list(found.keys), found.last) == ([], None)
+        assert on.write.purges.delete(Purged.REQUESTS, (), NOW) == 0
+
+    @pytest.mark.parametrize("purged", PURGED)
+    def test_values_that_were_found_stay_if_they_are_not_over_any_longer(self, on: On, purged: Purged) -> None:
+        values = [PURGED[purged](on, NOW) for _ in range(3)]
+        on.save(*values)
+        keys = on.read.purges.find(purged, NOW + SECOND, 10).keys
+        assert on.write.purges.delete(purged, keys, NOW) == 0
+        assert on.left(*values) == values
+        assert on.write.purges.delete(purged, keys, NOW + SECOND) == 3
+
+    def test_values_refresh_tokens_are_purged_before_their_family_and_others_stay(self, on: On) -> None:
+        tokens = []
+        for ends_at in (NOW - SECOND, NOW):
+            family = on.saved(a_family(on.human_user, on.application, ends_at=ends_at))
+            tokens += [on.saved(a_refresh_token(family, ends_at=ends_at)) for _ in range(3)]
+        held = {on.human_user.organization_id}
+        assert [on.read.purges.over(Purged.REFRESH_TOKENS, NOW, limit) for limit in (2, 10)] == [2, 3]
+        assert on.read.purges.over(Purged.REFRESH_TOKENS, NOW, 10, held=held) == 0
+        assert on.purged(Purged.REFRESH_TOKENS, NOW, 10, held=held) == 0
+        assert [on.purged(Purged.REFRESH_TOKENS, NOW, 2) for _ in range(3)] == [2, 1, 0]
+        assert on.left(*tokens) == tokens[3:]
+        assert on.purged(Purged.FAMILIES, NOW, 10) == 1
+
+    @pytest.mark.parametrize("purged", sorted(HELD & PURGED.keys()))
+    def test_values_that_were_found_stay_if_they_are_held_now(self, on: On, purged: Purged) -> None:
+        over = [PURGED[purged](on, NOW - SECOND) for _ in range(3)]
+        on.save(*over)
+        keys = on.read.purges.find(purged, NOW, 10).keys
+        held = {on.human_user.organization_id, on.service_user.organization_id}
+        assert on.write.purges.delete(purged, keys, NOW, held=held) == 0
+        assert on.left(*over) == over
 
     @pytest.mark.parametrize("purged", sorted(HELD & PURGED.keys()))
     def test_values_that_are_held_are_not_purged(self, on: On, purged: Purged) -> None:
         over = [PURGED[purged](on, NOW - SECOND) for _ in range(3)]
         on.save(*over)
         held = {on.human_user.organization_id, on.service_user.organization_id}
-        assert on.write.purges.of(purged, NOW, 10, held=held | {an_id()}) == 0
+        assert on.purged(purged, NOW, 10, held=held | {an_id()}) == 0
         assert on.left(*over) == over
         assert on.read.purges.over(purged, NOW, 10, held=held) == 0
-        assert on.write.purges.of(purged, NOW, 10, held={an_id()}) == 3
+        assert on.purged(purged, NOW, 10, held={an_id()}) == 3
 
     def test_values_that_are_nobodys_are_not_held(self, on: On) -> None:
         on.save(an_access_token(None, application_id=on.application.id, expires_at=NOW - SECOND))
-        assert on.write.purges.of(Purged.ACCESS_TOKENS, NOW, 10, held={on.organization.id}) == 1
+        assert on.purged(Purged.ACCESS_TOKENS, NOW, 10, held={on.organization.id}) == 1

@@ -1,19 +1,20 @@
 """What is deleted some time after it has served, in memory."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from identity.domain.attempts import NEVER
 from identity.domain.audit import AuditEvent
 from identity.storage.memory.entities import MemoryStore
 from identity.storage.memory.tables import Table
-from identity.storage.stores.purges import HELD, Purged, PurgeStore
+from identity.storage.stores.purges import HELD, Found, Purged, PurgeStore
 
 #: The table of each, and when a row of it is over; None is never.
 _OVER: Mapping[Purged, tuple[str, Callable[[Any], datetime | None]]] = {
     Purged.ACCESS_TOKENS: ("access_tokens", attrgetter("expires_at")),
+    Purged.REFRESH_TOKENS: ("refresh_tokens", attrgetter("ends_at")),
     Purged.FAMILIES: ("families", attrgetter("ends_at")),
     Purged.CODES: ("authorization_codes", lambda code: code.expires_at if code.redeemed_at is None else None),
     Purged.SESSIONS: ("sessions", attrgetter("ends_at")),
@@ -28,9 +29,26 @@ _OVER: Mapping[Purged, tuple[str, Callable[[Any], datetime | None]]] = {
 class MemoryPurgeStore(MemoryStore, PurgeStore):
     """Looks at one table at a time."""
 
-    def of(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
+    def find(
+        self,
+        purged: Purged,
+        before: datetime,
+        limit: int,
+        *,
+        held: Collection[str] = (),
+        since: datetime | None = None,
+    ) -> Found:
+        name, over_at = _OVER[purged]
+        is_over = self._is_over(purged, before, held)
+        rows = getattr(self._tables, name).rows.items()
+        over = [(at, key) for key, row in rows if (at := over_at(row)) is not None and is_over(key, row)]
+        found = sorted((one for one in over if since is None or one[0] >= since), key=itemgetter(0))[:limit]
+        return Found([key for _, key in found], found[-1][0] if found else None)
+
+    def delete(self, purged: Purged, keys: Sequence[Any], before: datetime, *, held: Collection[str] = ()) -> int:
         table: Table[Any, Any] = getattr(self._tables, _OVER[purged][0])
-        return table.delete_where(self._is_over(purged, before, held), limit)
+        is_over, these = self._is_over(purged, before, held), set(keys)
+        return table.delete_where(lambda key, row: key in these and is_over(key, row))
 
     def over(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
         is_over = self._is_over(purged, before, held)

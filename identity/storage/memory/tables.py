@@ -106,11 +106,11 @@ class Table(Generic[Key, Row]):
         for other in self._others.values():
             other.delete_where(other._children_of(self.name, key))
 
-    def delete_where(self, doomed: Callable[[Key, Row], bool] | None, limit: int | None = None) -> int:
-        """Delete every row of which ``doomed`` is true, up to ``limit``; returns how many went."""
+    def delete_where(self, doomed: Callable[[Key, Row], bool] | None) -> int:
+        """Delete every row of which ``doomed`` is true; returns how many went."""
         if doomed is None:
             return 0
-        keys = [key for key, row in self.rows.items() if doomed(key, row)][:limit]
+        keys = [key for key, row in self.rows.items() if doomed(key, row)]
         for key in keys:
             if key in self.rows:
                 self.delete(key)

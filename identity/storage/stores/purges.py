@@ -1,20 +1,24 @@
 """What is deleted some time after it has served."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 
 class Purged(StrEnum):
-    """What is over at some moment: sessions and families at their absolute end, audit events when they happened, others
-    when they expire.
+    """What is over at some moment: sessions and families at their absolute end, refresh tokens with their family, audit
+    events when they happened, others when they expire.
 
-    A code that was redeemed goes with its family alone. An attempt is over when it was last counted, but never one that
+    Refresh tokens come before families, which may have thousands of them: what goes with one row is to be little. A
+    code that was redeemed goes with its family alone. An attempt is over when it was last counted, but never one that
     has no next attempt.
     """
 
     ACCESS_TOKENS = "access tokens"
+    REFRESH_TOKENS = "refresh tokens"
     FAMILIES = "token families"
     CODES = "authorization codes"
     SESSIONS = "sessions"
@@ -26,18 +30,44 @@ class Purged(StrEnum):
 
 
 #: What is somebody's, and so of an organization.
-HELD = frozenset({Purged.ACCESS_TOKENS, Purged.FAMILIES, Purged.SESSIONS, Purged.AUDIT_EVENTS})
+HELD = frozenset({Purged.ACCESS_TOKENS, Purged.REFRESH_TOKENS, Purged.FAMILIES, Purged.SESSIONS, Purged.AUDIT_EVENTS})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is to go: keys that the store itself understands, and the moment at which the last of them was over."""
+
+    keys: Sequence[Any]
+    last: datetime | None
 
 
 class PurgeStore(ABC):
-    """Deletes rows that have served, with what goes with them, and tells how many there are without a look at all."""
+    """Deletes rows that have served, with what goes with them, and tells how many there are without a look at all.
+
+    They are found by whoever only reads, and nobody waits for that however long it takes. Those of HELD stay that
+    belong to the organizations of ``held`` or to their people.
+    """
 
     @abstractmethod
-    def of(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
-        """Delete up to ``limit`` of these that were over before; returns how many went.
+    def find(
+        self,
+        purged: Purged,
+        before: datetime,
+        limit: int,
+        *,
+        held: Collection[str] = (),
+        since: datetime | None = None,
+    ) -> Found:
+        """Up to ``limit`` of these that were over before, and at ``since`` or later, oldest first.
 
-        Those of HELD stay that belong to the organizations of ``held`` or to their people. The newest audit event may
-        stay, whenever it was.
+        The newest audit event may be left out, whenever it was.
+        """
+
+    @abstractmethod
+    def delete(self, purged: Purged, keys: Sequence[Any], before: datetime, *, held: Collection[str] = ()) -> int:
+        """Delete those of the found keys of which it still holds that they were over before; returns how many went.
+
+        What others are changing at this moment may stay.
         """
 
     @abstractmethod

@@ -152,6 +152,7 @@ def test_what_stands_in_the_storage_is_told(watched: Watched, anew: None) -> Non
     told = watched.told()
     assert told.value("identity_purge_backlog", what="access tokens") == 0
     assert told.value("identity_kept", what="access tokens") == 0
+    assert told.value("identity_purge_batch_seconds_count", what="access tokens") == 1
 
 
 def test_a_storage_that_is_away_is_told(watched: Watched, monkeypatch: pytest.MonkeyPatch, anew: None) -> None:

@@ -1,7 +1,9 @@
 """What holds for SQLite alone."""
 
+import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,26 @@ def test_connections_are_set_for_safety(backend: SqlBackend) -> None:
         assert _pragmas(storage, reading) == reading
     with committing(backend, Transactions()) as storage:
         assert _pragmas(storage, writing) == writing
+
+
+def test_what_was_written_is_carried_over_into_the_file_beside_whoever_writes(
+    backend: SqlBackend, tmp_path: Path
+) -> None:
+    path = tmp_path / "folder" / "identity.db"
+
+    def carried_over() -> int:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
+            return int(connection.execute("SELECT count(*) FROM organizations").fetchone()[0])
+
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(an_organization())
+    assert carried_over() == 0
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(an_organization(name="Bolt"))
+        backend.relieve()
+        assert carried_over() == 1
+    backend.relieve()
+    assert carried_over() == 2
 
 
 def test_a_writer_that_waits_too_long_is_told(backend: SqlBackend, url: str) -> None:
