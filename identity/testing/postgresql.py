@@ -33,16 +33,19 @@ _SETTINGS = "fsync = off\nfull_page_writes = off\nsynchronous_commit = off\nmax_
 
 
 class PostgresqlServer:
-    """A server with its own folder, reached by a socket in it; shared by all processes that name that folder."""
+    """A server with its own folder, reached by a socket in it; shared by all processes that name that folder.
 
-    def __init__(self, folder: Path) -> None:
+    It waits for its disk as in production, unless its ``settings`` (lines of postgresql.conf) say otherwise.
+    """
+
+    def __init__(self, folder: Path, settings: str = "") -> None:
         self._server: Any = _wheel().get_server(folder, cleanup_mode="delete", start=False)
         with self._server._lock:
             self._server.ensure_pgdata_inited()
             own = folder / "postgresql.auto.conf"
-            if _SETTINGS not in own.read_text():
+            if settings not in own.read_text():
                 with own.open("a") as file:
-                    file.write(_SETTINGS)
+                    file.write(settings)
         # Whoever gave it up and takes it again gets the same object back, and is counted as a user anew.
         self._server.start()
 
@@ -77,7 +80,7 @@ class PostgresqlServer:
 @contextmanager
 def running_server(folder: Path) -> Iterator[PostgresqlServer]:
     """A server on this folder, which is made if need be and deleted after its last user is done."""
-    server = PostgresqlServer(folder)
+    server = PostgresqlServer(folder, _SETTINGS)
     try:
         yield server
     finally:

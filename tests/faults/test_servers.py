@@ -1,0 +1,38 @@
+"""The servers that faults happen to wait for their disk: what they acknowledge outlives a kill."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from faults.servers import Mariadb, Postgresql
+from faults.storages import missing
+
+pytestmark = pytest.mark.thorough
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # Not below pytest's folders: servers may run as another user.
+    with tempfile.TemporaryDirectory(prefix="identity-faults-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+def test_postgresql_waits_for_its_disk(folder: Path) -> None:
+    with closing(Postgresql(folder)) as database, psycopg.connect(database.direct_url) as connection:
+        for name in ("fsync", "synchronous_commit", "full_page_writes"):
+            assert connection.execute(f"SHOW {name}").fetchone() == ("on",), name
+
+
+def test_mariadb_waits_for_its_disk(folder: Path) -> None:
+    reason = missing("mariadb")
+    if reason is not None:
+        pytest.skip(reason)
+    with closing(Mariadb(folder)) as database:
+        assert database.number("SELECT @@innodb_flush_log_at_trx_commit") == 1
+        assert database.number("SELECT @@innodb_doublewrite") == 1
