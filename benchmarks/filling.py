@@ -1,4 +1,5 @@
-"""Much is stored: copies of what the service itself has stored, put into the tables themselves.
+"""Much is stored: copies of what the service itself has stored, put into the tables themselves; on PostgreSQL tokens
+of one service user alone.
 
 They have other ids and digests, random as in life, so that indexes are as deep and as little in the cache.
 """
@@ -13,6 +14,8 @@ PER_APPLICATION, _PER_FAMILY, _PER_USER = 100, 10, 500
 #: Bytes on the disk that a token takes at most, with its indexes.
 _SIZE = 900
 _BATCH = 500_000
+#: Seconds by which what has expired did so before what is copied.
+_LONG_AGO = 10 * 86400
 
 #: The numbers of the copies of one batch.
 _NUMBERS = "WITH RECURSIVE numbers(number) AS (SELECT ? UNION ALL SELECT number + 1 FROM numbers WHERE number + 1 < ?)"
@@ -27,10 +30,11 @@ class NoRoom(Exception):
     """The disk has no room for a large database."""
 
 
-def fill(database: Path, tokens: int) -> None:
+def fill(database: Path, tokens: int, *, expired: bool = False) -> None:
     """Store so many tokens, with applications, users and refresh tokens in proportion.
 
-    There have to be some of each kind, and nobody may use the database meanwhile. Raises NoRoom.
+    The tokens are good for hours, or have ``expired`` days ago, one after the other. There have to be some of each
+    kind, and nobody may use the database meanwhile. Raises NoRoom.
     """
     _has_room(database.parent, tokens)
     connection = sqlite3.connect(database, isolation_level=None)
@@ -38,7 +42,7 @@ def fill(database: Path, tokens: int) -> None:
         # Nothing of it has to outlive a crash.
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF", "cache_size = -2000000"):
             connection.execute(f"PRAGMA {pragma}")
-        _copy_all(connection, tokens)
+        _copy_all(connection, tokens, _expiry(tokens) if expired else _NEW["expires_at"])
         connection.execute("PRAGMA journal_mode = WAL")
     finally:
         connection.close()
@@ -50,11 +54,12 @@ def _has_room(folder: Path, tokens: int) -> None:
         raise NoRoom(f"{2 * tokens * _SIZE >> 30} GB are needed for a large database, {free >> 30} GB are free")
 
 
-def _copy_all(connection: sqlite3.Connection, tokens: int) -> None:
+def _copy_all(connection: sqlite3.Connection, tokens: int, expiry: str) -> None:
     applications, users = max(1, tokens // PER_APPLICATION), max(1, tokens // _PER_USER)
     families = max(1, tokens // _PER_FAMILY)
     application, user, family = _any(_APPLICATION_ID, applications), _any(_ID, users), _any(_ID, families)
     started = {"user_id": user, "client_id": application}
+    over = {**_NEW, "expires_at": expiry}
     by_family = {"family_id": family, "application_id": application, "client_id": application}
     by_key = {"user_id": user, "subject": user, "client_id": user, "key_id": user}
     for table, where, count, changes in (
@@ -64,10 +69,34 @@ def _copy_all(connection: sqlite3.Connection, tokens: int) -> None:
         ("service_user_keys", "1", users, {"id": _ID, "user_id": _ID}),
         ("token_families", "1", families, {"id": _ID, **started}),
         ("refresh_tokens", "rotated_at IS NULL", families, {**_NEW, **started, "family_id": _ID}),
-        ("access_tokens", "family_id IS NOT NULL", families, {**_NEW, **by_family}),
-        ("access_tokens", "key_id IS NOT NULL", tokens - families, {**_NEW, **by_key}),
+        ("access_tokens", "family_id IS NOT NULL", families, {**over, **by_family}),
+        ("access_tokens", "key_id IS NOT NULL", tokens - families, {**over, **by_key}),
     ):
         _copy(connection, table, where, count, changes)
+
+
+def fill_postgresql(url: str, tokens: int) -> None:
+    """Store so many tokens of a service user that have expired, copies of one that is there."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute("SELECT * FROM access_tokens WHERE key_id IS NOT NULL LIMIT 1")
+        names = [column.name for column in cursor.description or ()]
+        new = {"id": "gen_random_uuid()::text", "digest": "sha256(number::text::bytea)"}
+        new["expires_at"] = _expiry(tokens).replace("?", "expires_at")
+        chosen = ", ".join(new.get(name, name) for name in names)
+        one = "SELECT * FROM access_tokens WHERE key_id IS NOT NULL LIMIT 1"
+        for start in range(0, tokens, _BATCH):
+            numbers = f"generate_series({start}, {min(start + _BATCH, tokens) - 1}) AS number"
+            connection.execute(
+                f"INSERT INTO access_tokens ({', '.join(names)}) SELECT {chosen} FROM {numbers}, ({one}) AS one"  # noqa: S608
+            )
+        connection.execute("VACUUM ANALYZE access_tokens")
+
+
+def _expiry(tokens: int) -> str:
+    """Within ten hours, some days before what is copied expires."""
+    return f"? - {_LONG_AGO} + cast(number AS bigint) * 36000 / {tokens}"
 
 
 def _any(id_: str, count: int) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import service
 from benchmarks.cases import Case, for_project, hello_case, people_cases, resource_cases, token_cases
-from benchmarks.filling import fill
+from benchmarks.filling import fill, fill_postgresql
 from benchmarks.load import Load, drive
 from benchmarks.service import Place, Service, Setup
 from benchmarks.slow_disk import environment
@@ -61,7 +61,10 @@ def installed(
         if setup.stored:
             with service.running(place):
                 _have_each_token(stock, place, pool)
-            fill(place.ini.parent / "data" / "identity.sqlite", setup.stored)
+            if place.database_url is None:
+                fill(place.ini.parent / "data" / "identity.sqlite", setup.stored, expired=setup.expired)
+            else:
+                fill_postgresql(place.database_url, setup.stored)
         spans = []
         for _ in range(starts - 1):
             with service.running(place) as (_, span):
@@ -84,7 +87,7 @@ def placed(setup: Setup) -> Iterator[Place]:
         slowly = environment(folder, setup.slow_disk) if setup.slow_disk else {}
         ini, port = folder / "benchmark.ini", service.free_port()
         service.write_ini(ini, setup, port=port, data=folder / "data", database_url=url)
-        yield Place(setup, ini, port, folder / "service.log", database, slowly)
+        yield Place(setup, ini, port, folder / "service.log", database, slowly, url)
 
 
 @contextmanager

@@ -6,12 +6,14 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks import growth as growths
+from benchmarks import purging as purgings
 from benchmarks import scaling as scalings
 from benchmarks import sharing as sharings
 from benchmarks.filling import PER_APPLICATION
 from benchmarks.flood import Flood
 from benchmarks.growth import Growth
 from benchmarks.measuring import ROWS_PER_COMMIT, Sample, Units
+from benchmarks.purging import Purging
 from benchmarks.results import Result, Whole
 from benchmarks.scaling import Scaling
 from benchmarks.service import ROOT, Setup
@@ -48,6 +50,8 @@ def _lines(result: Result) -> Iterator[str]:
         yield from _growth(result.growth)
     if result.scaling is not None:
         yield from _scaling(result.scaling)
+    if result.purging is not None:
+        yield from _purging(result.purging)
     for note in result.notes:
         yield f"\n{note}"
     yield from _verdict(result)
@@ -209,6 +213,27 @@ def _scaling(scaling: Scaling) -> Iterator[str]:
         yield (
             f"{title:<24}{target:>8}{gain:>7.2f} {word:<7}{several.rate:>8.0f}{one.rate:>8.0f}"
             f"{several.ratio:>7.2f}{one.ratio:>8.2f}"
+        )
+
+
+def _purging(purging: Purging) -> Iterator[str]:
+    setup = purging.setup
+    yield (
+        f"\n{setup.title}; {purging.rows:,} tokens purged in {purging.seconds:.0f} s,"
+        f" {purging.rows / purging.seconds:.0f} a second; load before {purging.load:.1f}"
+    )
+    target, word = _judged(Reading(Figure.BATCH, setup.server, setup.storage, "", purging.longest), setup)
+    yield f"{'ms of the longest batch':<24}{target:>8}{purging.longest:>7.0f} {word}"
+    yield (
+        f"{f'{purgings.PER_SECOND} requests/s each':<24}{'target':>8}{'ms':>7} {'':<7}"
+        f"{'most ms: purge':>15}{'none':>8}{'p99 ms: purge':>15}{'none':>8}{'p50 ms: purge':>15}{'none':>8}"
+    )
+    for name, title in purging.titles.items():
+        beside, alone, longer = purging.beside[name], purging.alone[name], purging.longer[name]
+        target, word = _judged(Reading(Figure.PURGE, setup.server, setup.storage, name, longer), setup)
+        pairs = ((beside.most, alone.most), (beside.p99, alone.p99), (beside.p50, alone.p50))
+        yield f"{title:<24}{target:>8}{longer:>7.0f} {word:<7}" + "".join(
+            f"{one * 1e3:>15.1f}{other * 1e3:>8.1f}" for one, other in pairs
         )
 
 

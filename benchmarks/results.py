@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.flood import Flood
 from benchmarks.growth import Growth
 from benchmarks.measuring import Figures, Sample, Units
+from benchmarks.purging import Purging
 from benchmarks.scaling import Scaling
 from benchmarks.service import ROOT, Setup
 from benchmarks.sharing import Sharing
@@ -66,6 +67,7 @@ class Result:
     sharing: Sharing | None = None
     growth: Growth | None = None
     scaling: Scaling | None = None
+    purging: Purging | None = None
     notes: Sequence[str] = ()
 
     def readings(self) -> Iterator[Reading]:
@@ -91,11 +93,15 @@ class Result:
         if self.scaling is not None:
             for name, gain in self.scaling.gains.items():
                 yield _reading(Figure.SCALING, self.scaling.setup, gain, name)
+        if self.purging is not None:
+            for name, longer in self.purging.longer.items():
+                yield _reading(Figure.PURGE, self.purging.setup, longer, name)
+            yield _reading(Figure.BATCH, self.purging.setup, self.purging.longest)
 
     def title(self, case: str) -> str:
         """What a case is called."""
         known = [*self.titles.values(), *(flood.titles for flood in self.floods.values())]
-        known += [one.titles for one in (self.sharing, self.growth, self.scaling) if one is not None]
+        known += [one.titles for one in (self.sharing, self.growth, self.scaling, self.purging) if one is not None]
         return next((titles[case] for titles in known if case in titles), case)
 
 
@@ -129,6 +135,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "sharing": None if result.sharing is None else _sharing(result.sharing),
         "growth": None if result.growth is None else _growth(result.growth),
         "scaling": None if result.scaling is None else _scaling(result.scaling),
+        "purging": None if result.purging is None else _purging(result.purging),
         "readings": [_judged(reading) for reading in result.readings()],
     }
 
@@ -168,6 +175,10 @@ def _scaling(scaling: Scaling) -> dict[str, Any]:
         "one": {name: _figures(sample) for name, sample in scaling.one.items()},
         "several": {name: _figures(sample) for name, sample in scaling.several.items()},
     }
+
+
+def _purging(purging: Purging) -> dict[str, Any]:
+    return {**asdict(purging), "setup": _named(purging.setup), "longer": dict(purging.longer)}
 
 
 def _judged(reading: Reading) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import NoReturn
 from psutil import Process  # type: ignore[import-untyped]
 
 from benchmarks import flood as login_flood
-from benchmarks import growth, imports, machine, report, scaling, service, sharing
+from benchmarks import growth, imports, machine, purging, report, scaling, service, sharing
 from benchmarks.cases import CODE_FLOW
 from benchmarks.filling import NoRoom
 from benchmarks.installation import Installation, folder_on_disk, installed, placed
@@ -108,6 +108,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TOKENS",
         help=f"what requests cost where so many tokens are stored ({growth.LARGE:,}), instead: takes minutes and GB",
     )
+    what.add_argument(
+        "--purge",
+        type=int,
+        nargs="?",
+        const=purging.ROWS,
+        metavar="ROWS",
+        help=f"requests beside a purge of so many tokens ({purging.ROWS:,}), instead: takes long, and GB",
+    )
     what.add_argument("--scaling", action="store_true", help="what further workers gain, instead; takes root")
     what.add_argument("--profile", choices=("start", *KNOWN[1:]), metavar="CASE", help="where the time of one goes")
     what.add_argument("--console", action="store_true", help="console pages over a large database, instead")
@@ -141,6 +149,7 @@ def _setups(options: argparse.Namespace) -> list[Setup]:
         or options.slow_disk is not None
         or options.sizes is not None
         or options.scaling
+        or options.purge is not None
         or options.profile is not None
         or options.console
     )
@@ -170,6 +179,9 @@ def _run(options: argparse.Namespace, setups: Sequence[Setup], pools: tuple[Exec
         _say("holding workers back")
         found = scaling.find(setups[0], pools[0], rounds=options.rounds, seconds=2 * options.seconds)
         return replace(result, scaling=found)
+    if options.purge is not None:
+        _say("filling a database and purging it")
+        return replace(result, purging=purging.find(setups[0], pools[0], rows=options.purge))
     everything = options.cases is None and not options.flood and options.slow_disk is None
     cases, flood = everything or options.cases is not None, everything or options.flood
     with folder_on_disk() as folder, ExitStack() as stack:

@@ -1,6 +1,7 @@
 """The service in processes of its own, under one web server or another: started, watched, ended."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -22,6 +23,8 @@ SERVERS = ("waitress", "gunicorn", "granian")
 DISCOVERY = "/.well-known/openid-configuration"
 _START_LIMIT = 60.0
 _STOP_LIMIT = 10.0
+#: Below those that Linux and others give to whoever asks for any.
+_PORTS = range(20_000, 32_000)
 
 
 class NotServing(Exception):
@@ -46,8 +49,8 @@ class Setup:
     """What is measured: a web server, a storage, how many threads answer, and of which checkout the code is.
 
     ``settings`` are those of the ini file besides development.ini's. Each fsync takes ``slow_disk`` milliseconds more.
-    So many tokens are ``stored`` before the service is asked. So many ``workers`` answer; 0 is one process without a
-    supervisor.
+    So many tokens are ``stored`` before the service is asked, and may have ``expired``. So many ``workers`` answer; 0
+    is one process without a supervisor.
     """
 
     server: str = "waitress"
@@ -57,6 +60,7 @@ class Setup:
     settings: tuple[tuple[str, str], ...] = ()
     slow_disk: float = 0.0
     stored: int = 0
+    expired: bool = False
     workers: int = 0
 
     @property
@@ -81,6 +85,7 @@ class Place:
     log: Path
     database: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    database_url: str | None = field(default=None, repr=False)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -171,11 +176,15 @@ def is_installed(server: str) -> bool:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A loopback port that nobody listens on, and that the system gives to nobody who asks for any.
+
+    So nobody comes before whoever is to listen there.
+    """
+    for port in random.sample(_PORTS, 100):
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise NotServing("there is no free port")
 
 
 def write_ini(target: Path, setup: Setup, *, port: int, data: Path, database_url: str | None) -> None:

@@ -28,6 +28,10 @@ class Figure(StrEnum):
     """CPU seconds until the first answer."""
     SCALING = "scaling"
     """Requests per second of several workers, as a multiple of those of one."""
+    PURGE = "beside a purge"
+    """Milliseconds by which the slowest answer beside a purge is slower than the slowest without."""
+    BATCH = "batch of a purge"
+    """Milliseconds that the longest one took; on SQLite nobody else could write meanwhile."""
     GROWTH = "growth"
     """The cost with a large database, as a multiple of the cost with a small one."""
 
@@ -105,6 +109,8 @@ TARGETS = (
     Target(Figure.START, 1.0, storage="sqlite"),
     Target(Figure.SCALING, 1.8),
     Target(Figure.GROWTH, 1.15),
+    Target(Figure.PURGE, 50.0),
+    Target(Figure.BATCH, 50.0),
 )
 
 

@@ -111,6 +111,18 @@ def test_workers_are_held_back_alike_with_the_settings_that_are_given(tmp_path: 
     assert found["settings"] == [setting.split("=")]
 
 
+@pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
+def test_requests_go_on_beside_a_purge(tmp_path: Path, storage: str) -> None:
+    file = tmp_path / "figures.json"
+    text = run(*TINY, "--json", str(file), "--purge", "2000", "--storage", storage)
+    found = json.loads(file.read_text())["purging"]
+    assert found["rows"] == 2000
+    assert found["longest"] > 0
+    assert all(found[when]["opaque"]["count"] > 0 for when in ("alone", "beside"))
+    assert {"beside a purge", "batch of a purge"} == {one["figure"] for one in json.loads(file.read_text())["readings"]}
+    assert "2,000 tokens purged" in text
+
+
 def test_another_checkout_is_measured_beside_and_not_judged(tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(ROOT / "identity", other / "identity")
