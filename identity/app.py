@@ -22,14 +22,14 @@ from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain_checks import DomainChecks
 from identity.hashing import Hasher
 from identity.ini_file import with_variables
-from identity.ini_values import BadSetting
+from identity.ini_values import BadSetting, Gathered
 from identity.mailer import Mailer
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.process import Identity
 from identity.provider.endpoints import metadata
 from identity.services.signing_keys import KeyRing
 from identity.services.unit_of_work import ProcessState
-from identity.settings import Settings, read_settings
+from identity.settings import PREFIX, Settings, plugin_strings, read_settings
 from identity.storage.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -38,13 +38,26 @@ log = logging.getLogger(__name__)
 def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> Identity:
     """The service that these ini strings describe, nothing opened yet.
 
-    Raises BadSetting or PluginProblem, saying what to mend.
+    Raises BadSetting, for all settings that will not do, or PluginProblem, saying what to mend.
     """
-    file = read_settings(settings)
-    core = file.core
-    host = PluginHost.load(core.plugins, file.plugins)
+    problems = Gathered()
+    with problems():
+        core = read_settings(settings).core
+    unusable = None
+    try:
+        with problems():
+            host = PluginHost.load(settings.get(f"{PREFIX}plugins", "").split(), plugin_strings(settings))
+    except PluginProblem as problem:
+        unusable = problem
+    problems.tell(unusable)
     protocol = offers.protocol(host)
-    sealer = Sealer(_master_keys(core))
+    with problems():
+        sealer = Sealer(_master_keys(core))
+    with problems():
+        backend = offers.backend(host, core.storage)
+    with problems():
+        known_bad = _known_bad(core.password_known_bad)
+    problems.tell()
     ring = KeyRing(sealer, published_age=LONGEST_TOKEN_LIFETIME + core.clock_skew)
     cost = Cost(memory_kib=core.password_memory, iterations=core.password_iterations)
     hasher = Hasher(cost, workers=core.password_workers)
@@ -53,7 +66,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
         settings=core,
         host=host,
         protocol=protocol,
-        backend=offers.backend(host, core.storage),
+        backend=backend,
         process=ProcessState(
             settings=core,
             ring=ring,
@@ -63,7 +76,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
             deny=offers.deny(host),
             choices=offers.choices(host, protocol),
             deliveries=offers.deliveries(host, core, mailer),
-            known_bad=_known_bad(core.password_known_bad),
+            known_bad=known_bad,
         ),
         mailer=mailer,
         domain_checks=DomainChecks(core),

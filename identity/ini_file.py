@@ -21,6 +21,10 @@ SERVER = "server:main"
 _ITS_OWN = frozenset({"use", "paste.app_factory", "paste.server_factory"})
 
 
+class NoSection(BadSetting):
+    """The ini file has no such section."""
+
+
 def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[str, str]:
     """The settings in one section; ``variables`` win over the file's [DEFAULT], and are written as there (% as %%).
 
@@ -28,6 +32,19 @@ def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[
     """
     found = _loaded(path, section, variables)
     return {key: value for key, value in found.items() if key not in _ITS_OWN}
+
+
+def server_words(path: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """The settings in [server:main]; empty if there is none, or if it is for another web server.
+
+    Raises BadSetting and OSError as ``read_section`` does.
+    """
+    try:
+        found = dict(_loaded(path, SERVER, variables))
+    except NoSection:
+        return {}
+    ours = found.get("paste.server_factory", "").startswith("identity.server:")
+    return {key: value for key, value in found.items() if ours and key not in _ITS_OWN}
 
 
 def last_run(path: str) -> dict[str, str]:
@@ -73,7 +90,7 @@ def _loaded(path: str, section: str, variables: Mapping[str, str]) -> Any:
     try:
         loader = _loader(path)
         if section not in loader.get_sections():
-            raise BadSetting(name, f"has no section [{section}]")
+            raise NoSection(name, f"has no section [{section}]")
         return loader.get_settings(section, dict(variables))
     except (ParserError, ValueError, LookupError, plaster.PlasterError) as problem:
         raise BadSetting(name, f"cannot be used as an ini file: {_first_line(problem)}") from None

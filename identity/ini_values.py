@@ -4,7 +4,8 @@ Unknown keys, bad values and missing keys are refused by name.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, field, fields
 from datetime import timedelta
 from enum import Enum
@@ -28,6 +29,57 @@ class BadSetting(Exception):
         super().__init__(f"{key}: {problem}")
         self.key = key
         self.problem = problem
+
+    @property
+    def each(self) -> "tuple[BadSetting, ...]":
+        """Itself; of several told together, each."""
+        return (self,)
+
+    def below(self, prefix: str) -> "BadSetting":
+        """The same where the key begins with this."""
+        return BadSetting(prefix + self.key, self.problem)
+
+
+class BadSettings(BadSetting):
+    """Several that cannot be used, told together."""
+
+    def __init__(self, problems: "Sequence[BadSetting]") -> None:
+        super().__init__(problems[0].key, "; ".join([problems[0].problem, *map(str, problems[1:])]))
+        self._problems = tuple(problems)
+
+    @property
+    def each(self) -> tuple[BadSetting, ...]:
+        """Those that are told together."""
+        return self._problems
+
+    @staticmethod
+    def of(problems: "Sequence[BadSetting]") -> BadSetting:
+        """What to raise for them, of which there is at least one."""
+        return problems[0] if len(problems) == 1 else BadSettings(problems)
+
+
+class Gathered:
+    """Settings that will not do, found one after the other, so that whoever mends them sees all at once."""
+
+    def __init__(self) -> None:
+        self.found: list[BadSetting] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Go on behind the block that found one, which keeps it."""
+        try:
+            yield
+        except BadSetting as problem:
+            self.found += problem.each
+
+    def tell(self, besides: Exception | None = None) -> None:
+        """Raise BadSetting if any was found; ``besides`` is told with them, or raised where none was."""
+        if besides is not None:
+            if not self.found:
+                raise besides
+            self.found.append(BadSetting("identity.plugins", str(besides)))
+        if self.found:
+            raise BadSettings.of(self.found)
 
 
 def setting(
@@ -126,27 +178,36 @@ def missing_paths(settings: Any, prefix: str) -> Iterator[tuple[str, Path]]:
 def parse(kind: type[Parsed], values: Mapping[str, str], prefix: str) -> Parsed:
     """An instance of the dataclass ``kind`` from ini strings; ``values`` are keyed without the prefix.
 
-    Raises BadSetting, naming the full key, for unknown keys, bad values and missing keys.
+    Raises BadSetting, naming the full key, for unknown keys, bad values and missing keys: for all there are.
     """
     hints = get_type_hints(kind)
     # A section of its own is filled in by whoever reads the file.
     known: dict[str, Field[Any]] = {one.name: one for one in fields(kind) if "section" not in one.metadata}  # type: ignore[arg-type]
+    problems, missing = Gathered(), False
     for name in values:
         if name not in known:
-            raise BadSetting(prefix + name, f"is not known; known are: {', '.join(sorted(known)) or 'none'}")
+            expected = ", ".join(sorted(known)) or "none"
+            problems.found.append(BadSetting(prefix + name, f"is not known; known are: {expected}"))
     arguments = {}
     for name, one in known.items():
         if name in values:
             try:
                 arguments[name] = _fitting(one, _convert(hints[name], values[name].strip()))
             except ValueError as problem:
-                raise BadSetting(prefix + name, str(problem)) from None
-        elif one.default is MISSING and one.default_factory is MISSING:
-            raise BadSetting(prefix + name, "is missing")
+                problems.found.append(BadSetting(prefix + name, str(problem)))
+        if name not in arguments and one.default is MISSING and one.default_factory is MISSING:
+            missing = True
+            if name not in values:
+                problems.found.append(BadSetting(prefix + name, "is missing"))
+    if missing:
+        problems.tell()
+    # What does not fit by itself is left out here: the others may still not fit each other.
     try:
-        return kind(**arguments)
+        made = kind(**arguments)
     except BadSetting as problem:
-        raise BadSetting(prefix + problem.key, problem.problem) from None
+        problems.found += [one.below(prefix) for one in problem.each]
+    problems.tell()
+    return made
 
 
 def describe(kind: type) -> Iterator[tuple[str, str, str, str]]:

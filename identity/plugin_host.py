@@ -13,7 +13,7 @@ import pluggy
 from identity import hookspecs
 from identity.domain.records import CORE, NameSpace
 from identity.domain.verdicts import misfit
-from identity.ini_values import BadSetting, parse
+from identity.ini_values import BadSetting, BadSettings, Gathered, parse
 from identity.settings import PLUGIN_PREFIX, PREFIX
 
 if TYPE_CHECKING:
@@ -34,9 +34,8 @@ def _named(plugin: str) -> Iterator[None]:
     try:
         yield
     except BadSetting as problem:
-        if problem.key.startswith(PREFIX):
-            raise
-        raise BadSetting(f"{PLUGIN_PREFIX}{plugin}.{problem.key}", problem.problem) from None
+        named = [one if one.key.startswith(PREFIX) else one.below(f"{PLUGIN_PREFIX}{plugin}.") for one in problem.each]
+        raise BadSettings.of(named) from None
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class PluginHost:
     def load(cls, names: Iterable[str], settings: Mapping[str, Mapping[str, str]]) -> "PluginHost":
         """Import, configure, register and verify the named plugins.
 
-        ``settings`` holds each plugin's ini strings. Raises PluginProblem or BadSetting.
+        ``settings`` holds each plugin's ini strings. Raises PluginProblem, or BadSetting for all that will not do.
         """
         names = list(names)
         repeated = {name for name in names if names.count(name) > 1}
@@ -86,7 +85,14 @@ class PluginHost:
             raise PluginProblem(f'No plugin can be called "{CORE}": the service keeps its own records under this name.')
         available = installed()
         host = cls()
-        plugins = [(name, host._construct(name, available, settings.get(name, {}))) for name in names]
+        plugins, problems, unusable = [], Gathered(), None
+        for name in names:
+            try:
+                with problems():
+                    plugins.append((name, host._construct(name, available, settings.get(name, {}))))
+            except PluginProblem as problem:
+                unusable = unusable or problem
+        problems.tell(unusable)
         # pluggy calls what was registered last first, so the reverse of ini order makes ini order the call order.
         for name, plugin in reversed(plugins):
             host.register(name, plugin)

@@ -1,7 +1,7 @@
 """Settings of the core: what can be said under ``identity.`` in the ini file, and what it means."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import Enum
@@ -14,7 +14,7 @@ from identity.domain.domains import NameSpace
 from identity.domain.errors import Invalid
 from identity.domain.policies import SecondFactor
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
-from identity.ini_values import BadSetting, parse, setting, span
+from identity.ini_values import BadSetting, Gathered, parse, setting, span
 
 PREFIX = "identity."
 PLUGIN_PREFIX = "identity.plugin."
@@ -291,22 +291,32 @@ class Settings:
         fill = object.__setattr__
         fill(self, "base_url", self.base_url or self.issuer_url)
         fill(self, "login_url", self.login_url or self.issuer_url)
-        for name in ("issuer_url", "base_url", "login_url"):
-            self._check_url(name, getattr(self, name))
+        problems = Gathered()
+        # Where the others are not told, they are the issuer.
+        urls = {"issuer_url": self.issuer_url, "base_url": self.base_url, "login_url": self.login_url}
+        for name, url in urls.items():
+            if name == "issuer_url" or url != self.issuer_url:
+                with problems():
+                    self._check_url(name, url)
+        problems.found += self._misfits()
+        problems.tell()
         fill(self, "default_domain", self.default_domain or urlsplit(self.issuer_url).hostname)
+
+    def _misfits(self) -> Iterator[BadSetting]:
+        """What does not fit together."""
         if self.signing_key_active_age <= self.announcement_age:
-            raise BadSetting("signing_key_active_age", "must be longer than jwks_max_age and a minute")
+            yield BadSetting("signing_key_active_age", "must be longer than jwks_max_age and a minute")
         try:
             Cost(memory_kib=self.password_memory, iterations=self.password_iterations)
         except Invalid as problem:
             name = "password_iterations" if "iterations" in problem.fields else "password_memory"
-            raise BadSetting(name, " ".join(problem.fields.values())) from None
+            yield BadSetting(name, " ".join(problem.fields.values()))
         if not self.urn_namespaces:
-            raise BadSetting("urn_namespaces", "must name at least one namespace")
+            yield BadSetting("urn_namespaces", "must name at least one namespace")
         if not self.plugins:
-            raise BadSetting("plugins", "must list at least the plugin that offers the storage")
+            yield BadSetting("plugins", "must list at least the plugin that offers the storage")
         if not self.master_keys and not self.development:
-            raise BadSetting(
+            yield BadSetting(
                 "master_keys", "is missing: make a file with `identity master-key FILE` and name it here as 1:FILE"
             )
 
@@ -349,17 +359,31 @@ def read_settings(settings: Mapping[str, str]) -> SettingsFile:
     """
     core: dict[str, str] = {}
     smtp: dict[str, str] = {}
-    plugins: dict[str, dict[str, str]] = {}
     for key, value in settings.items():
-        if key.startswith(PLUGIN_PREFIX):
-            name, _, rest = key[len(PLUGIN_PREFIX) :].partition(".")
-            plugins.setdefault(name, {})[rest] = value
-        elif key.startswith(PREFIX + _SMTP):
+        if key.startswith(PREFIX + _SMTP):
             smtp[key[len(PREFIX + _SMTP) :]] = value
-        elif key.startswith(PREFIX):
+        elif key.startswith(PREFIX) and not key.startswith(PLUGIN_PREFIX):
             core[key[len(PREFIX) :]] = value
-    parsed = replace(parse(Settings, core, PREFIX), smtp=parse(SmtpSettings, smtp, PREFIX + _SMTP))
-    for name in plugins:
-        if name not in parsed.plugins:
-            raise BadSetting(f"{PLUGIN_PREFIX}{name}", "is for a plugin that identity.plugins does not list")
-    return SettingsFile(parsed, {name: plugins.get(name, {}) for name in parsed.plugins})
+    problems = Gathered()
+    with problems():
+        parsed = parse(Settings, core, PREFIX)
+    with problems():
+        mail = parse(SmtpSettings, smtp, PREFIX + _SMTP)
+    listed = plugin_strings(settings)
+    named = (key[len(PLUGIN_PREFIX) :].partition(".")[0] for key in settings if key.startswith(PLUGIN_PREFIX))
+    for name in dict.fromkeys(named):
+        if name not in listed:
+            problem = "is for a plugin that identity.plugins does not list"
+            problems.found.append(BadSetting(f"{PLUGIN_PREFIX}{name}", problem))
+    problems.tell()
+    return SettingsFile(replace(parsed, smtp=mail), listed)
+
+
+def plugin_strings(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The strings for each plugin that the ini lists, whatever else will not do in it."""
+    listed: dict[str, dict[str, str]] = {name: {} for name in settings.get(f"{PREFIX}plugins", "").split()}
+    for key, value in settings.items():
+        name, _, rest = key.removeprefix(PLUGIN_PREFIX).partition(".")
+        if key.startswith(PLUGIN_PREFIX) and name in listed:
+            listed[name][rest] = value
+    return listed

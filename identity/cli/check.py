@@ -1,18 +1,43 @@
 """identity check: what an operator has to fix."""
 
 from argparse import Namespace
+from collections.abc import Iterator
 
-from identity.cli.program import add_ini_arguments, opened
+from identity.cli.program import add_ini_arguments, opened, problems_told, settings_of, variables_of
 from identity.operations import Command
 
 
 def run(arguments: Namespace) -> int:
-    """Run every check, the plugins' among them; 1 if one fails."""
+    """Tell every setting that will not do; where all do, run every check, the plugins' among them. 1 if one fails."""
+    wrong = list(_wrong_settings(arguments))
+    for sentence in wrong:
+        print(f"FAILED  {sentence}")
+    if wrong:
+        return 1
     with opened(arguments) as identity:
         failed = identity.checks.failed()
         for check in identity.checks:
             print(f"FAILED  {check.name}: {failed[check.name]}" if check.name in failed else f"ok      {check.name}")
     return 1 if failed else 0
+
+
+def _wrong_settings(arguments: Namespace) -> Iterator[str]:
+    """What will not do in [app:main] and [server:main]; nothing is opened and nothing listens. Raises Failed."""
+    from identity.app import assemble
+    from identity.ini_file import server_words
+    from identity.ini_values import BadSetting
+    from identity.plugin_host import PluginProblem
+    from identity.server.words import bad_words
+
+    with problems_told():
+        settings, words = settings_of(arguments), server_words(arguments.ini, variables_of(arguments))
+        try:
+            assemble(settings).close()
+        except BadSetting as problem:
+            yield from map(str, problem.each)
+        except PluginProblem as problem:
+            yield str(problem)
+        yield from map(str, bad_words(words))
 
 
 COMMAND = Command("check", "run all checks and say what to fix", add_ini_arguments, run)

@@ -1,6 +1,5 @@
 """identity serve: the service itself, under one web server or the other, in one process or several."""
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from identity.server.serving import Serving
 
 _SERVERS = ("waitress", "granian")
-_AUTO = "auto"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -37,16 +35,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Answer requests until told to stop."""
     from identity.ini_file import SERVER, read_section, set_up_logging
-    from identity.server.listening import WORKERS
+    from identity.server.listening import WORKERS, read_workers
 
     variables = variables_of(arguments)
     settings = read_section(arguments.ini, SERVER, variables)
     set_up_logging(arguments.ini, variables)
     if find_spec(arguments.server) is None:
         raise Failed(f"{arguments.server} is not installed: pip install 'identity[{arguments.server}]'.")
-    workers = settings.get(WORKERS, "") if arguments.workers is None else arguments.workers
-    if workers.strip():
-        return _supervise(arguments, settings, variables, _count(workers.strip()))
+    workers = read_workers(settings.get(WORKERS, "") if arguments.workers is None else arguments.workers)
+    if workers is not None:
+        return _supervise(arguments, settings, variables, workers)
     from identity.ini_file import application
     from identity.server.serving import taken
 
@@ -71,16 +69,6 @@ def _supervise(arguments: Namespace, settings: Mapping[str, str], variables: Map
         sockets=tuple(tuple(one.fileno() for one in own) for own in sockets),
     )
     return Supervisor(plan, {one for own in sockets for one in own}).run()
-
-
-def _count(told: str) -> int:
-    """How many; raises Failed."""
-    if told == _AUTO:
-        # Those that this process may use, where the system tells.
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not told.isascii() or not told.isdecimal() or not int(told):
-        raise Failed(f"workers must be {_AUTO}, or a whole number of 1 or more, not {told}.")
-    return int(told)
 
 
 def _kind(name: str) -> "Callable[[Mapping[str, str]], Serving]":

@@ -20,6 +20,7 @@ WHERE = frozenset({"listen", "host", "port", "ipv4", "ipv6", "unix_socket", "uni
 WORKERS, PATIENCE = "workers", "worker_timeout"
 
 _PATIENCE = "30"
+_AUTO = "auto"
 
 #: Linux alone spreads connections over the sockets of one address.
 _SPREADS = sys.platform == "linux"
@@ -52,6 +53,19 @@ def read_patience(settings: Mapping[str, str]) -> float:
     if not 2 <= seconds < float("inf"):
         raise BadSetting(PATIENCE, f"must be a number of seconds, 2 or more, not {told}")
     return seconds
+
+
+def read_workers(told: str) -> int | None:
+    """How many processes answer; None where nothing is said of it. Raises BadSetting."""
+    word = told.strip()
+    if not word:
+        return None
+    if word == _AUTO:
+        # Those that this process may use, where the system tells.
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not word.isascii() or not word.isdecimal() or not int(word):
+        raise BadSetting(WORKERS, f"must be {_AUTO}, or a whole number of 1 or more, not {word}")
+    return int(word)
 
 
 def take(settings: Mapping[str, Any], count: int) -> list[list[socket.socket]]:

@@ -95,3 +95,50 @@ def test_a_wrong_value_is_told_with_its_setting(
     told = [line for line in (ran.out + ran.err).splitlines() if name in line]
     assert told, ran.out + ran.err
     assert "Traceback" not in ran.err
+
+
+def test_all_wrong_values_are_told_at_once_and_nothing_is_opened(run: Run, tmp_path: Path, with_settings: Any) -> None:
+    """Of the core, of mail, of plugins, of what is not known there, and of the web server."""
+    wrong = {
+        "identity.purge_interval": "soon",
+        "identity.login_url": "ftp://id.example.com",
+        "identity.smtp.port": "many",
+        "identity.nonsense": "1",
+        "identity.plugin.sql.pool_size": "x",
+        "identity.plugin.jwt_bearer.max_assertion_age": "never",
+    }
+    ini = with_settings(wrong)
+    text = ini.read_text().replace("\nthreads = ", "\nworker_timeout = 1\nno_such_word = 1\nthreads = some")
+    ini.write_text(text.replace("\nlisten = ", "\nlisten = nowhere:x "))
+    ran = run("check", "-c", ini, f"data={tmp_path}/nothing")
+    assert (ran.status, ran.err) == (1, "")
+    told = [line.removeprefix("FAILED  ").partition(":")[0] for line in ran.out.splitlines() if "[server" not in line]
+    assert sorted(told) == sorted(wrong)
+    of_server = [line.partition("[server:main] ")[2].split(":")[0] for line in ran.out.splitlines()]
+    assert sorted(filter(None, of_server)) == ["listen", "no_such_word", "threads", "worker_timeout"]
+    assert "must be a whole number, not some" in ran.out
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_words_that_do_not_fit_each_other_are_told(run: Run, data: Path, with_settings: Any) -> None:
+    ini = with_settings({})
+    ini.write_text(ini.read_text().replace("\nlisten = ", "\nhost = 127.0.0.1\nlisten = "))
+    ran = run("check", "-c", ini, f"data={data}")
+    assert ran.status == 1
+    assert ran.out.startswith("FAILED  [server:main]: ")
+
+
+def test_words_for_another_web_server_are_its_own(run: Run, data: Path, with_settings: Any) -> None:
+    ini = with_settings({})
+    ini.write_text(ini.read_text().replace("paste.server_factory = identity.server:listen", "use = egg:other\nx = 1"))
+    ran = run("check", "-c", ini, f"data={data}")
+    assert (ran.status, ran.err) == (0, "")
+    assert "FAILED" not in ran.out
+
+
+def test_a_plugin_that_is_not_installed_hides_nothing_else(run: Run, data: Path, with_settings: Any) -> None:
+    ini = with_settings({"identity.plugins": "sql nowhere", "identity.purge_interval": "soon"})
+    ran = run("check", "-c", ini, f"data={data}")
+    assert ran.status == 1
+    assert "identity.purge_interval: must be a span" in ran.out
+    assert 'identity.plugins lists "nowhere", which is not installed' in ran.out

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from identity.cli import main, serve
-from identity.cli.program import Failed
+from identity.cli import main
+from identity.ini_values import BadSetting
+from identity.server.listening import read_workers
 from tests.cli.conftest import Run
 
 
@@ -18,11 +19,12 @@ def log_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_auto_is_a_worker_for_each_processor_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {1, 5, 7}, raising=False)
-    assert serve._count("auto") == 3
-    assert serve._count("2") == 2
+    assert read_workers("auto") == 3
+    assert read_workers(" 2") == 2
+    assert read_workers("") is None
     for wrong in ("0", "-1", "1.5", "many", "²"):
-        with pytest.raises(Failed, match="workers must be auto, or a whole number"):
-            serve._count(wrong)
+        with pytest.raises(BadSetting, match="workers: must be auto, or a whole number"):
+            read_workers(wrong)
 
 
 def test_a_taken_port_is_told_and_nothing_made(ini: str, tmp_path: Path) -> None:

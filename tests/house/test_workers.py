@@ -262,9 +262,9 @@ def test_an_address_that_is_taken_is_told(serve: Start, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "settings", "told"),
     [
-        (("--workers", "none"), {}, "workers must be auto, or a whole number of 1 or more, not none."),
-        (("--workers", "0"), {}, "workers must be auto"),
-        ((), {"workers": "-1"}, "workers must be auto"),
+        (("--workers", "none"), {}, "workers: must be auto, or a whole number of 1 or more, not none"),
+        (("--workers", "0"), {}, "workers: must be auto"),
+        ((), {"workers": "-1"}, "workers: must be auto"),
         (("--workers", "2"), {"threads": "many"}, "identity cannot start. [server:main]: "),
         (("--workers", "2"), {"listen": "nowhere at all"}, "identity cannot start. [server:main]: "),
         (("--workers", "2"), {"worker_timeout": "soon"}, "worker_timeout"),

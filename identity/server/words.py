@@ -1,0 +1,63 @@
+"""What will not do in [server:main], every word by itself, before anything listens."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import fields
+
+from waitress.adjustments import Adjustments
+
+from identity.ini_values import BadSetting
+from identity.server.connections import Limits
+from identity.server.listening import PATIENCE, WORKERS, read_patience, read_workers
+from identity.server.serving import own_limits, without_no_proxy
+
+_SECTION = "[server:main]"
+#: The proxy's further words count beside its address alone.
+_PROXY = "trusted_proxy"
+
+
+def bad_words(settings: Mapping[str, str]) -> Iterator[BadSetting]:
+    """Each setting that waitress or we cannot read; then what does not fit together, under the name of the section."""
+    found = False
+    for name in settings:
+        problem = _problem(name, settings)
+        if problem is not None:
+            found = True
+            yield BadSetting(f"{_SECTION} {name}", problem)
+    if not found:
+        try:
+            _, words = own_limits(settings)
+            Adjustments(**without_no_proxy(words))
+        except (ValueError, OSError) as misfit:
+            yield BadSetting(_SECTION, str(misfit))
+
+
+def _problem(name: str, settings: Mapping[str, str]) -> str | None:
+    value = settings[name]
+    try:
+        if name == PATIENCE:
+            read_patience(settings)
+        elif name == WORKERS:
+            read_workers(value)
+        elif name in {one.name for one in fields(Limits)}:
+            own_limits({name: value})
+        elif name.startswith(_PROXY):
+            Adjustments(**without_no_proxy({_PROXY: settings.get(_PROXY, ""), name: value}))
+        else:
+            Adjustments(**{name: value})
+    except BadSetting as problem:
+        return problem.problem
+    except (ValueError, OSError) as problem:
+        return _said(value, problem)
+    return None
+
+
+def _said(value: str, problem: Exception) -> str:
+    """What is wrong, in words that help; Python's own are about its types."""
+    told = str(problem)
+    if told.startswith("Unknown adjustment"):
+        return "is not known; see the settings of the web server"
+    with suppress(ValueError):
+        int(value)
+        return told
+    return f"must be a whole number, not {value}" if told.startswith("invalid literal") else told
