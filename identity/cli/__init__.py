@@ -34,6 +34,7 @@ from identity.cli import (
     serve,
     service_user_secret,
     token,
+    workers,
 )
 from identity.cli.program import Failed, add_ini_arguments, assembled, problems_told
 from identity.operations import Command
@@ -59,6 +60,7 @@ _GROUPS: Mapping[str, tuple[Command, ...]] = {
         restore.COMMAND,
         purge.COMMAND,
         hold.COMMAND,
+        workers.COMMAND,
         plugins.COMMAND,
     ),
     "Use, as a client": (token.COMMAND, demo.COMMAND),

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from identity.ini_file import SERVER, read_section, set_up_logging
 from identity.ini_file import application as load_application
 from identity.ini_values import BadSetting
-from identity.server.beats import Beats
+from identity.server.beats import Beats, Phase
 from identity.server.listening import WHERE, made, read_patience
 from identity.server.plan import Plan
 from identity.server.serving import GRACE, Application, Serving, serve
@@ -144,6 +144,7 @@ class Generation:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
         slot.since = time.monotonic()
         slot.starts += 1
+        self._beats.started(slot.number, slot.pid, slot.since, slot.starts)
 
     def _be_worker(self, number: int) -> NoReturn:
         """What a process that was forked does."""
@@ -185,6 +186,7 @@ class Generation:
             pid, status = os.waitpid(slot.pid, os.WNOHANG)
             if pid:
                 slot.pid = 0
+                self._beats.ended(slot.number)
                 self._after(slot, pid, os.waitstatus_to_exitcode(status))
 
     def _after(self, slot: _Slot, pid: int, status: int) -> None:
@@ -206,6 +208,7 @@ class Generation:
         if self._is_ready or self._stopping or not all(self._beats.last(one.number) for one in self._slots):
             return
         self._is_ready = True
+        self._beats.enter(Phase.ANSWERS)
         if self._ready >= 0:
             os.write(self._ready, b"1")
             os.close(self._ready)
@@ -228,6 +231,7 @@ class Generation:
         if not self._stopping:
             log.info("%s: %d workers finish what they are answering", why, sum(1 for one in self._slots if one.pid))
             self._stopping = True
+            self._beats.enter(Phase.ENDS)
             # Nobody is to be forked for them any more: where the supervisor has let go too, callers are refused.
             for one in self._sockets:
                 os.close(one)
