@@ -96,7 +96,7 @@ class TestErrors:
         ):
             if text is not None:
                 path.write_text(text)
-            ran = run("check", "-c", path)
+            ran = run("purge", "-c", path)
             assert ran.status == 1
             assert sentence in ran.err
             assert ran.err.startswith("identity: ")
@@ -105,7 +105,7 @@ class TestErrors:
     def test_an_unknown_plugin_is_told_with_those_that_are_installed(self, run, tmp_path):
         path = tmp_path / "some.ini"
         path.write_text((ROOT / "development.ini").read_text().replace("= sql client", "= nonsense sql client"))
-        ran = run("check", "-c", path, f"data={tmp_path}")
+        ran = run("purge", "-c", path, f"data={tmp_path}")
         assert (ran.status, ran.err.count("\n")) == (1, 1)
         assert '"nonsense", which is not installed' in ran.err
 
