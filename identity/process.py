@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -29,6 +29,8 @@ from identity.sender import Sender
 from identity.services.bundle import Services
 from identity.services.changes import Look
 from identity.services.outbox import Delivery
+from identity.services.policies import PolicyCache
+from identity.services.signing_keys import KeyRing
 from identity.services.unit_of_work import ProcessState, UnitOfWork
 from identity.settings import Settings
 from identity.storage.backend import Backend, Storage
@@ -138,6 +140,16 @@ class Identity:
     ) -> UnitOfWork:
         """The use cases over a storage that is opened when first needed, as is told only then who acts."""
         return UnitOfWork(self.process, open_storage, self.clock(), actor, look=look)
+
+    def lagging_services(self, storage: Storage, actor: Callable[[], Actor]) -> UnitOfWork:
+        """The use cases over a storage that may be behind; what is kept of what they read is kept for them alone."""
+        return UnitOfWork(self._lagging_process, lambda: storage, self.clock(), actor)
+
+    @cached_property
+    def _lagging_process(self) -> ProcessState:
+        process = self.process
+        ring = KeyRing(process.sealer, published_age=process.ring.published_age)
+        return replace(process, ring=ring, policy_cache=PolicyCache(), instance=None)
 
     def committed(self, services: UnitOfWork) -> None:
         """Tell whom it concerns what these services did, now that it is committed."""

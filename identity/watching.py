@@ -17,9 +17,15 @@ SIGNATURE = "signature"
 STATEMENT = "statement"
 #: A batch of a purge, by what goes: for how long nobody else could write, where there is one writer at a time.
 PURGE = "purge"
+#: What is read from a storage that may be behind; its age is the time since nothing was missing there.
+STANDBY = "standby"
+#: An endpoint that may answer from such a storage, with the source of its answer.
+READ = "read"
 #: A way to prove who one is, tried.
 SIGN_IN = "sign-in"
 
+#: The sources of such an answer.
+FROM_STANDBY, FROM_PRIMARY = "standby", "primary"
 #: What a sign-in came to. It is held back after too many failures; ``FAILED`` is a failure of ours.
 SUCCEEDED, REFUSED, HELD_BACK, BUSY, FAILED = "succeeded", "refused", "held back", "busy", "failed"
 
@@ -33,6 +39,9 @@ class Watcher:
 
     def came_to(self, what: str, name: str, outcome: str) -> None:
         """An attempt at something has come to this."""
+
+    def aged(self, what: str, seconds: float) -> None:
+        """Something was so old when it was used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,12 @@ def came_to(what: str, name: str, outcome: str) -> None:
     """Tell all of them what an attempt came to."""
     for one in _watchers:
         one.came_to(what, name, outcome)
+
+
+def aged(what: str, seconds: float) -> None:
+    """Tell all of them how old something was when it was used."""
+    for one in _watchers:
+        one.aged(what, seconds)
 
 
 def timed(what: str, name: str = "") -> AbstractContextManager[object]:

@@ -1,5 +1,6 @@
 """Protocol endpoints as Pyramid routes: ProtocolRequest ← request, ProtocolResponse → response."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity import watching
 from identity.http.cookies import headers_for
 from identity.http.cors import is_preflight, origin_headers, preflight
 from identity.provider.context import Context
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 PROTOCOL_ROUTE = "protocol."
 MAX_BODY = 64 * 1024
+
+log = logging.getLogger(__name__)
 
 _NOT_MODIFIED = 304
 _CROSS_ORIGIN = frozenset(PROTOCOL_ROUTE + endpoint.name for endpoint in ENDPOINTS if endpoint.cross_origin)
@@ -105,20 +109,43 @@ def context_of(request: Request) -> Context:
     return Context(services.now, identity.settings, identity.protocol, lambda: identity.provider, services)
 
 
-def view_of(endpoint: Endpoint) -> Callable[[Request], Response]:
-    """The endpoint's Pyramid view."""
+def _lagging_answer(endpoint: Endpoint, request: Request, asked: ProtocolRequest) -> ProtocolResponse | None:
+    """What the endpoint says by a storage that may be behind; None if the one has to be asked that is not.
+
+    A refusal does not count: what was made a moment ago may not be there yet. Neither does a failure.
+    """
+    if request.begin_lagging():
+        try:
+            answer = endpoint.handle(asked, context_of(request))
+        except Exception as problem:
+            log.debug("asked anew: %s", type(problem).__name__)
+        else:
+            if not answer.denies:
+                watching.came_to(watching.READ, endpoint.name, watching.FROM_STANDBY)
+                return answer
+        request.end_lagging()
+    watching.came_to(watching.READ, endpoint.name, watching.FROM_PRIMARY)
+    return None
+
+
+def view_of(endpoint: Endpoint, *, lags: bool) -> Callable[[Request], Response]:
+    """The endpoint's Pyramid view. ``lags`` says that there may be a storage that is behind."""
     # A HEAD must not do what a GET does, where that is more than showing something (RFC 9110 §9.3.2).
     shows = "GET" in endpoint.methods and not endpoint.writes
     methods = frozenset(endpoint.methods) | ({"HEAD"} if shows else set())
     with_browser = endpoint.host is Host.LOGIN
+    cross_origin, may_lag = endpoint.cross_origin, endpoint.may_lag and lags
 
     def view(request: Request) -> Response:
-        if endpoint.cross_origin and is_preflight(request):
+        if cross_origin and is_preflight(request):
             return respond(request, preflight(endpoint))
         if request.method not in methods:
             raise MethodNotAllowed(endpoint.methods)
-        request.protocol_context = context = context_of(request)
-        answer = endpoint.handle(protocol_request(request, with_browser=with_browser), context)
+        asked = protocol_request(request, with_browser=with_browser)
+        answer = _lagging_answer(endpoint, request, asked) if may_lag else None
+        if answer is None:
+            request.protocol_context = context = context_of(request)
+            answer = endpoint.handle(asked, context)
         return respond(request, answer)
 
     return view
@@ -128,7 +155,8 @@ def add_endpoint(config: Configurator, endpoint: Endpoint) -> None:
     """Directive: route and view of one protocol endpoint."""
     name = PROTOCOL_ROUTE + endpoint.name
     config.add_route(name, endpoint.path, host=endpoint.host)
-    config.add_view(view_of(endpoint), route_name=name, permission=NO_PERMISSION_REQUIRED)
+    view = view_of(endpoint, lags=config.registry.identity.backend.lags)
+    config.add_view(view, route_name=name, permission=NO_PERMISSION_REQUIRED)
 
 
 def includeme(config: Configurator) -> None:

@@ -98,6 +98,24 @@ class IdentityRequest(Request):  # type: ignore[misc]
         made.tell_language = lambda: language_of(self)
         return made
 
+    def begin_lagging(self) -> bool:
+        """Have the services read from a storage that may be behind until ``end_lagging``; False if there is none."""
+        identity: Identity = self.registry.identity
+        opened = identity.backend.lagging()
+        if opened is None:
+            return False
+        self.services = identity.lagging_services(opened.__enter__(), self._actor)
+        self._lagging = opened
+        self.add_finished_callback(IdentityRequest.end_lagging)
+        return True
+
+    def end_lagging(self) -> None:
+        """Have other services read what is so now."""
+        opened = self.__dict__.pop("_lagging", None)
+        if opened is not None:
+            self.forget()
+            opened.__exit__(None, None, None)
+
     def forget(self) -> None:
         """Let go of the services.
 

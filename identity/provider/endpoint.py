@@ -21,7 +21,8 @@ class Endpoint:
     """One protocol endpoint.
 
     ``advertised_as`` is its member of the discovery document, if any. ``writes`` says whether a request may write and
-    so needs a transaction, ``cross_origin`` whether scripts of registered applications may call it.
+    so needs a transaction, ``cross_origin`` whether scripts of registered applications may call it, ``may_lag`` whether
+    it may tell what was so as many seconds ago as the operator allows.
     """
 
     name: str
@@ -31,4 +32,5 @@ class Endpoint:
     advertised_as: str | None
     writes: bool
     cross_origin: bool = False
+    may_lag: bool = False
     handle: Callable[[ProtocolRequest, Context], ProtocolResponse]

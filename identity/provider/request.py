@@ -90,7 +90,10 @@ class FormPost:
 
 @dataclass(frozen=True, slots=True)
 class ProtocolResponse:
-    """An HTTP answer. With ``form_post`` its body is that page, which the rim draws."""
+    """An HTTP answer. With ``form_post`` its body is that page, which the rim draws.
+
+    ``denies`` says that it tells of nothing, though there may be something that was stored just now.
+    """
 
     status: int
     body: bytes = b""
@@ -98,3 +101,4 @@ class ProtocolResponse:
     headers: Mapping[str, str] = field(default_factory=lambda: NO_STORE)
     cookies: tuple[Cookie, ...] = ()
     form_post: FormPost | None = None
+    denies: bool = False

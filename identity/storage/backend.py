@@ -99,6 +99,9 @@ class Backend(ABC):
     #: server's loop then answers what waits for nothing else. 0 if whoever waits holds up the whole thread.
     most_in_fibers: int = 0
 
+    #: True if there may be another storage to read from, which is behind: see ``lagging``.
+    lags: bool = False
+
     @property
     def loads(self) -> Sequence[Load]:
         """How many connections of each kind this process has in use; empty where there are none."""
@@ -111,9 +114,17 @@ class Backend(ABC):
         Raises Unavailable if the backend cannot be reached.
         """
 
+    def lagging(self) -> AbstractContextManager[Storage] | None:
+        """A Storage to read from where whatever was committed is there after as many seconds as the operator allows.
+
+        None if there is none at this moment, or the operator allows none: ``reading`` is asked then. Its stores may
+        raise Unavailable where those of ``reading`` would not. Raises Unavailable.
+        """
+        return None
+
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[Storage]:
-        """The same, of what is committed now: however long it is read, what others write meanwhile is not seen.
+        """A Storage to read what is committed now: however long it is read, what others write meanwhile is not seen.
 
         Writers do not wait for it. Raises Unavailable.
         """

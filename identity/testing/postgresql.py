@@ -11,6 +11,8 @@ def url(postgresql_server):
 """
 
 import os
+import shutil
+import subprocess
 import tempfile
 import uuid
 import warnings
@@ -64,6 +66,17 @@ class PostgresqlServer:
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(statement)
 
+    def copy_to(self, folder: Path) -> None:
+        """Copy all that it holds into an empty folder, for a server that follows it."""
+        copying = ["-h", str(self._server.get_postmaster_info().socket_dir), "-U", "postgres", "-D", str(folder)]
+        command = [self._server.bin_path / "pg_basebackup", *copying, "--write-recovery-conf", "--checkpoint=fast"]
+        if self._server.system_user is not None:
+            shutil.chown(folder, self._server.system_user)
+        subprocess.run(command, check=True, capture_output=True, user=self._server.system_user)  # noqa: S603
+        # The list of its users, what it has logged, and its socket's lock: of these each server has its own.
+        for name in (".handle_pids.json", "log", ".s.PGSQL.5432.lock"):
+            (folder / name).unlink(missing_ok=True)
+
     def stop(self) -> None:
         """Stop it at once, as a crash would look to its clients; its data stays."""
         self._server.stop()
@@ -85,6 +98,14 @@ def running_server(folder: Path) -> Iterator[PostgresqlServer]:
         yield server
     finally:
         server.close()
+
+
+@contextmanager
+def running_standby(server: PostgresqlServer, folder: Path) -> Iterator[PostgresqlServer]:
+    """A server on this empty folder that follows the other one; deleted in the end."""
+    server.copy_to(folder)
+    with running_server(folder) as standby:
+        yield standby
 
 
 @pytest.fixture(scope="session")

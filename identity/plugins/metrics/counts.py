@@ -11,10 +11,12 @@ from identity.plugins.metrics.families import (
     GRANTS,
     PASSWORD_SECONDS,
     PURGE_SECONDS,
+    READS,
     REQUEST_SECONDS,
     REQUESTS,
     SIGN_INS,
     SIGNATURE_SECONDS,
+    STANDBY_AGE,
     STATEMENT_SECONDS,
     Family,
 )
@@ -80,9 +82,16 @@ class Counts(Watcher):
             self.time(PURGE_SECONDS, seconds, name)
 
     def came_to(self, what: str, name: str, outcome: str) -> None:
-        """A sign-in was tried."""
+        """A sign-in was tried, or an endpoint has answered from here or there."""
         if what == watching.SIGN_IN:
             self.count(SIGN_INS, name, outcome)
+        elif what == watching.READ:
+            self.count(READS, name, outcome)
+
+    def aged(self, what: str, seconds: float) -> None:
+        """Something was read from a standby."""
+        if what == watching.STANDBY:
+            self.time(STANDBY_AGE, seconds)
 
     def snapshot(self) -> dict[str, Samples]:
         """What was counted until now."""

@@ -63,6 +63,16 @@ PURGE_SECONDS = Family(
     ("what",),
     bounds=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
 )
+READS = Family(
+    "identity_lagging_reads",
+    "Answers for which a standby of the database is allowed, by endpoint and where they came from: standby, primary.",
+    ("endpoint", "source"),
+)
+STANDBY_AGE = Family(
+    "identity_standby_age_seconds",
+    "For answers from a standby: for how long at most it had been without what the primary had.",
+    bounds=(0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 120.0),
+)
 #: What is counted while requests are answered.
 COUNTED = (
     REQUESTS,
@@ -74,12 +84,14 @@ COUNTED = (
     SIGNATURE_SECONDS,
     STATEMENT_SECONDS,
     PURGE_SECONDS,
+    READS,
+    STANDBY_AGE,
 )
 
 IN_USE = Family(
     "identity_in_use",
     'Places in use: of "passwords" those that are hashed at this moment, of "reading" and "writing" connections to the'
-    " database.",
+    ' database, and of "standby" those to its standby.',
     ("what",),
     gauge=True,
 )

@@ -14,12 +14,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from identity.plugins.sql.engines import Opened, is_missing, open_for_requests, open_migrating_engine
 from identity.plugins.sql.errors import FAILURES, translated
+from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
 from identity.plugins.sql.migrations import MIGRATE, fits
 from identity.plugins.sql.participant import SqlParticipant
 from identity.plugins.sql.pool import Pool
 from identity.plugins.sql.settings import POSTGRESQL, SQLITE, Settings
 from identity.plugins.sql.sharing import MOST
+from identity.plugins.sql.standby import Standby
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Backend, Storage
 from identity.storage.dump import Dump
@@ -59,22 +61,37 @@ class SqlBackend(Backend):
         # With PostgreSQL as many as never wait for a connection that another one of them has. MariaDB's driver knows
         # nothing of fibers: it is for threads.
         self.most_in_fibers = {SQLITE: MOST, POSTGRESQL: settings.pool_size * hasattr(select, "epoll")}.get(kind, 0)
+        self.lags = settings.standby_url is not None
         self._opened: Opened | None = None
         self._inherited: Opened | None = None
         self._opening = threading.Lock()
 
     @property
     def loads(self) -> Sequence[Load]:
-        """Of connections to read by, and of those to write by."""
+        """Of connections to read by, of those to write by, and of those to a standby."""
         opened = self._opened
-        return () if opened is None else (opened.reading.load("reading"), opened.writing.load)
+        if opened is None:
+            return ()
+        of_standby = () if opened.standby is None else (opened.standby.load,)
+        return opened.reading.load("reading"), opened.writing.load, *of_standby
 
     def reading(self) -> AbstractContextManager[Storage]:
         """A Storage to read from: a plain connection that commits nothing and begins nothing."""
         return _Reading(self._open().reading)
 
+    def lagging(self) -> AbstractContextManager[Storage] | None:
+        """A Storage to read from a standby, None unless one is known to be as fresh as is asked for."""
+        standby = self._open().standby
+        link = None if standby is None else standby.lend()
+        return None if standby is None or link is None else _Lent(standby, link)
+
+    def standby_problem(self) -> str | None:
+        """What an operator has to mend of the standby, as a sentence; None if all is well or there is none."""
+        standby = self._open().standby
+        return None if standby is None else standby.problem()
+
     def snapshot(self) -> AbstractContextManager[Storage]:
-        """The same in a transaction that reads, and sees what was committed when it began."""
+        """A Storage to read from in a transaction, which sees what was committed when it began."""
         return _Snapshot(self._open().reading)
 
     def writing(self, transactions: "ITransactionManager") -> Storage:
@@ -195,6 +212,22 @@ class _Reading(AbstractContextManager[Storage]):
 
     def __exit__(self, *_exception: object) -> None:
         self._pool.take_back(self._link)
+
+
+class _Lent(AbstractContextManager[Storage]):
+    """Gives a connection back that was lent."""
+
+    __slots__ = ("_link", "_standby")
+
+    def __init__(self, standby: Standby, link: Link) -> None:
+        self._standby = standby
+        self._link = link
+
+    def __enter__(self) -> Storage:
+        return SqlStorage(self._link)
+
+    def __exit__(self, *_exception: object) -> None:
+        self._standby.take_back(self._link)
 
 
 class _Snapshot(AbstractContextManager[Storage]):

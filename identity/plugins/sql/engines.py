@@ -10,7 +10,7 @@ import stat
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from identity.plugins.sql.mariadb import open_engine as open_mariadb
 from identity.plugins.sql.pool import FibersShare, Pool
 from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE, Settings
 from identity.plugins.sql.sharing import SharedCommits
+from identity.plugins.sql.standby import Standby, StandbyLink
 from identity.plugins.sql.turns import OwnCommits, Writing
 from identity.storage.errors import Unavailable
 
@@ -38,6 +39,9 @@ _MOST_CONNECTING = 4
 #: Seconds by which a server that is well tells of its own timeout before it is taken for dead.
 _ON_THE_WAY = 2.0
 
+#: How long a statement may take at a standby.
+_STANDBY_PATIENCE = timedelta(seconds=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -46,9 +50,12 @@ class Opened:
     reading: Pool
     writing: Writing
     process: int
+    standby: Standby | None = None
 
     def close(self) -> None:
         """Close all idle connections; those in use are closed when they are given back."""
+        if self.standby is not None:
+            self.standby.close()
         self.reading.close()
         self.writing.close()
 
@@ -87,7 +94,20 @@ def open_for_requests(settings: Settings) -> Opened:
     only_reads = {"default_transaction_read_only": "on"}
     reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION)
     writing = _postgresql(url, settings, {})
-    return Opened(_pool(reading, settings), OwnCommits(_pool(writing, settings)), os.getpid())
+    pool = _pool(reading, settings)
+    return Opened(pool, OwnCommits(_pool(writing, settings)), os.getpid(), _standby(settings, pool))
+
+
+def _standby(settings: Settings, primary: Pool) -> Standby | None:
+    """The standby, if one is set."""
+    if settings.standby_url is None:
+        return None
+    # Whoever waits for it could have been answered by the primary.
+    most = min(settings.statement_timeout or _STANDBY_PATIENCE, _STANDBY_PATIENCE)
+    impatient = replace(settings, pooler=False, statement_timeout=most)
+    url = _with_password(settings.standby_database_url(), settings)
+    engine = _postgresql(url, impatient, {}, **_NO_TRANSACTION)
+    return Standby(primary, _pool(engine, impatient, link=StandbyLink), settings.standby_staleness)
 
 
 def open_migrating_engine(settings: Settings) -> Engine:
@@ -106,18 +126,19 @@ def open_migrating_engine(settings: Settings) -> Engine:
     return _postgresql(url, settings, endless)
 
 
-def _pool(engine: Engine, settings: Settings, kind: type[Pool] = Pool) -> Pool:
+def _pool(engine: Engine, settings: Settings, kind: type[Pool] = Pool, link: type[Link] = Link) -> Pool:
     most = settings.pool_size + settings.max_overflow
-    return kind(_links(engine), kept=settings.pool_size, most=most, wait=settings.pool_timeout.total_seconds())
+    return kind(_links(engine, link), kept=settings.pool_size, most=most, wait=settings.pool_timeout.total_seconds())
 
 
-def _links(engine: Engine) -> Callable[[], Link]:
+def _links(engine: Engine, kind: type[Link] = Link) -> Callable[[], Link]:
     """What opens a connection. Raises SQLAlchemyError."""
     if watching.watched():
         event.listen(engine, "before_cursor_execute", _begin_statement)
         event.listen(engine, "after_cursor_execute", _tell_statement)
         event.listen(engine, "handle_error", _tell_failure)
-    kind = MariadbLink if engine.dialect.name == MARIADB else Link
+    if engine.dialect.name == MARIADB:
+        kind = MariadbLink
 
     def opens() -> Link:
         return kind(engine.connect())
@@ -144,7 +165,10 @@ def _tell_failure(failure: Any) -> None:
 
 def _complete(settings: Settings) -> URL:
     """The URL with the password from its file."""
-    url = settings.database_url()
+    return _with_password(settings.database_url(), settings)
+
+
+def _with_password(url: URL, settings: Settings) -> URL:
     path = settings.password_file
     if path is None:
         return url

@@ -13,6 +13,9 @@ SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
 MARIADB = "mariadb"
 
+#: Both servers are asked once a second how far they are: what one answers is two seconds old before that is seen.
+LEAST_STALENESS = timedelta(seconds=3)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -62,6 +65,22 @@ class Settings:
         "timeouts above to the role.",
         default=False,
     )
+    standby_url: str | None = field(
+        default=None,
+        repr=False,
+        metadata={
+            "doc": "PostgreSQL: a standby, or several (postgresql://USER@/DATABASE?host=ONE,TWO), from which "
+            "introspection and userinfo are answered as far as standby_staleness allows. password_file is for it too; "
+            "a pooler must not stand before it."
+        },
+    )
+    standby_staleness: timedelta = span(
+        "By how much a standby may be behind, measured: for so long a token that was revoked may still be told active. "
+        "0 where there is no standby_url, else at least 3s.",
+        "0s",
+        at_least="0",
+        at_most="5m",
+    )
     busy_timeout: timedelta = span("SQLite: how long a writer waits for other writers.", "5s", at_least="0")
     share_commits: bool = setting(
         "SQLite: whether requests that are ready at the same time share one commit. Each is answered only after it.",
@@ -70,6 +89,31 @@ class Settings:
 
     def __post_init__(self) -> None:
         self.database_url()
+        if self.standby_url is not None:
+            self.standby_database_url()
+            if self.standby_staleness < LEAST_STALENESS:
+                raise BadSetting(
+                    "standby_staleness",
+                    f"must be at least {LEAST_STALENESS.seconds}s: by how much the server of standby_url may be behind",
+                )
+        elif self.standby_staleness:
+            raise BadSetting("standby_staleness", "needs standby_url, the server that may be behind")
+
+    def standby_database_url(self) -> URL:
+        """The URL of the standby, its driver named; raises BadSetting if there can be none."""
+        try:
+            url = make_url(self.standby_url or "")
+        except (ArgumentError, ValueError):
+            url = None
+        if url is None or url.get_backend_name() != POSTGRESQL:
+            raise BadSetting("standby_url", "must be postgresql://USER@HOST/DATABASE")
+        primary = self.database_url()
+        if primary.get_backend_name() != POSTGRESQL:
+            raise BadSetting("standby_url", "is offered for PostgreSQL alone, and url names another database")
+        url = url.set(drivername=primary.drivername)
+        if _place(url) == _place(primary):
+            raise BadSetting("standby_url", "names what url names: leave it out, or name a standby of that server")
+        return url
 
     def database_url(self) -> URL:
         """The URL, its driver named; raises BadSetting if this plugin does not speak to such a database."""
@@ -88,3 +132,8 @@ class Settings:
         if url.database in (None, "", ":memory:"):
             raise BadSetting("url", "must name a file: sqlite:///FILE")
         return url.set(drivername="sqlite+pysqlite")
+
+
+def _place(url: URL) -> tuple[object, ...]:
+    """Which server and database the URL names, whoever asks there; a port that is the usual one may be left out."""
+    return url.host, url.port or 5432, url.database, url.query

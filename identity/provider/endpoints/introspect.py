@@ -1,5 +1,6 @@
 """The introspection endpoint (service description §4.4, RFC 7662)."""
 
+from dataclasses import replace
 from typing import Any
 
 from identity.domain.expirations import NEVER
@@ -16,6 +17,8 @@ from identity.provider.request import ProtocolRequest, ProtocolResponse
 from identity.provider.roles import told_roles
 from identity.provider.scope import OPENID, granted_by
 
+_INACTIVE = replace(json_answer('{"active": false}'), denies=True)
+
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Say whether an access token is live and meant for the asking client; nothing more if not. Raises OAuthError."""
@@ -24,7 +27,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     client = proven_application(context.provider.authenticate(request, parameters, context))
     issued = context.services.tokens.find_live(parameters.required("token"))
     if issued is None or not context.services.tokens.in_audience(issued, client):
-        return json_answer('{"active": false}')
+        return _INACTIVE
     from identity.provider.messages import TokenIntrospectionResponse
 
     return json_answer(TokenIntrospectionResponse(**members_of(issued, context)).to_json())
@@ -72,5 +75,6 @@ ENDPOINT = Endpoint(
     methods=("POST",),
     advertised_as="introspection_endpoint",
     writes=False,
+    may_lag=True,
     handle=handle,
 )

@@ -45,5 +45,6 @@ ENDPOINT = Endpoint(
     advertised_as="userinfo_endpoint",
     writes=False,
     cross_origin=True,
+    may_lag=True,
     handle=handle,
 )

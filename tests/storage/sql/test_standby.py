@@ -1,0 +1,323 @@
+"""Reading from a standby: what is told may be behind by what is allowed, and by no more."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from identity.domain.organizations import Organization
+from identity.ini_values import BadSetting
+from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql import standby as module
+from identity.plugins.sql.storage import SqlStorage
+from identity.storage.contract.factories import an_organization
+from identity.storage.contract.transactions import Transactions, committing
+from identity.testing.postgresql import PostgresqlServer
+from tests.storage.sql.pairs import INTERVAL, STALENESS, Clock, Pair, clock, own_pair, pair, quick, shared_pair, until
+
+__all__ = ["clock", "own_pair", "pair", "quick", "shared_pair"]
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+#: Longer than it takes until a server is asked again, in seconds.
+LONGER = 5 * INTERVAL
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[[Settings], SqlBackend]]:
+    """Opens backends with a schema."""
+    with ExitStack() as stack:
+
+        def opened(settings: Settings) -> SqlBackend:
+            backend = SqlBackend(settings)
+            stack.callback(backend.close)
+            backend.migrate()
+            return backend
+
+        yield opened
+
+
+def lagging(backend: SqlBackend) -> tuple[Organization, ...] | None:
+    """The organizations that the standby has, None if the primary is to be asked."""
+    opened = backend.lagging()
+    if opened is None:
+        return None
+    with opened as storage:
+        assert isinstance(storage, SqlStorage)
+        assert storage.link.driver.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
+        return storage.organizations.page().items
+
+
+def saved(backend: SqlBackend) -> Organization:
+    organization = an_organization()
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(organization)
+    return organization
+
+
+Opens = Callable[[Settings], SqlBackend]
+
+
+def test_a_standby_is_read_from_once_it_is_known_to_be_fresh(pair: Pair, opened: Opens) -> None:
+    backend = opened(pair.settings())
+    assert backend.lagging() is None, "nothing is known of it yet"
+    organization = saved(backend)
+    assert until(lambda: lagging(backend) or None) == (organization,)
+    assert [load.name for load in backend.loads] == ["reading", "writing", "standby"]
+
+
+def test_without_a_standby_there_is_nothing_that_lags(postgresql_url: str) -> None:
+    backend = SqlBackend(Settings(url=postgresql_url))
+    assert not backend.lags
+    assert backend.lagging() is None
+    assert backend.standby_problem() is None
+    backend.close()
+
+
+def test_what_was_committed_longer_ago_than_is_allowed_is_never_missing(
+    pair: Pair, opened: Opens, clock: Clock
+) -> None:
+    backend = opened(pair.settings())
+    until(lambda: lagging(backend))
+    pair.pause()
+    organization = saved(backend)
+    committed, ages = clock.monotonic(), []
+    while True:
+        asked = clock.monotonic()
+        found = lagging(backend)
+        if found is None:
+            break
+        assert found == ()
+        ages.append(asked - committed)
+        clock.advance(STALENESS / 20)
+        time.sleep(INTERVAL / 5)
+    assert ages, "it is read from at first, though it is behind"
+    assert max(ages) < STALENESS.total_seconds()
+    pair.resume()
+    assert until(lambda: lagging(backend)) == (organization,)
+
+
+def test_a_standby_that_is_cut_off_from_an_idle_primary_is_fresh(pair: Pair, opened: Opens, clock: Clock) -> None:
+    """It has all that there is."""
+    backend = opened(pair.settings())
+    organization = saved(backend)
+    until(lambda: lagging(backend) or None)
+    conninfo = _shown(pair.standby, "primary_conninfo")
+    _set(pair.standby, "primary_conninfo", "host=/nowhere")
+    try:
+        until(lambda: _value(pair.standby, "SELECT count(*) FROM pg_stat_wal_receiver") == 0 or None)
+        for _ in range(3):
+            clock.advance(STALENESS)
+            assert until(lambda: lagging(backend)) == (organization,)
+        saved(backend)
+        clock.advance(STALENESS)
+        _never_read_from(backend)
+    finally:
+        _set(pair.standby, "primary_conninfo", conninfo)
+
+
+def test_while_the_primary_is_away_a_standby_is_read_from_until_it_may_be_too_old(
+    own_pair: Pair, opened: Opens, clock: Clock
+) -> None:
+    backend = opened(own_pair.settings())
+    organization = saved(backend)
+    until(lambda: lagging(backend) or None)
+    own_pair.primary.stop()
+    assert lagging(backend) == (organization,)
+    clock.advance(STALENESS)
+    _never_read_from(backend)
+    own_pair.primary.start()
+    assert until(lambda: lagging(backend)) == (organization,)
+
+
+def test_a_standby_that_was_promoted_is_not_read_from(own_pair: Pair, opened: Opens) -> None:
+    backend = opened(own_pair.settings())
+    until(lambda: lagging(backend))
+    own_pair.standby.execute(sql.SQL("SELECT pg_promote()"))
+
+    def refused() -> bool | None:
+        opened = backend.lagging()
+        if opened is not None:
+            with opened:
+                return None
+        return True
+
+    until(refused)
+    assert backend.standby_problem() == ("Its server cannot be read from: it is no standby, or not any longer.")
+
+
+def test_a_standby_of_another_server_is_not_read_from(pair: Pair, opened: Opens, postgresql_url: str) -> None:
+    backend = opened(Settings(url=postgresql_url, standby_url=pair.standby.url(), standby_staleness=STALENESS))
+    _never_read_from(backend)
+    assert "not a standby of the server" in str(backend.standby_problem())
+
+
+def test_another_database_of_the_standby_is_not_read_from(pair: Pair, opened: Opens) -> None:
+    backend = opened(pair.settings(standby_url=pair.standby.url("postgres")))
+    _never_read_from(backend)
+    assert "has another database" in str(backend.standby_problem())
+
+
+def test_the_primary_is_not_read_from_as_a_standby(pair: Pair, opened: Opens) -> None:
+    backend = opened(pair.settings(standby_url=pair.primary.url("postgres")))
+    _never_read_from(backend)
+    assert "it is no standby" in str(backend.standby_problem())
+
+
+def test_a_standby_of_an_older_timeline_is_not_fresh(
+    pair: Pair, opened: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has at a position may not be what the new primary has there."""
+    monkeypatch.setattr(module, "_PRIMARY", module._PRIMARY.replace("left(", "'00000007' || left("))
+    _never_read_from(opened(pair.settings()))
+
+
+def test_a_standby_that_cannot_be_reached_holds_nobody_up(pair: Pair, opened: Opens, tmp_path: Path) -> None:
+    backend = opened(pair.settings(standby_url=f"postgresql://postgres@/x?host={tmp_path}"))
+    _never_read_from(backend)
+    assert backend.standby_problem() == "Its server cannot be read from: The database does not answer."
+
+
+def test_a_standby_that_falls_silent_is_left_and_read_from_again(pair: Pair, opened: Opens) -> None:
+    backend = opened(pair.settings())
+    organization = saved(backend)
+    until(lambda: lagging(backend) or None)
+    pair.send(signal.SIGSTOP)
+    # Whoever asks it meanwhile waits a while, as it may just be slow. Nobody after them does.
+    assert not _quietly(backend)
+    given_up = time.monotonic()
+    assert backend.lagging() is None
+    assert time.monotonic() - given_up < 1
+    pair.send(signal.SIGCONT)
+    assert until(lambda: _quietly(backend)) == (organization,)
+
+
+def test_who_has_no_right_to_watch_a_server_finds_a_standby_fresh(pair: Pair, opened: Opens) -> None:
+    settings = pair.settings()
+    backend = opened(settings)
+    saved(backend)
+    with psycopg.connect(settings.url, autocommit=True) as owner:
+        owner.execute("DROP ROLE IF EXISTS plain")
+        owner.execute("CREATE ROLE plain LOGIN")
+        owner.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO plain")
+    assert settings.standby_url is not None
+    plain = {"url": settings.url, "standby_url": settings.standby_url}
+    plain = {name: url.replace("//postgres@", "//plain@") for name, url in plain.items()}
+    poor = SqlBackend(Settings(**plain, standby_staleness=STALENESS))
+    assert until(lambda: lagging(poor) or None)
+    assert poor.standby_problem() is None
+    poor.close()
+    backend.close()
+    with psycopg.connect(settings.url, autocommit=True) as owner:
+        owner.execute("DROP OWNED BY plain")
+
+
+def test_each_server_is_asked_once_an_interval_and_not_at_all_while_nobody_reads(
+    pair: Pair, opened: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    row = module._row
+    monkeypatch.setattr(module, "_row", lambda link, words: asked.append(words) or row(link, words))
+    backend = opened(pair.settings())
+    until(lambda: lagging(backend))
+    del asked[:]
+    began, reads = time.monotonic(), 0
+    while time.monotonic() < began + LONGER:
+        reads += lagging(backend) is not None
+    took = time.monotonic() - began
+    assert reads
+    assert 1 <= asked.count(module._PRIMARY) <= took / INTERVAL + 1
+    assert 1 <= asked.count(module._STANDBY) <= took / INTERVAL + 1
+    del asked[:]
+    time.sleep(LONGER)
+    assert asked == []
+
+
+def test_connections_to_a_standby_are_not_those_of_a_pooler(pair: Pair, opened: Opens) -> None:
+    backend = opened(pair.settings(pooler=True, statement_timeout=timedelta(milliseconds=700)))
+    storage = until(backend.lagging)
+    with storage as one:
+        assert isinstance(one, SqlStorage)
+        assert one.link.driver.execute("SHOW statement_timeout").fetchone() == ("700ms",)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"standby_url": "mysql://x/y"}, "standby_url: must be postgresql://USER@HOST/DATABASE"),
+        ({"standby_url": "no url"}, "standby_url: must be postgresql://USER@HOST/DATABASE"),
+        ({"standby_url": ""}, "standby_url: must be postgresql://USER@HOST/DATABASE"),
+        ({"standby_url": "postgresql://b/db"}, "standby_staleness: must be at least 3s"),
+        (
+            {"standby_url": "postgresql://b/db", "standby_staleness": timedelta(seconds=2)},
+            "standby_staleness: must be at least 3s",
+        ),
+        ({"standby_staleness": STALENESS}, "standby_staleness: needs standby_url"),
+        (
+            {"standby_url": "postgresql://me@a:5432/db", "standby_staleness": STALENESS},
+            "standby_url: names what url names",
+        ),
+        (
+            {"url": "sqlite:///x.db", "standby_url": "postgresql://b/db", "standby_staleness": STALENESS},
+            "standby_url: is offered for PostgreSQL alone",
+        ),
+        (
+            {"url": "mariadb://a/db", "standby_url": "postgresql://b/db", "standby_staleness": STALENESS},
+            "standby_url: is offered for PostgreSQL alone",
+        ),
+        (
+            {"url": "mariadb://a/db", "standby_url": "mariadb://b/db", "standby_staleness": STALENESS},
+            "standby_url: must be postgresql",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_are_explained(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(BadSetting) as refusal:
+        Settings(**{"url": "postgresql://a/db", **settings})  # type: ignore[arg-type]
+    assert str(refusal.value).startswith(words)
+
+
+def test_several_standbys_are_named_in_one_url() -> None:
+    url = "postgresql://me@/db?host=b,c&target_session_attrs=prefer-standby"
+    settings = Settings(url="postgresql://a/db", standby_url=url, standby_staleness=STALENESS)
+    assert settings.standby_database_url().query["host"] == "b,c"
+
+
+def _never_read_from(backend: SqlBackend) -> None:
+    ended = time.monotonic() + LONGER
+    while time.monotonic() < ended:
+        assert backend.lagging() is None
+        time.sleep(0.05)
+
+
+def _quietly(backend: SqlBackend) -> tuple[Organization, ...] | None:
+    """As ``lagging``; None also where asking fails."""
+    opened = backend.lagging()
+    if opened is None:
+        return None
+    with opened as storage:
+        try:
+            return storage.organizations.page().items
+        except Exception:
+            return ()
+
+
+def _value(server: PostgresqlServer, words: str) -> object:
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        row = connection.execute(words).fetchone()  # type: ignore[call-overload]
+        return row[0] if row else None
+
+
+def _shown(server: PostgresqlServer, name: str) -> str:
+    return str(_value(server, f"SHOW {name}"))
+
+
+def _set(server: PostgresqlServer, name: str, value: str) -> None:
+    server.execute(sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
+    server.execute(sql.SQL("SELECT pg_reload_conf()"))

@@ -1,0 +1,236 @@
+"""What clients are told while a standby is read from."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.plugins.sql.backend import SqlBackend
+from identity.provider.endpoints import ENDPOINTS
+from identity.testing.fixtures import Databases
+from identity.testing.postgresql import drop_database, new_database
+from identity.testing.world import World
+from identity.watching import STANDBY, Watcher, begin, end
+from tests.storage.sql.pairs import STALENESS, Clock, Pair, clock, own_pair, pair, quick, shared_pair, until
+
+__all__ = ["clock", "own_pair", "pair", "quick", "shared_pair"]
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+
+class Heard(Watcher):
+    """Where answers came from, one after the other, and how old what was read there."""
+
+    def __init__(self) -> None:
+        self.sources: list[str] = []
+        self.ages: list[float] = []
+
+    def came_to(self, what: str, name: str, outcome: str) -> None:
+        self.sources.append(f"{name}: {outcome}")
+
+    def aged(self, what: str, seconds: float) -> None:
+        assert what == STANDBY
+        self.ages.append(seconds)
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    heard = Heard()
+    begin([heard])
+    yield heard
+    end([heard])
+
+
+def a_world(databases: Databases, pair: Pair) -> World:
+    url = new_database(pair.primary)
+    return databases.world(
+        databases.settings("sqlite")
+        | {
+            "identity.plugin.sql.url": url,
+            "identity.plugin.sql.standby_url": pair.standby_url(url),
+            "identity.plugin.sql.standby_staleness": f"{STALENESS.seconds}s",
+        }
+    )
+
+
+@pytest.fixture
+def world(databases: Databases, pair: Pair) -> Iterator[World]:
+    """A service on the two servers."""
+    world = a_world(databases, pair)
+    yield world
+    world.close()
+    pair.resume()
+    drop_database(pair.primary, world.settings["identity.plugin.sql.url"])
+
+
+@pytest.fixture
+def own_world(databases: Databases, own_pair: Pair) -> Iterator[World]:
+    """A service on two servers that a test may stop."""
+    world = a_world(databases, own_pair)
+    yield world
+    world.close()
+
+
+class Asking:
+    """A program with a token, and one that asks about it."""
+
+    def __init__(self, world: World, heard: Heard) -> None:
+        self.world, self.heard = world, heard
+        self.robot = world.a_robot()
+        self.token = self.robot.managing_token()
+        self.client = world.introspector
+
+    def introspect(self, token: str | None = None) -> tuple[int, bool | None, str]:
+        """Status, whether the token is active, and where the answer came from."""
+        del self.heard.sources[:]
+        answer = self.world.client.introspect(token or self.token, self.client)
+        return answer.status_int, answer.json.get("active"), self._source("introspect")
+
+    def userinfo(self, token: str | None = None) -> tuple[int, str]:
+        """Status, and where the answer came from."""
+        del self.heard.sources[:]
+        answer = self.world.client.userinfo(token or self.token)
+        return answer.status_int, self._source("userinfo")
+
+    def until_from_standby(self) -> None:
+        """Return when the standby is read from."""
+        until(lambda: self.introspect()[2] == "standby" or None)
+
+    def _source(self, endpoint: str) -> str:
+        (source,) = self.heard.sources
+        assert source.startswith(f"{endpoint}: ")
+        return source.removeprefix(f"{endpoint}: ")
+
+
+@pytest.fixture
+def asking(world: World, heard: Heard) -> Asking:
+    return Asking(world, heard)
+
+
+@pytest.fixture
+def asking_own(own_world: World, heard: Heard) -> Asking:
+    return Asking(own_world, heard)
+
+
+def test_only_what_reads_about_a_token_may_lag() -> None:
+    assert {one.name for one in ENDPOINTS if one.may_lag} == {"introspect", "userinfo"}
+    assert not any(one.writes for one in ENDPOINTS if one.may_lag)
+
+
+def test_introspection_and_userinfo_come_from_the_standby(asking: Asking, heard: Heard) -> None:
+    assert asking.introspect() == (200, True, "primary"), "nothing is known of the standby yet"
+    asking.until_from_standby()
+    assert asking.introspect() == (200, True, "standby")
+    assert asking.userinfo() == (200, "standby")
+    assert heard.ages
+    assert all(0 < age < STALENESS.total_seconds() for age in heard.ages)
+
+
+def test_a_token_of_a_moment_ago_is_active_though_the_standby_does_not_know_it(asking: Asking, pair: Pair) -> None:
+    asking.until_from_standby()
+    pair.pause()
+    fresh = asking.robot.managing_token()
+    assert asking.introspect() == (200, True, "standby")
+    assert asking.introspect(fresh) == (200, True, "primary")
+    assert asking.userinfo(fresh) == (200, "primary")
+
+
+def test_a_refusal_is_the_primarys(asking: Asking) -> None:
+    asking.until_from_standby()
+    assert asking.introspect("unknown") == (200, False, "primary")
+    assert asking.userinfo("unknown") == (401, "primary")
+
+
+def test_a_refused_client_is_audited_once(asking: Asking) -> None:
+    asking.until_from_standby()
+    wrong = replace(asking.client, secret="wrong")
+    assert asking.world.client.introspect(asking.token, wrong).status_int == 401
+    events = asking.world.audit_events()
+    assert [one.event for one in events].count("authentication.refused") == 1
+
+
+def test_a_revoked_token_is_active_for_no_longer_than_is_allowed(asking: Asking, pair: Pair, clock: Clock) -> None:
+    asking.until_from_standby()
+    pair.pause()
+    asking.world.client.revoke(asking.token, asking.client)
+    assert asking.introspect() == (200, True, "standby")
+    clock.advance(STALENESS)
+    assert asking.introspect() == (200, False, "primary")
+    assert asking.userinfo() == (401, "primary")
+    pair.resume()
+    other = asking.robot.managing_token()
+    until(lambda: asking.introspect(other)[2] == "standby" or None)
+    assert asking.introspect() == (200, False, "primary")
+
+
+def test_while_the_primary_is_away_what_is_known_is_told_until_it_may_be_too_old(
+    asking_own: Asking, own_pair: Pair, clock: Clock
+) -> None:
+    asking, client = asking_own, asking_own.world.client
+    assert client.keys().status_int == 200
+    asking.until_from_standby()
+    own_pair.primary.stop()
+    assert asking.introspect() == (200, True, "standby")
+    assert asking.userinfo() == (200, "standby")
+    refusal = client.introspect("unknown", asking.client)
+    assert (refusal.status_int, "Retry-After" in refusal.headers) == (503, True), "only the primary could know it"
+    clock.advance(STALENESS)
+    answer = client.introspect(asking.token, asking.client)
+    assert (answer.status_int, answer.json["error"]) == (503, "temporarily_unavailable")
+    assert answer.headers["Retry-After"]
+    assert client.keys().json["keys"]
+    assert client.get("https://id.example.com/.well-known/openid-configuration").status_int == 200
+    own_pair.primary.start()
+    asking.until_from_standby()
+
+
+def test_a_standby_that_is_gone_is_noticed_by_nobody(asking_own: Asking, own_pair: Pair) -> None:
+    asking_own.until_from_standby()
+    own_pair.standby.stop()
+    for _ in range(20):
+        assert asking_own.introspect() == (200, True, "primary")
+        assert asking_own.userinfo() == (200, "primary")
+    own_pair.standby.start()
+    asking_own.until_from_standby()
+
+
+def test_what_fails_at_the_standby_is_asked_of_the_primary(asking: Asking, pair: Pair) -> None:
+    """As a query that is in the way of what is replayed."""
+    asking.until_from_standby()
+    backend = asking.world.identity.backend
+    assert isinstance(backend, SqlBackend)
+    with until(backend.lagging) as storage:
+        storage.link.send("SET statement_timeout = 1")  # type: ignore[attr-defined]
+        storage.link.execute("SET idle_session_timeout = 1")  # type: ignore[attr-defined]
+    for _ in range(50):
+        assert asking.introspect()[:2] == (200, True)
+
+
+def test_what_lags_is_kept_apart(world: World) -> None:
+    with world.identity.backend.reading() as storage:
+        services = world.identity.lagging_services(storage, lambda: pytest.fail("nobody acts"))
+        for name in ("ring", "policy_cache"):
+            assert services.part(name) is not getattr(world.identity.process, name)
+
+
+def test_all_else_is_read_where_it_was_written(asking: Asking, pair: Pair) -> None:
+    world = asking.world
+    asking.until_from_standby()
+    pair.pause()
+    organization = world.an_organization()
+    token = world.a_manager("IAM_OWNER", resource=INSTANCE).managing_token()
+    path = f"https://id.example.com/management/v1/organizations/{organization.id}"
+    assert world.client.get(path, {"Authorization": f"Bearer {token}"}).json["name"] == organization.name
+
+
+def test_a_bad_standby_is_told_by_the_checks(databases: Databases, pair: Pair) -> None:
+    world = a_world(databases, pair)
+    assert "standby" in {one.name for one in world.identity.checks}
+    until(lambda: "standby" not in world.identity.checks.failed() or None)
+    world.close()
+    settings = {**world.settings, "identity.plugin.sql.standby_url": pair.standby.url("postgres")}
+    world = databases.world(settings)
+    assert "has another database" in world.identity.checks.failed()["standby"]
+    assert "standby" not in world.identity.checks.failed(of_readiness=True)
+    world.close()
